@@ -1,0 +1,111 @@
+"""Co-design of topology and collective schedule for optically switched direct-connect clusters.
+
+>>> import ocs_codesign as oc
+>>> recipe = oc.parse("Line(CompleteBipartite(4))")
+>>> oc.measure(recipe).cost
+Cost(steps=3, t_b=Fraction(1, 1))
+>>> oc.verify(oc.bfb(recipe.topology(), "allreduce")).cost
+Cost(steps=6, t_b=Fraction(2, 1))
+
+Names are loaded when they are first used, so importing the package is fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ocs_codesign.bounds import bound as bound
+    from ocs_codesign.bounds import moore_steps as moore_steps
+    from ocs_codesign.bounds import topology_bound as topology_bound
+    from ocs_codesign.collective import Collective as Collective
+    from ocs_codesign.cost import Cost as Cost
+    from ocs_codesign.cost import CostModel as CostModel
+    from ocs_codesign.design import Candidate as Candidate
+    from ocs_codesign.design import Design as Design
+    from ocs_codesign.design import Score as Score
+    from ocs_codesign.design import build as build
+    from ocs_codesign.design import build_topology as build_topology
+    from ocs_codesign.design import measure as measure
+    from ocs_codesign.design import measure_topology as measure_topology
+    from ocs_codesign.design import predict as predict
+    from ocs_codesign.export import import_graph as import_graph
+    from ocs_codesign.export import load_design as load_design
+    from ocs_codesign.export import save_design as save_design
+    from ocs_codesign.finder import Frontier as Frontier
+    from ocs_codesign.finder import frontier as frontier
+    from ocs_codesign.groups import Cyclic as Cyclic
+    from ocs_codesign.groups import Dicyclic as Dicyclic
+    from ocs_codesign.groups import Dihedral as Dihedral
+    from ocs_codesign.groups import DirectProduct as DirectProduct
+    from ocs_codesign.groups import Permutations as Permutations
+    from ocs_codesign.groups import Semidirect as Semidirect
+    from ocs_codesign.plot import frontier_figure as frontier_figure
+    from ocs_codesign.recipe import Bidirected as Bidirected
+    from ocs_codesign.recipe import BiRing as BiRing
+    from ocs_codesign.recipe import Cayley as Cayley
+    from ocs_codesign.recipe import Circulant as Circulant
+    from ocs_codesign.recipe import Complete as Complete
+    from ocs_codesign.recipe import CompleteBipartite as CompleteBipartite
+    from ocs_codesign.recipe import DeBruijn as DeBruijn
+    from ocs_codesign.recipe import Degree as Degree
+    from ocs_codesign.recipe import DirectedCirculant as DirectedCirculant
+    from ocs_codesign.recipe import GeneralizedKautz as GeneralizedKautz
+    from ocs_codesign.recipe import Hamming as Hamming
+    from ocs_codesign.recipe import Hypercube as Hypercube
+    from ocs_codesign.recipe import Kautz as Kautz
+    from ocs_codesign.recipe import Line as Line
+    from ocs_codesign.recipe import Named as Named
+    from ocs_codesign.recipe import Power as Power
+    from ocs_codesign.recipe import Product as Product
+    from ocs_codesign.recipe import Recipe as Recipe
+    from ocs_codesign.recipe import Torus as Torus
+    from ocs_codesign.recipe import Transpose as Transpose
+    from ocs_codesign.recipe import UniRing as UniRing
+    from ocs_codesign.recipe import parse as parse
+    from ocs_codesign.schedule import Schedule as Schedule
+    from ocs_codesign.schedulers.bfb import bfb as bfb
+    from ocs_codesign.schedulers.bfb_loads import bfb_loads as bfb_loads
+    from ocs_codesign.topology import Topology as Topology
+    from ocs_codesign.verification import Verdict as Verdict
+    from ocs_codesign.verification import Witness as Witness
+    from ocs_codesign.verification import verify as verify
+
+_NAMES_BY_MODULE = {
+    "bounds": "bound moore_steps topology_bound",
+    "collective": "Collective",
+    "cost": "Cost CostModel",
+    "design": "Candidate Design Score build build_topology measure measure_topology predict",
+    "export": "import_graph load_design save_design",
+    "finder": "Frontier frontier",
+    "groups": "Cyclic Dicyclic Dihedral DirectProduct Permutations Semidirect",
+    "plot": "frontier_figure",
+    "recipe": (
+        "BiRing Bidirected Cayley Circulant Complete CompleteBipartite DeBruijn Degree "
+        "DirectedCirculant GeneralizedKautz Hamming Hypercube Kautz Line Named Power Product "
+        "Recipe Torus Transpose UniRing parse"
+    ),
+    "schedule": "Schedule",
+    "schedulers.bfb": "bfb",
+    "schedulers.bfb_loads": "bfb_loads",
+    "topology": "Topology",
+    "verification": "Verdict Witness verify",
+}
+_HOME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,64 @@
+"""Lower bounds on steps and t_b: what no topology, or no schedule on a topology, can beat."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost
+
+if TYPE_CHECKING:
+    from ocs_codesign.topology import Topology
+
+
+def moore_steps(num_nodes: int, degree: int) -> int:
+    """Least k with 1 + d + ... + d^k >= N, the directed Moore bound on the diameter.
+
+    >>> moore_steps(1024, 4), moore_steps(8, 1)
+    (5, 7)
+    """
+    if num_nodes < 1 or degree < 1:
+        raise ValueError(f"N = {num_nodes}, d = {degree}: both must be at least 1")
+    if degree == 1:
+        return num_nodes - 1
+    steps, layer, reached = 0, 1, 1
+    while reached < num_nodes:
+        layer *= degree
+        reached += layer
+        steps += 1
+    return steps
+
+
+def bound(num_nodes: int, degree: int, collective: Collective | str = "allgather") -> Cost:
+    """Least steps and least t_b of any topology with N nodes of degree d; no one need meet both.
+
+    t_b >= (N - 1)/N, since every node must receive (or send) all other shards; an allreduce needs
+    both halves.
+
+    >>> bound(1024, 4)
+    Cost(steps=5, t_b=Fraction(1023, 1024))
+    """
+    once = Cost(moore_steps(num_nodes, degree), Fraction(num_nodes - 1, num_nodes))
+    return once + once if Collective.parse(collective) is Collective.ALLREDUCE else once
+
+
+def topology_bound(topology: Topology, collective: Collective | str = "allgather") -> Cost:
+    """Least steps and t_b of any schedule on one topology, with its own ports and link speeds.
+
+    An allgather brings N - 1 shards into every node, over at most that node's ingress without
+    self-loops; a reduce-scatter is the same for egress. B is the largest egress of a node.
+
+    >>> from ocs_codesign.topology import Topology
+    >>> loops = Topology(2, [0, 0, 1, 1], [0, 1, 0, 1])
+    >>> topology_bound(loops).t_b
+    Fraction(1, 1)
+    """
+    collective = Collective.parse(collective)
+    steps = topology.diameter()
+    missing = Fraction(topology.num_nodes - 1, topology.num_nodes) * topology.node_speed()
+    gather = Cost(steps, missing / topology.ingress_speed())
+    scatter = Cost(steps, missing / topology.egress_speed())
+    if collective is Collective.ALLGATHER:
+        return gather
+    return scatter if collective is Collective.REDUCE_SCATTER else scatter + gather
