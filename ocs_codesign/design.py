@@ -1,0 +1,235 @@
+"""Scores and designs: what a recipe costs, by prediction and by measurement, and its best schedule.
+
+Two schedules compete for every recipe: BFB on the built graph, and the base's schedule mapped
+through the expansions. The better one is the one with the lower t_b, then with fewer steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign.bounds import bound
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost
+from ocs_codesign.recipe import Expanded, Recipe, measured_gather_loads
+from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.schedulers.bfb_loads import bfb_loads, num_chunks_for
+from ocs_codesign.verification import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ocs_codesign.schedule import Schedule
+    from ocs_codesign.topology import Topology
+
+BFB = "bfb"
+EXPANSION = "expansion"
+SCHEDULES = ("best", BFB, EXPANSION)
+
+_MAX_VERIFIED_SENDS = 2**22
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Cost of one collective with the largest link load, in shards, of every step.
+
+    ``schedule`` names what achieves it: ``bfb`` or ``expansion``, or one for each half of an
+    allreduce as in ``bfb+expansion``. ``measured`` says that it is exact BFB or a verified
+    schedule; otherwise it is a closed form, an upper bound on what the design can do.
+    """
+
+    collective: Collective
+    cost: Cost
+    loads: tuple[Fraction, ...]
+    schedule: str
+    measured: bool
+
+    @property
+    def num_chunks(self) -> int:
+        """Fewest chunks a shard with which whole chunks can have these loads."""
+        return num_chunks_for(self.loads)
+
+    def then(self, allgather: Score) -> Score:
+        """Score of the allreduce that runs this reduce-scatter first."""
+        parts = (self.schedule, allgather.schedule)
+        return Score(
+            Collective.ALLREDUCE,
+            self.cost + allgather.cost,
+            self.loads + allgather.loads,
+            parts[0] if parts[0] == parts[1] else "+".join(parts),
+            self.measured and allgather.measured,
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A recipe with its score for one collective and the costs of the allgather and its mirror."""
+
+    recipe: Recipe
+    score: Score
+    allgather: Cost
+    reduce_scatter: Cost
+
+    @property
+    def cost(self) -> Cost:
+        """Cost of the collective in question."""
+        return self.score.cost
+
+    @property
+    def measured(self) -> bool:
+        """Whether the cost is exact (measured) rather than an upper bound (predicted)."""
+        return self.score.measured
+
+    @property
+    def bound(self) -> Cost:
+        """What no topology of this size and degree can beat."""
+        return bound(self.recipe.num_nodes, self.recipe.degree, self.score.collective)
+
+    @property
+    def bw_optimal(self) -> bool:
+        """Whether t_b is the least possible."""
+        return self.cost.t_b == self.bound.t_b
+
+    @property
+    def moore_optimal(self) -> bool:
+        """Whether the number of steps meets the directed Moore bound."""
+        return self.cost.steps == self.bound.steps
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Design:
+    """A verified schedule with the cost recomputed from its sends; recipe None for a given graph."""
+
+    recipe: Recipe | None
+    schedule: Schedule
+    cost: Cost
+    loads: tuple[Fraction, ...]
+    maker: str
+
+
+def predict(recipe: Recipe, collective: Collective | str = Collective.ALLGATHER) -> Candidate:
+    """The candidate by formula alone; nothing bigger than a base graph is built."""
+    gather, scatter = (
+        Score(kind, recipe.predict(kind), recipe.predicted_loads(kind), EXPANSION, False)
+        for kind in (Collective.ALLGATHER, Collective.REDUCE_SCATTER)
+    )
+    return _candidate(recipe, Collective.parse(collective), gather, scatter)
+
+
+def measure(recipe: Recipe, collective: Collective | str = Collective.ALLGATHER) -> Candidate:
+    """The candidate with exact costs: BFB on the built graph, or the mapped schedule if better.
+
+    >>> from ocs_codesign.recipe import parse
+    >>> candidate = measure(parse("Degree(CompleteBipartite(2), 2)"))
+    >>> candidate.cost, candidate.score.schedule, candidate.moore_optimal
+    (Cost(steps=2, t_b=Fraction(7, 8)), 'bfb', True)
+    """
+    gather = _better_half(recipe, Collective.ALLGATHER)
+    scatter = _better_half(recipe, Collective.REDUCE_SCATTER)
+    return _candidate(recipe, Collective.parse(collective), gather, scatter)
+
+
+def measure_topology(
+    topology: Topology, collective: Collective | str = Collective.ALLGATHER
+) -> Score:
+    """Exact BFB score of any topology, for instance an imported one."""
+    collective = Collective.parse(collective)
+    if collective is Collective.ALLREDUCE:
+        scatter = measure_topology(topology, Collective.REDUCE_SCATTER)
+        return scatter.then(measure_topology(topology, Collective.ALLGATHER))
+    if collective is Collective.ALLGATHER:
+        loads = bfb_loads(topology)
+    else:
+        loads = bfb_loads(topology.transpose())[::-1]
+    cost = Cost(len(loads), topology.t_b(sum(loads, Fraction(0))))
+    return Score(collective, cost, loads, BFB, True)
+
+
+def build(
+    recipe: Recipe,
+    collective: Collective | str = Collective.ALLGATHER,
+    schedule: str = "best",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Design:
+    """The verified design of a recipe: with the better schedule, or ``bfb`` or ``expansion``.
+
+    Raises ValueError if the schedule is too large, RuntimeError if it does not verify.
+
+    >>> from ocs_codesign.recipe import parse
+    >>> build(parse("Line(Complete(3))"), "allreduce").cost
+    Cost(steps=4, t_b=Fraction(2, 1))
+    """
+    collective = Collective.parse(collective)
+    if schedule not in SCHEDULES:
+        raise ValueError(f"schedule is {schedule!r}: it must be one of {', '.join(SCHEDULES)}")
+    if collective is Collective.ALLREDUCE:
+        halves = [
+            build(recipe, half, schedule, on_progress)
+            for half in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
+        ]
+        made = halves[0].schedule.then(halves[1].schedule)
+        makers = [half.maker for half in halves]
+        maker = makers[0] if makers[0] == makers[1] else "+".join(makers)
+        return _verified(recipe, made, maker)
+    maker = schedule
+    if schedule == "best":
+        maker = _better_half(recipe, collective).schedule
+    if maker == EXPANSION:
+        return _verified(recipe, recipe.expansion_schedule(collective), maker)
+    return _verified(recipe, bfb(recipe.topology(), collective, on_progress), maker)
+
+
+def build_topology(
+    topology: Topology,
+    collective: Collective | str = Collective.ALLGATHER,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Design:
+    """The verified BFB design on any topology."""
+    return _verified(None, bfb(topology, collective, on_progress), BFB)
+
+
+def _candidate(recipe: Recipe, collective: Collective, gather: Score, scatter: Score) -> Candidate:
+    scores = {
+        Collective.ALLGATHER: gather,
+        Collective.REDUCE_SCATTER: scatter,
+        Collective.ALLREDUCE: scatter.then(gather),
+    }
+    return Candidate(recipe, scores[collective], gather.cost, scatter.cost)
+
+
+def _better_half(recipe: Recipe, collective: Collective) -> Score:
+    """Score of an allgather or reduce-scatter under the better of the two schedules."""
+    transposed = collective is Collective.REDUCE_SCATTER
+    loads = measured_gather_loads(recipe, transposed and not recipe.reverse_symmetric)
+    loads = loads[::-1] if transposed else loads
+    total = sum(loads, Fraction(0)) * recipe.degree / recipe.num_nodes
+    measured = Score(collective, Cost(len(loads), total), loads, BFB, True)
+    if not isinstance(recipe, Expanded):
+        return measured
+    mapped = Score(
+        collective, recipe.predict(collective), recipe.predicted_loads(collective), EXPANSION, False
+    )
+    if _rank(mapped) >= _rank(measured):
+        return measured
+    if recipe.num_nodes**2 > _MAX_VERIFIED_SENDS:
+        return mapped
+    verdict = verify(recipe.expansion_schedule(collective))
+    if not verdict.ok:
+        raise RuntimeError(f"the mapped schedule of {recipe!r} fails: {verdict.witness}")
+    return Score(collective, verdict.cost, verdict.max_loads, EXPANSION, True)
+
+
+def _rank(score: Score) -> tuple[Fraction, int]:
+    return score.cost.t_b, score.cost.steps
+
+
+def _verified(recipe: Recipe | None, schedule: Schedule, maker: str) -> Design:
+    verdict = verify(schedule)
+    if not verdict.ok:
+        raise RuntimeError(f"the schedule made by {maker} fails: {verdict.witness}")
+    return Design(recipe, schedule, verdict.cost, verdict.max_loads, maker)

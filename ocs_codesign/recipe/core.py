@@ -1,0 +1,249 @@
+"""Recipe: the identity of a design, a value that prints, hashes, predicts and builds."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost
+from ocs_codesign.expansions import EXPANSIONS
+from ocs_codesign.expansions.profile import Profile
+from ocs_codesign.families import FAMILIES
+from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.schedulers.bfb_loads import bfb_loads
+
+if TYPE_CHECKING:
+    from ocs_codesign.families.shape import Shape
+    from ocs_codesign.schedule import Schedule
+    from ocs_codesign.topology import Topology
+
+
+class Recipe(ABC):
+    """A base graph and the expansions over it; ``repr`` prints the text that ``parse`` reads.
+
+    All recipes give d-regular topologies of equal link speeds. Sizes are validated when a recipe is
+    made (ValueError); graphs are built only on demand.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape:
+        """Number of nodes and degree, without building."""
+
+    @abstractmethod
+    def topology(self) -> Topology:
+        """The graph; ValueError if it has more links than can be held."""
+
+    @abstractmethod
+    def gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
+        """Predicted largest link load, in shards, of every allgather step.
+
+        A closed form or, on a base without one, exact BFB; ``transposed`` asks for the transpose.
+        """
+
+    @abstractmethod
+    def gather_schedule(self, *, transposed: bool = False) -> Schedule:
+        """An allgather no worse than ``gather_loads``: BFB on the base, mapped by the expansions.
+
+        On ``topology()``, or on its transpose when ``transposed``.
+        """
+
+    @property
+    @abstractmethod
+    def reverse_symmetric(self) -> bool:
+        """Whether the graph is known to be isomorphic to its transpose."""
+
+    @property
+    @abstractmethod
+    def has_self_loops(self) -> bool:
+        """Whether a port is wasted on a link from a node to itself."""
+
+    @abstractmethod
+    def label(self) -> str:
+        """The paper's notation, for pictures and tables; not parsed."""
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return self.shape.num_nodes
+
+    @property
+    def degree(self) -> int:
+        """d, the ports of a node."""
+        return self.shape.degree
+
+    def predicted_loads(
+        self, collective: Collective | str = Collective.ALLGATHER
+    ) -> tuple[Fraction, ...]:
+        """Predicted largest link load, in shards, of every step of a collective."""
+        collective = Collective.parse(collective)
+        if collective is Collective.ALLGATHER:
+            return self.gather_loads()
+        scatter = self.gather_loads(transposed=True)[::-1]
+        return scatter if collective is Collective.REDUCE_SCATTER else scatter + self.gather_loads()
+
+    def predict(self, collective: Collective | str = Collective.ALLGATHER) -> Cost:
+        """Predicted cost of a collective: by formula from the base, never by building.
+
+        It is an upper bound: ``expansion_schedule`` is never worse, and exact BFB on the built
+        graph rarely is.
+        """
+        loads = self.predicted_loads(collective)
+        return Cost(len(loads), sum(loads, Fraction(0)) * self.degree / self.num_nodes)
+
+    def expansion_schedule(self, collective: Collective | str = Collective.ALLGATHER) -> Schedule:
+        """The base's BFB schedule mapped through the expansions, without solving anything."""
+        collective = Collective.parse(collective)
+        if collective is Collective.ALLGATHER:
+            return self.gather_schedule()
+        scatter = self.gather_schedule(transposed=True).reversed()
+        if collective is Collective.REDUCE_SCATTER:
+            return scatter
+        return scatter.then(self.gather_schedule())
+
+    def __repr__(self) -> str:
+        values = (getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(map(_text, values))})"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+class Base(Recipe):
+    """A recipe that names a family of ``ocs_codesign.families`` and its sizes."""
+
+    __slots__ = ()
+
+    def _sizes(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        FAMILIES[type(self).__name__].shape(*self._sizes())
+
+    @property
+    def shape(self) -> Shape:
+        return FAMILIES[type(self).__name__].shape(*self._sizes())
+
+    def topology(self) -> Topology:
+        self.shape.check_buildable()
+        return FAMILIES[type(self).__name__].build(*self._sizes())
+
+    def gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
+        closed = FAMILIES[type(self).__name__].closed_form(*self._sizes())
+        # Every family with a closed form is isomorphic to its transpose.
+        return closed or measured_gather_loads(self, transposed and not self.reverse_symmetric)
+
+    def gather_schedule(self, *, transposed: bool = False) -> Schedule:
+        topology = self.topology()
+        return bfb(topology.transpose() if transposed else topology)
+
+    @property
+    def reverse_symmetric(self) -> bool:
+        return False
+
+    @property
+    def has_self_loops(self) -> bool:
+        return _has_self_loops(self)
+
+
+class Expanded(Recipe):
+    """A recipe that applies an expansion of ``ocs_codesign.expansions`` to other recipes."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Recipe, ...]:
+        """The recipes that are expanded."""
+
+    def _sizes(self) -> tuple[int, ...]:
+        return ()
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            if not isinstance(part, Recipe):
+                raise ValueError(f"{part!r} is not a recipe: {type(self).__name__} expands recipes")
+        _ = self.shape
+
+    @property
+    def shape(self) -> Shape:
+        shapes = tuple(part.shape for part in self.parts)
+        return EXPANSIONS[type(self).__name__].shape(shapes, *self._sizes())
+
+    def topology(self) -> Topology:
+        self.shape.check_buildable()
+        parts = tuple(part.topology() for part in self.parts)
+        return EXPANSIONS[type(self).__name__].build(parts, *self._sizes())
+
+    def gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
+        return _expanded_loads(self, transposed)
+
+    def gather_schedule(self, *, transposed: bool = False) -> Schedule:
+        expansion = EXPANSIONS[type(self).__name__]
+        forward, backward = (
+            tuple(
+                _part_schedule(part, way, shortest_paths=expansion.shortest_paths)
+                for part in self.parts
+            )
+            for way in (transposed, not transposed)
+        )
+        schedule = expansion.schedule(forward, backward, *self._sizes())
+        topology = self.topology()
+        return schedule.on_links_of(topology.transpose() if transposed else topology)
+
+    @property
+    def reverse_symmetric(self) -> bool:
+        return all(part.reverse_symmetric for part in self.parts)
+
+    @property
+    def has_self_loops(self) -> bool:
+        return any(part.has_self_loops for part in self.parts)
+
+
+@lru_cache(maxsize=2**14)
+def measured_gather_loads(recipe: Recipe, transposed: bool = False) -> tuple[Fraction, ...]:
+    """Exact BFB loads of an allgather on the built graph or on its transpose, remembered."""
+    topology = recipe.topology()
+    return bfb_loads(topology.transpose() if transposed else topology)
+
+
+@lru_cache(maxsize=2**14)
+def _expanded_loads(recipe: Expanded, transposed: bool) -> tuple[Fraction, ...]:
+    expansion = EXPANSIONS[type(recipe).__name__]
+    forward, backward = (
+        tuple(
+            _part_profile(part, way, shortest_paths=expansion.shortest_paths)
+            for part in recipe.parts
+        )
+        for way in (transposed, not transposed)
+    )
+    return expansion.loads(forward, backward, *recipe._sizes())
+
+
+def _part_profile(part: Recipe, transposed: bool, *, shortest_paths: bool) -> Profile:
+    if shortest_paths and isinstance(part, Expanded):
+        return Profile(part.shape, measured_gather_loads(part, transposed))
+    return Profile(part.shape, part.gather_loads(transposed=transposed))
+
+
+def _part_schedule(part: Recipe, transposed: bool, *, shortest_paths: bool) -> Schedule:
+    if shortest_paths and isinstance(part, Expanded):
+        topology = part.topology()
+        return bfb(topology.transpose() if transposed else topology)
+    return part.gather_schedule(transposed=transposed)
+
+
+@lru_cache(maxsize=2**14)
+def _has_self_loops(recipe: Recipe) -> bool:
+    return recipe.topology().has_self_loops()
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, str) else repr(value)

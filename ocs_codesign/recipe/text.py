@@ -1,0 +1,85 @@
+"""Reading recipes: a whitelisting walk over the syntax tree of one call expression, no eval."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.groups import GROUPS, Group
+from ocs_codesign.recipe.bases import BASES
+from ocs_codesign.recipe.core import Recipe
+from ocs_codesign.recipe.expanded import EXPANDED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MAX_TEXT = 100_000
+MAX_DEPTH = 64
+
+_NAMES: dict[str, Callable[..., Recipe | Group]] = {**BASES, **EXPANDED, **GROUPS}
+
+
+def parse(text: str) -> Recipe:
+    """The recipe that a text names: the inverse of ``repr``.
+
+    Only calls of recipe and group names with integers, strings, tuples and further calls are read.
+    Raises ValueError with the offending part and the rule.
+
+    >>> parse("Line(Line(CompleteBipartite(4)))").num_nodes
+    128
+    >>> parse("exit()")
+    Traceback (most recent call last):
+    ValueError: unknown name 'exit' in a recipe
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError("a recipe is a text such as 'Line(CompleteBipartite(4))': it is empty")
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"a recipe of {len(text)} characters: at most {MAX_TEXT} are read")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(f"cannot read {_short(text)} as a recipe: not a call expression") from None
+    value = _value(tree.body, 0)
+    if not isinstance(value, Recipe):
+        raise ValueError(f"{_short(text)} is not a recipe")
+    return value
+
+
+def _value(node: ast.expr, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"a recipe nested more than {MAX_DEPTH} deep is not read")
+    match node:
+        case ast.Constant(value=bool() | None):
+            pass
+        case ast.Constant(value=int() | str() as value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
+            return -value
+        case ast.Tuple(elts=entries) | ast.List(elts=entries):
+            return tuple(_value(entry, depth + 1) for entry in entries)
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+            return _call(name, [_value(argument, depth + 1) for argument in arguments])
+        case ast.Name(id=name):
+            raise ValueError(f"{name!r} in a recipe: names must be called, as in Complete(4)")
+    raise ValueError(f"{_short(ast.unparse(node))} is not allowed in a recipe")
+
+
+def _call(name: str, arguments: list[Any]) -> Recipe | Group:
+    if name not in _NAMES:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, _NAMES, n=1)
+        raise ValueError(
+            f"unknown name {name!r} in a recipe" + (f": did you mean {near[0]}?" if near else "")
+        )
+    try:
+        return _NAMES[name](*arguments)
+    except TypeError:
+        raise ValueError(
+            f"{name} does not take {len(arguments)} argument{'s' * (len(arguments) != 1)}"
+        ) from None
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return repr(text if len(text) <= 60 else text[:57] + "...")
