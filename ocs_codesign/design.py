@@ -67,7 +67,7 @@ class Score:
 @final
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A recipe with its score for one collective and the costs of the allgather and its mirror."""
+    """A recipe, its score for one collective, and the costs of the allgather and its mirror."""
 
     recipe: Recipe
     score: Score
@@ -103,7 +103,7 @@ class Candidate:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """A verified schedule with the cost recomputed from its sends; recipe None for a given graph."""
+    """A verified schedule and the cost recomputed from its sends; recipe None for a given graph."""
 
     recipe: Recipe | None
     schedule: Schedule

@@ -41,6 +41,10 @@ class Group(ABC):
         """Number of an element; ValueError if it is not one."""
 
     @abstractmethod
+    def element(self, number: int) -> Any:
+        """The element of a number, as ``index`` reads it."""
+
+    @abstractmethod
     def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
         """Numbers of g * s for the numbers ``left`` of g and ``right`` of s."""
 
@@ -79,6 +83,9 @@ class Cyclic(Group):
 
     def index(self, element: Any) -> int:
         return _residue(element, self.n, self)
+
+    def element(self, number: int) -> int:
+        return number
 
     def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
         return (left + right) % self.n
@@ -122,6 +129,13 @@ class DirectProduct(Group):
         for factor, part in zip(self.factors, element, strict=True):
             number = number * factor.order + factor.index(part)
         return number
+
+    def element(self, number: int) -> tuple[Any, ...]:
+        parts = []
+        for factor in reversed(self.factors):
+            number, part = divmod(number, factor.order)
+            parts.append(factor.element(part))
+        return tuple(reversed(parts))
 
     def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
         result = np.zeros_like(left)
@@ -174,11 +188,16 @@ class Semidirect(Group):
         x, y = _pair(element, self)
         return _residue(x, self.n, self) * self.m + _residue(y, self.m, self)
 
+    def element(self, number: int) -> tuple[int, int]:
+        return divmod(number, self.m)
+
     def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
         x, y = np.divmod(left, self.m)
         other_x, other_y = divmod(right, self.m)
         powers = np.array([pow(self.action, k, self.n) for k in range(self.m)], dtype=np.int64)
-        return (x + powers[y] * other_x) % self.n * self.m + (y + other_y) % self.m
+        first: NDArray[np.int64] = (x + powers[y] * other_x) % self.n
+        second: NDArray[np.int64] = (y + other_y) % self.m
+        return first * self.m + second
 
     def label(self) -> str:
         return f"Z{self.n}⋊Z{self.m}"
@@ -215,6 +234,9 @@ class Dihedral(Group):
     def index(self, element: Any) -> int:
         x, flip = _pair(element, self)
         return _residue(x, self.n, self) * 2 + _residue(flip, 2, self)
+
+    def element(self, number: int) -> tuple[int, int]:
+        return divmod(number, 2)
 
     def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
         return Semidirect(self.n, 2, -1).right_multiply(left, right)
@@ -253,11 +275,16 @@ class Dicyclic(Group):
         k, e = _pair(element, self)
         return _residue(k, 2 * self.n, self) * 2 + _residue(e, 2, self)
 
+    def element(self, number: int) -> tuple[int, int]:
+        return divmod(number, 2)
+
     def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
         k, e = np.divmod(left, 2)
         other_k, other_e = divmod(right, 2)
         k = k + np.where(e == 1, -other_k, other_k) + self.n * (e * other_e)
-        return k % (2 * self.n) * 2 + (e + other_e) % 2
+        power: NDArray[np.int64] = k % (2 * self.n)
+        letter: NDArray[np.int64] = (e + other_e) % 2
+        return power * 2 + letter
 
     def label(self) -> str:
         return f"Dic{self.n}"
@@ -310,13 +337,17 @@ class Permutations(Group):
 
     def index(self, element: Any) -> int:
         points = self._elements.shape[1]
-        if isinstance(element, tuple) and len(element) == points:
-            if all(type(i) is int and 0 <= i < points for i in element):
-                row = np.array([element], dtype=np.uint8)
-                number = int(self._numbers(row)[0])
-                if number < self.order and np.array_equal(self._elements[number], row[0]):
-                    return number
+        if isinstance(element, tuple) and sorted(map(repr, element)) == sorted(
+            map(repr, range(points))
+        ):
+            row = np.array([element], dtype=np.uint8)
+            number = int(self._numbers(row)[0])
+            if number < self.order and np.array_equal(self._elements[number], row[0]):
+                return number
         raise ValueError(f"{element!r} is not an element of {self!r}")
+
+    def element(self, number: int) -> tuple[int, ...]:
+        return tuple(self._elements[number].tolist())
 
     def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
         return self._numbers(self._elements[right][self._elements[left]])

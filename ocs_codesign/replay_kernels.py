@@ -10,7 +10,7 @@ FINE, NOT_HELD, REDUNDANT, ROOT_SENDS, SENT_TWICE, STALE, LOST = range(7)
 
 @njit(cache=True)
 def replay_gather(tail, head, root, lo, hi, link, step, first_root, held_since):
-    """Replay sends that copy: (row, chunk, fault) of the first bad one, fault FINE if there is none.
+    """Replay sends that copy: (row, chunk, fault) of the first bad one, fault FINE if none.
 
     ``held_since[root - first_root, node, chunk]`` is the step at whose end the node holds the
     chunk, NEVER at the start for all but the owner. Sends must be sorted by step.
@@ -31,7 +31,7 @@ def replay_gather(tail, head, root, lo, hi, link, step, first_root, held_since):
 
 @njit(cache=True)
 def replay_reduce(tail, head, root, lo, hi, link, step, first_root, state):
-    """Replay sends that add: (row, chunk, fault) of the first bad one, fault FINE if there is none.
+    """Replay sends that add: (row, chunk, fault) of the first bad one, fault FINE if none.
 
     A send carries all that its sender has of a chunk's sum, its own contribution included.
     ``state[root - first_root, node, chunk]`` is 0 at first, the step of the last contribution

@@ -35,7 +35,7 @@ _RULES = {
     2: "the receiver already holds this chunk",
     3: "the root sends away the sum that must end with it",
     4: "the sender has already sent its partial sum of this chunk",
-    5: "the sender receives a contribution in this step or later, so its partial sum is not complete",
+    5: "the sender receives a contribution in this very step, so its partial sum is incomplete",
     6: "the receiver has already sent its partial sum of this chunk, so the contribution is lost",
 }
 
@@ -69,7 +69,7 @@ class Witness:
 @final
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the replay found: the cost recomputed from the sends, and the first witness if it failed.
+    """What the replay found: the cost recomputed from the sends, and the first witness if any.
 
     ``max_loads`` are the largest link loads of the steps in shards a unit of link speed.
     """
@@ -131,75 +131,110 @@ def _max_loads(schedule: Schedule) -> tuple[Fraction, ...]:
 
 
 def _replay(schedule: Schedule) -> Witness | None:
-    from ocs_codesign.replay_kernels import NEVER, first_unheld, first_unsent
-    from ocs_codesign.replay_kernels import replay_gather, replay_reduce
-
-    nodes = schedule.topology.num_nodes
+    """The first witness of the first block of roots that fails."""
     lo, hi, pieces = _pieces(schedule)
-    ends = (schedule.topology.tail, schedule.topology.head)
-    sums, copies = _split_phases(schedule)
+    columns = [schedule.root, lo, hi, schedule.link, schedule.step]
+    nodes = schedule.topology.num_nodes
     block = max(1, _BLOCK_ENTRIES // (nodes * len(pieces)))
+    sums, copies = (
+        None if rows is None else _Sends(schedule, pieces, rows, [c[rows] for c in columns])
+        for rows in _split_phases(schedule)
+    )
+    for first in range(0, nodes, block):
+        roots = np.arange(first, min(nodes, first + block))
+        held_since = np.zeros((len(roots), len(pieces)), dtype=np.int32)
+        witness = None
+        if sums is not None:
+            witness, held_since = _replay_sums(sums, roots)
+        if copies is not None and witness is None:
+            witness = _replay_copies(copies, roots, held_since)
+        if witness is not None:
+            return witness
+    return None
 
-    def sends(rows: slice | NDArray[np.int64]) -> tuple[NDArray[np.int32], ...]:
-        columns = (schedule.root, lo, hi, schedule.link, schedule.step)
-        return tuple(column[rows] for column in columns)
 
-    def bad_send(rows: slice | NDArray[np.int64], at: int, piece: int, fault: int) -> Witness:
-        row = int(np.arange(schedule.num_sends)[rows][at])
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sends:
+    """The rows of a schedule that sum or copy, lo and hi counted in pieces."""
+
+    schedule: Schedule
+    pieces: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    columns: list[NDArray[np.int32]]
+
+    def bad(self, at: int, piece: int, fault: int) -> Witness:
+        """Witness of the send at a position among these rows."""
+        row = int(self.rows[at])
         return Witness(
             _RULES[fault],
-            int(schedule.root[row]),
-            int(pieces[piece]),
+            int(self.schedule.root[row]),
+            int(self.pieces[piece]),
             None,
             row,
-            int(schedule.step[row]),
-            int(schedule.link[row]),
+            int(self.schedule.step[row]),
+            int(self.schedule.link[row]),
         )
 
-    sum_sends = None if sums is None else sends(sums)
-    copy_sends = None if copies is None else sends(copies)
-    for first in range(0, nodes, block):
-        owners = np.arange(first, min(nodes, first + block))
-        own = np.zeros((len(owners), len(pieces)), dtype=np.int32)
-        if sums is not None and sum_sends is not None:
-            state = np.zeros((len(owners), nodes, len(pieces)), dtype=np.int32)
-            at, piece, fault = replay_reduce(*ends, *sum_sends, first, state)
-            if fault:
-                return bad_send(sums, at, piece, fault)
-            root, node, piece = first_unsent(state, first)
-            if root >= 0:
-                rule = "the node's contribution to this chunk is never sent"
-                return Witness(rule, int(root + first), int(pieces[piece]), int(node))
-            own = state[owners - first, owners]
-        if copies is not None and copy_sends is not None:
-            held_since = np.full((len(owners), nodes, len(pieces)), NEVER, dtype=np.int32)
-            held_since[owners - first, owners] = own
-            at, piece, fault = replay_gather(*ends, *copy_sends, first, held_since)
-            if fault:
-                return bad_send(copies, at, piece, fault)
-            root, node, piece = first_unheld(held_since)
-            if root >= 0:
-                rule = "the node never receives this chunk"
-                return Witness(rule, int(root + first), int(pieces[piece]), int(node))
+    def missing(self, rule: str, root: int, piece: int, node: int) -> Witness:
+        """Witness of something that never happens."""
+        return Witness(rule, int(root), int(self.pieces[piece]), int(node))
+
+
+def _replay_sums(
+    sends: _Sends, roots: NDArray[np.int64]
+) -> tuple[Witness | None, NDArray[np.int32]]:
+    """First witness of the sends that sum, and the step at which every root's sum is complete."""
+    from ocs_codesign.replay_kernels import first_unsent, replay_reduce
+
+    topology, first = sends.schedule.topology, int(roots[0])
+    state = np.zeros((len(roots), topology.num_nodes, len(sends.pieces)), dtype=np.int32)
+    complete = state[roots - first, roots]
+    at, piece, fault = replay_reduce(topology.tail, topology.head, *sends.columns, first, state)
+    if fault:
+        return sends.bad(at, piece, fault), complete
+    block, node, piece = first_unsent(state, first)
+    if block >= 0:
+        rule = "the node's contribution to this chunk is never sent"
+        return sends.missing(rule, first + block, piece, node), complete
+    return None, state[roots - first, roots]
+
+
+def _replay_copies(
+    sends: _Sends, roots: NDArray[np.int64], own_since: NDArray[np.int32]
+) -> Witness | None:
+    """First witness of the sends that copy; a root holds its own chunks from ``own_since`` on."""
+    from ocs_codesign.replay_kernels import NEVER, first_unheld, replay_gather
+
+    topology, first = sends.schedule.topology, int(roots[0])
+    shape = (len(roots), topology.num_nodes, len(sends.pieces))
+    held_since = np.full(shape, NEVER, dtype=np.int32)
+    held_since[roots - first, roots] = own_since
+    at, piece, fault = replay_gather(
+        topology.tail, topology.head, *sends.columns, first, held_since
+    )
+    if fault:
+        return sends.bad(at, piece, fault)
+    block, node, piece = first_unheld(held_since)
+    if block >= 0:
+        return sends.missing("the node never receives this chunk", first + block, piece, node)
     return None
 
 
 def _split_phases(
     schedule: Schedule,
-) -> tuple[slice | NDArray[np.int64] | None, slice | NDArray[np.int64] | None]:
+) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
     """Rows that sum and rows that copy; None for what the collective does not do."""
-    if schedule.collective is Collective.ALLGATHER:
-        return None, slice(None)
-    if schedule.collective is Collective.REDUCE_SCATTER:
-        return slice(None), None
-    assert schedule.phase is not None  # noqa: S101 - the Schedule type guarantees it
-    return np.flatnonzero(schedule.phase == 0), np.flatnonzero(schedule.phase == 1)
+    rows = np.arange(schedule.num_sends)
+    if schedule.phase is not None:
+        return rows[schedule.phase == 0], rows[schedule.phase == 1]
+    return (None, rows) if schedule.collective is Collective.ALLGATHER else (rows, None)
 
 
 def _pieces(
     schedule: Schedule,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """Columns lo and hi counted in the pieces that no send splits, and every piece's first chunk."""
+    """Columns lo and hi counted in pieces that no send splits, and every piece's first chunk."""
     if schedule.num_chunks <= _MARK_CHUNKS:
         marked = np.zeros(schedule.num_chunks + 1, dtype=bool)
         marked[schedule.lo] = marked[schedule.hi] = marked[0] = marked[-1] = True

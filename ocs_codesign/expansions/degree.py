@@ -17,6 +17,8 @@ from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Symmetry, Topology
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ocs_codesign.expansions.profile import Profile
 
 
@@ -92,8 +94,10 @@ def degree_schedule(forward: tuple[Schedule], backward: tuple[Schedule], n: int)
     )
 
 
-def _swap(expanded: Topology, n: int, ports: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
-    """Root, link and part of the last step's sends: every in-link brings its part of n - 1 shards."""
+def _swap(
+    expanded: Topology, n: int, ports: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Root, link and part of the last step: every in-link brings its part of n - 1 shards."""
     incoming = expanded.links_by_head().order.reshape(-1, ports)
     receiver = np.arange(expanded.num_nodes)
     others = receiver[:, None] // n * n + (receiver[:, None] % n + np.arange(1, n)) % n

@@ -19,17 +19,19 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import reduce
 from math import lcm, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.expansions.profile import Profile
+from ocs_codesign.expansions.profile import Profile, profile_of
 from ocs_codesign.expansions.weave import weave, woven_loads
 from ocs_codesign.families.shape import Shape, size
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Symmetry, Topology
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 
@@ -75,7 +77,7 @@ def product_loads(
 ) -> tuple[Fraction, ...]:
     """Woven loads, bandwidth-optimal, if every factor allows it; else those in dimension order."""
     del backward
-    woven = reduce(_woven, forward[1:], forward[0])
+    woven = _woven(forward)
     if woven is not None:
         return woven.loads
     done, loads = 1, []
@@ -88,8 +90,7 @@ def product_loads(
 def product_schedule(forward: tuple[Schedule, ...], backward: tuple[Schedule, ...]) -> Schedule:
     """The woven schedule if every factor allows it, else the one in dimension order."""
     del backward
-    profiles = [_profile(schedule) for schedule in forward]
-    if reduce(_woven, profiles[1:], profiles[0]) is not None:
+    if _woven([profile_of(schedule) for schedule in forward]) is not None:
         woven = reduce(weave, forward)
         return woven.on_links_of(product(tuple(schedule.topology for schedule in forward)))
     return _in_dimension_order(forward, [list(range(len(forward)))])
@@ -133,72 +134,61 @@ def _orbit_grid(parts: list[Topology] | tuple[Topology, ...]) -> NDArray[np.int6
     return grid
 
 
-def _profile(schedule: Schedule) -> Profile:
-    topology = schedule.topology
-    return Profile(Shape(topology.num_nodes, topology.degree), schedule.max_loads())
-
-
-def _woven(one: Profile | None, other: Profile) -> Profile | None:
-    """Profile of the woven product of two, None if it does not exist."""
-    loads = None if one is None else woven_loads(one, other)
-    if one is None or loads is None:
-        return None
-    return Profile(product_shape((one.shape, other.shape)), loads)
+def _woven(profiles: Sequence[Profile]) -> Profile | None:
+    """Profile of the woven product, None if it does not exist."""
+    result = profiles[0]
+    for profile in profiles[1:]:
+        loads = woven_loads(result, profile)
+        if loads is None:
+            return None
+        result = Profile(product_shape((result.shape, profile.shape)), loads)
+    return result
 
 
 def _in_dimension_order(factors: tuple[Schedule, ...], orders: list[list[int]]) -> Schedule:
-    """One equal part of every shard an order; in it the dimensions run one after the other.
-
-    In its round a dimension runs its factor's schedule on every line of the grid, for the shards of
-    all roots that differ from the line only in dimensions already run.
-    """
+    """One equal part of every shard an order; in it the dimensions run one after the other."""
     chunks = lcm(*(factor.num_chunks for factor in factors))
     factors = tuple(factor.with_chunks(chunks) for factor in factors)
-    sides = [factor.topology.num_nodes for factor in factors]
-    strides = [prod(sides[axis + 1 :]) for axis in range(len(sides))]
-    links = [
-        factor.topology.num_links * prod(sides) // side
-        for factor, side in zip(factors, sides, strict=True)
-    ]
-    pieces: list[list[NDArray[np.int64]]] = []
+    rounds = []
     for part, order in enumerate(orders):
         steps = 0
         for turn, axis in enumerate(order):
-            factor = factors[axis]
-            others = [i for i in range(len(sides)) if i != axis]
-            at = [np.arange(sides[i]) for i in others]
-            rank = np.arange(prod(sides[i] for i in others))
-            coordinates = np.meshgrid(*at, indexing="ij")
-            fixed = sum(
-                (
-                    grid.ravel() * strides[i]
-                    for i, grid in zip(others, coordinates, strict=True)
-                    if i not in order[:turn]
-                ),
-                start=np.zeros(len(rank), dtype=np.int64),
-            )
-            free = _combinations([np.arange(sides[i]) * strides[i] for i in order[:turn]])
-            shape = (factor.num_sends, len(rank), len(free))
-            root = (factor.root.astype(np.int64) * strides[axis])[:, None, None]
-            root = root + fixed[:, None] + free
-            link = sum(links[:axis]) + rank * factor.topology.num_links
-            link = (factor.link[:, None] + link)[:, :, None]
-            pieces.append(
-                [
-                    np.broadcast_to(column, shape).ravel()
-                    for column in (
-                        root,
-                        (factor.lo + part * chunks)[:, None, None],
-                        (factor.hi + part * chunks)[:, None, None],
-                        link,
-                        (factor.step + steps)[:, None, None],
-                    )
-                ]
-            )
-            steps += factor.num_steps
-    columns = [np.concatenate(column) for column in zip(*pieces, strict=True)]
+            rounds.append(_round(factors, axis, order[:turn], part * chunks, steps))
+            steps += factors[axis].num_steps
+    columns = [np.concatenate(column) for column in zip(*rounds, strict=True)]
     topology = product(tuple(factor.topology for factor in factors))
     return Schedule(topology, factors[0].collective, chunks * len(orders), *columns)
+
+
+def _round(
+    factors: tuple[Schedule, ...], axis: int, done: list[int], first_chunk: int, steps: int
+) -> list[NDArray[Any]]:
+    """Columns of one dimension's factor schedule on every line of the grid.
+
+    It runs for the shards of all roots that differ from the line only in dimensions already done.
+    """
+    factor = factors[axis]
+    sides = [one.topology.num_nodes for one in factors]
+    strides = [prod(sides[i + 1 :]) for i in range(len(sides))]
+    grid = np.arange(prod(sides)).reshape(sides)
+    lines = np.moveaxis(grid, axis, -1)[..., 0].ravel()
+    coordinates = np.unravel_index(lines, sides)
+    fixed = lines - sum(coordinates[i] * strides[i] for i in done)
+    free = _combinations([np.arange(sides[i]) * strides[i] for i in done])
+    links_before = sum(
+        one.topology.num_links * (grid.size // side)
+        for one, side in zip(factors[:axis], sides[:axis], strict=True)
+    )
+    line_links = links_before + np.arange(len(lines)) * factor.topology.num_links
+    root = (factor.root.astype(np.int64) * strides[axis])[:, None, None] + fixed[:, None] + free
+    columns: list[NDArray[Any]] = [
+        root,
+        (factor.lo + first_chunk)[:, None, None],
+        (factor.hi + first_chunk)[:, None, None],
+        (factor.link[:, None] + line_links)[:, :, None],
+        (factor.step + steps)[:, None, None],
+    ]
+    return [np.broadcast_to(column, root.shape).ravel() for column in columns]
 
 
 def _combinations(terms: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
+from ocs_codesign.families.shape import Shape
+
 if TYPE_CHECKING:
-    from ocs_codesign.families.shape import Shape
+    from ocs_codesign.schedule import Schedule
 
 
 @final
@@ -29,3 +31,9 @@ class Profile:
     def is_bw_optimal(self) -> bool:
         """Whether the loads add up to (N - 1)/d, the least that any allgather can do."""
         return sum(self.loads) * self.shape.degree == self.shape.num_nodes - 1
+
+
+def profile_of(schedule: Schedule) -> Profile:
+    """Profile of an allgather that has been made."""
+    topology = schedule.topology
+    return Profile(Shape(topology.num_nodes, topology.degree), schedule.max_loads())

@@ -13,14 +13,14 @@ a number that must lie in [0, 1].
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.families.shape import Shape
-from ocs_codesign.expansions.profile import Profile
+from ocs_codesign.expansions.profile import Profile, profile_of
 from ocs_codesign.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -49,57 +49,85 @@ def weave(one: Schedule, other: Schedule) -> Schedule:
     """
     from ocs_codesign.expansions.product import product
 
-    shares = _shares(_profile(one), _profile(other))
+    shares = _shares(profile_of(one), profile_of(other))
     if shares is None:
         raise ValueError("the two schedules cannot be woven: a step cannot be balanced")
     chunks = _num_chunks(shares, one.num_chunks, other.num_chunks)
-    topology = product((one.topology, other.topology))
-    side = other.topology.num_nodes
-    first_links = one.topology.num_links
-    along_first = _along(one, other, shares, chunks, first=True)
-    along_second = _along(other, one, shares, chunks, first=False)
-    root1, lo1, hi1, link1, step1, there1 = along_first
-    root2, lo2, hi2, link2, step2, there2 = along_second
-    kept1, kept2 = lo1 < hi1, lo2 < hi2
-    columns = (
-        (root1[0] * side + root1[1], root2[1] * side + root2[0]),
-        (lo1, lo2),
-        (hi1, hi2),
-        (
-            there1 * first_links + link1,
-            first_links * side + there2 * other.topology.num_links + link2,
+    cut = np.array([share.numerator * (chunks // share.denominator) for share in shares])
+    side, first_links = other.topology.num_nodes, one.topology.num_links
+    along_one = _along(one, other, np.zeros_like(cut), cut, chunks)
+    along_other = _along(other, one, cut, chunks - cut, chunks)
+    halves = (
+        _columns(along_one, along_one.moving_root * side + along_one.resting_root, first_links, 0),
+        _columns(
+            along_other,
+            along_other.resting_root * side + along_other.moving_root,
+            other.topology.num_links,
+            first_links * side,
         ),
-        (step1, step2),
     )
     return Schedule(
-        topology,
+        product((one.topology, other.topology)),
         one.collective,
         chunks,
-        *(np.concatenate([a[kept1], b[kept2]]) for a, b in columns),
+        *(np.concatenate(pair) for pair in zip(*halves, strict=True)),
     )
 
 
-def _along(moving, resting, shares, chunks, *, first):  # type: ignore[no-untyped-def]
-    """Sends along one factor's links, for every pair of a root and a node of the resting factor."""
-    distance = _arrival_steps(resting)
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sends:
+    """Sends along one factor while the other coordinate rests at ``here``, as flat columns."""
+
+    moving_root: NDArray[np.int64]
+    resting_root: NDArray[np.int64]
+    lo: NDArray[np.int64]
+    hi: NDArray[np.int64]
+    link: NDArray[np.int64]
+    step: NDArray[np.int64]
+    here: NDArray[np.int64]
+
+
+def _along(
+    moving: Schedule,
+    resting: Schedule,
+    start: NDArray[np.int64],
+    length: NDArray[np.int64],
+    chunks: int,
+) -> _Sends:
+    """Sends along one factor's links, for every pair of a root and a node of the resting factor.
+
+    At step t the factor delivers chunks [start[t], start[t] + length[t]) of the shards that both
+    factors could, and all chunks of those whose resting coordinate is already right.
+    """
+    arrival = _arrival_steps(resting)
     nodes = resting.topology.num_nodes
-    shape = (moving.num_sends, nodes, nodes)
-    waited = np.broadcast_to(distance[None], shape)
-    step = moving.step[:, None, None] + waited
-    numerator = np.array([share.numerator * (chunks // share.denominator) for share in shares])
-    cut = np.where(waited == 0, chunks if first else 0, numerator[step])
-    start, length = (0, cut) if first else (cut, chunks - cut)
+    step = moving.step[:, None, None] + arrival
+    own = np.broadcast_to(arrival == 0, step.shape)
+    first = np.where(own, 0, start[step])
+    width = np.where(own, chunks, length[step])
     lo, hi = (
-        start + column[:, None, None] * length // moving.num_chunks
-        for column in (moving.lo.astype(np.int64), moving.hi.astype(np.int64))
+        first + column.astype(np.int64)[:, None, None] * width // moving.num_chunks
+        for column in (moving.lo, moving.hi)
     )
-    root = np.broadcast_to(moving.root.astype(np.int64)[:, None, None], shape)
-    rest_root = np.broadcast_to(np.arange(nodes)[:, None], shape)
-    here = np.broadcast_to(np.arange(nodes), shape)
-    link = np.broadcast_to(moving.link.astype(np.int64)[:, None, None], shape)
-    return (root.ravel(), rest_root.ravel()), *(
-        column.ravel() for column in (lo, hi, link, step, here)
-    )
+    kept = lo < hi
+    spread = {
+        "moving_root": moving.root.astype(np.int64)[:, None, None],
+        "resting_root": np.arange(nodes)[:, None],
+        "lo": lo,
+        "hi": hi,
+        "link": moving.link.astype(np.int64)[:, None, None],
+        "step": step,
+        "here": np.arange(nodes),
+    }
+    return _Sends(**{name: np.broadcast_to(x, step.shape)[kept] for name, x in spread.items()})
+
+
+def _columns(
+    sends: _Sends, root: NDArray[np.int64], num_links: int, first_link: int
+) -> tuple[NDArray[np.int64], ...]:
+    link = first_link + sends.here * num_links + sends.link
+    return root, sends.lo, sends.hi, link, sends.step
 
 
 def _arrival_steps(schedule: Schedule) -> NDArray[np.int64]:
@@ -108,11 +136,6 @@ def _arrival_steps(schedule: Schedule) -> NDArray[np.int64]:
     steps = np.zeros((nodes, nodes), dtype=np.int64)
     steps[schedule.root, schedule.topology.head[schedule.link]] = schedule.step
     return steps
-
-
-def _profile(schedule: Schedule) -> Profile:
-    topology = schedule.topology
-    return Profile(Shape(topology.num_nodes, topology.degree), schedule.max_loads())
 
 
 def _arrivals(profile: Profile) -> list[Fraction]:

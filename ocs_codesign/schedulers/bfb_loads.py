@@ -98,7 +98,7 @@ def subset_sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _loads_of_all(neighbours: InNeighbours) -> tuple[Fraction, ...]:
     """Loads over all receivers from packed reach sets, a block of sources at a time."""
-    nodes, width = neighbours.node.shape
+    nodes = len(neighbours.node)
     words = max(1, min(-(-nodes // WORD_BITS), _BLOCK_BYTES // (8 * nodes)))
     weights = subset_sums(neighbours.capacity)
     blocks = range(0, nodes, words * WORD_BITS)
@@ -107,11 +107,12 @@ def _loads_of_all(neighbours: InNeighbours) -> tuple[Fraction, ...]:
     reached_all = np.zeros(nodes, dtype=np.int64)
     for first in blocks:
         last = min(nodes, first + words * WORD_BITS)
-        reached, size, step = identity_bits(nodes, first, last), None, 0
-        while size is None or not (size == last - first).all():
+        reached, step = identity_bits(nodes, first, last), 0
+        size = np.bitwise_count(reached).sum(axis=1, dtype=np.int32)
+        while not (size == last - first).all():
             before = size
             reached, counts, size = _confined_sources(reached, neighbours)
-            if before is not None and np.array_equal(before, size):
+            if np.array_equal(before, size):
                 break
             if len(blocks) == 1:
                 loads.append(largest_ratio(counts, weights))
@@ -138,7 +139,7 @@ def _accumulate(totals: list[NDArray[np.int32]], step: int, counts: NDArray[np.i
 def _confined_sources(
     reached: NDArray[np.uint64], neighbours: InNeighbours
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
-    """One hop on: the grown reach sets, the new sources that each set W of in-links confines, sizes.
+    """One hop on: grown reach sets, new sources confined to each set W of in-links, new sizes.
 
     A new source lies outside every set W exactly if a link outside W leads to it, so W confines
     |union over all links| - |union over the links not in W|, unions taken with what was reached.
@@ -151,7 +152,7 @@ def _confined_sources(
     covers = np.empty((width + 1, rows, words), dtype=np.uint64)
     bits = np.empty((rows, words), dtype=np.uint8)
     ones = np.ones(words, dtype=np.float32)  # sums of at most 2^24 bits are exact
-    unions = _depth_first_sets(width)
+    unions = depth_first_sets(width)
     everything = (1 << width) - 1
     for first in range(0, nodes, rows):
         here = slice(first, min(nodes, first + rows))
@@ -172,11 +173,11 @@ def _confined_sources(
     return grown, counts, sizes
 
 
-def _depth_first_sets(width: int, inside: int = 0) -> list[tuple[int, int]]:
+def depth_first_sets(width: int, inside: int = 0) -> list[tuple[int, int]]:
     """Every set of columns with its size, each after the set that lacks its largest column."""
     sets = [(inside, inside.bit_count())]
     for column in range(inside.bit_length(), width):
-        sets += _depth_first_sets(width, inside | 1 << column)
+        sets += depth_first_sets(width, inside | 1 << column)
     return sets
 
 
@@ -206,6 +207,7 @@ def _masks_by_step(
     """
     nodes = len(start) - 1
     masks = np.zeros(nodes, dtype=np.uint16)
+    marker = np.empty(nodes, dtype=np.int32)
     seen = np.zeros(nodes, dtype=bool)
     seen[receiver] = True
     row = neighbours.node[receiver]
@@ -225,7 +227,6 @@ def _masks_by_step(
         np.bitwise_or.at(masks, sources, np.repeat(masks[frontier], count)[fresh])
         seen[sources] = True
         # Each new source appears once a next hop: keep the appearance that wrote the marker last.
-        marker = np.empty(nodes, dtype=np.int32) if not by_step[1:] else marker
         marker[sources] = np.arange(len(sources), dtype=np.int32)
         frontier = sources[marker[sources] == np.arange(len(sources))]
     if total < nodes:

@@ -1,0 +1,45 @@
+"""The finder: for N nodes of degree d, the exact latency-throughput Pareto frontier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.finder.pareto import Frontier, pareto
+from ocs_codesign.finder.search import enumerate_candidates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Frontier", "frontier"]
+
+MAX_NODES = 2**20
+
+
+def frontier(
+    num_nodes: int,
+    degree: int,
+    collective: Collective | str = Collective.ALLGATHER,
+    *,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> Frontier:
+    """The frontier of all recipes the finder knows for N nodes of degree d.
+
+    Bases of theory, named graphs and a seeded search, under nested expansions; the most promising
+    are measured exactly. ``on_progress(phase, done, total)`` is told how far it is. The same
+    question always has the same answer. Raises ValueError unless 2 <= N <= MAX_NODES, 1 <= d < N.
+
+    >>> [(c.recipe.label(), c.cost.steps, str(c.cost.t_b)) for c in frontier(8, 4).candidates]
+    [('K4,4', 2, '7/8')]
+    """
+    collective = Collective.parse(collective)
+    if not 2 <= num_nodes <= MAX_NODES:
+        raise ValueError(f"{num_nodes} nodes: the finder answers for 2 to {MAX_NODES}")
+    if not 1 <= degree < num_nodes:
+        raise ValueError(
+            f"degree {degree} of {num_nodes} nodes: it must be from 1 to {num_nodes - 1}, "
+            "since more ports than other nodes cannot help"
+        )
+    scored = enumerate_candidates(num_nodes, degree, collective, on_progress)
+    candidates, dominated = pareto(scored)
+    return Frontier(num_nodes, degree, collective, tuple(candidates), tuple(dominated))

@@ -1,0 +1,139 @@
+"""Where the finder's base graphs come from: families of theory, named graphs, and search.
+
+Each source yields recipes of exactly N nodes and degree d; the dict BASE_SOURCES is how to add one.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from math import isqrt
+from typing import TYPE_CHECKING
+
+from ocs_codesign.families.named import named_graphs
+from ocs_codesign.finder.generators import (
+    generator_sets,
+    multiplication_table,
+    score_generator_sets,
+)
+from ocs_codesign.finder.small_groups import groups_of_order
+from ocs_codesign.groups import Cyclic
+from ocs_codesign.recipe import (
+    BiRing,
+    Cayley,
+    Circulant,
+    Complete,
+    CompleteBipartite,
+    DeBruijn,
+    DirectedCirculant,
+    GeneralizedKautz,
+    Hamming,
+    Kautz,
+    Named,
+    Recipe,
+    Torus,
+    UniRing,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ocs_codesign.groups import Group
+
+MAX_SEARCHED_NODES = 512
+MAX_SEARCHED_DEGREE = 8
+_SEARCH_ENTRIES = 2**21
+_KEPT_PER_GROUP = 2
+_MAX_GROUPS = 12
+SEED = 1
+
+
+def dense(num_nodes: int, degree: int) -> Iterator[Recipe]:
+    """Complete, complete bipartite and Hamming graphs."""
+    if degree == num_nodes - 1:
+        yield Complete(num_nodes)
+    if num_nodes == 2 * degree:
+        yield CompleteBipartite(degree)
+    for m in range(2, num_nodes.bit_length()):
+        q = degree // m + 1
+        if q >= 2 and m * (q - 1) == degree and q**m == num_nodes:
+            yield Hamming(m, q)
+
+
+def shifts(num_nodes: int, degree: int) -> Iterator[Recipe]:
+    """Generalized Kautz digraphs, and Kautz and de Bruijn digraphs under their own names."""
+    if degree >= 2:
+        yield GeneralizedKautz(degree, num_nodes)
+        words, k = degree + 1, 0
+        while words < num_nodes:
+            words, k = words * degree, k + 1
+        if words == num_nodes and k:
+            yield Kautz(degree, k)
+        words, k = degree, 1
+        while words < num_nodes:
+            words, k = words * degree, k + 1
+        if words == num_nodes and k > 1:
+            yield DeBruijn(degree, k)
+
+
+def rings(num_nodes: int, degree: int) -> Iterator[Recipe]:
+    """One-way and two-way rings, tori and the optimal circulants with two offsets."""
+    yield UniRing(degree, num_nodes)
+    if degree % 2 == 0 and num_nodes > 2:
+        yield BiRing(degree, num_nodes)
+    for sides in _sides(num_nodes, num_nodes):
+        if len(sides) > 1 and sum(1 if side == 2 else 2 for side in sides) == degree:
+            yield Torus(sides)
+    if degree == 4 and num_nodes >= 7:
+        k = (isqrt(2 * num_nodes - 1) - 1) // 2
+        k += 2 * k * k + 2 * k + 1 < num_nodes  # least k with 2k^2 + 2k + 1 >= N
+        yield Circulant(num_nodes, (k, k + 1))
+
+
+def named(num_nodes: int, degree: int) -> Iterator[Recipe]:
+    """Graphs stored in base_topologies/."""
+    for entry in named_graphs().values():
+        if (entry.nodes, entry.degree) == (num_nodes, degree):
+            yield Named(entry.name)
+
+
+def searched(num_nodes: int, degree: int) -> Iterator[Recipe]:
+    """The best Cayley digraphs of a seeded search over groups of the order.
+
+    All generator sets where they are few, a sample otherwise; nothing above MAX_SEARCHED_NODES.
+    """
+    if not (2 <= degree <= MAX_SEARCHED_DEGREE and degree < num_nodes <= MAX_SEARCHED_NODES):
+        return
+    most = max(64, min(4000, _SEARCH_ENTRIES // (num_nodes * degree)))
+    sets = generator_sets(num_nodes, degree, most, SEED)
+    for group in islice(groups_of_order(num_nodes), _MAX_GROUPS):
+        scores = score_generator_sets(multiplication_table(group), sets)
+        for numbers in scores.best(_KEPT_PER_GROUP).tolist():
+            yield cayley_recipe(group, numbers)
+
+
+def cayley_recipe(group: Group, numbers: list[int]) -> Recipe:
+    """The recipe of a generator set; a directed circulant for a cyclic group."""
+    if isinstance(group, Cyclic):
+        return DirectedCirculant(group.n, tuple(numbers))
+    return Cayley(group, tuple(group.element(number) for number in numbers))
+
+
+BASE_SOURCES: dict[str, Callable[[int, int], Iterator[Recipe]]] = {
+    "dense": dense,
+    "shifts": shifts,
+    "rings": rings,
+    "named": named,
+    "searched": searched,
+}
+"""Every source of base graphs."""
+
+
+def _sides(number: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """Factorisations into sides of at least 2, descending."""
+    if number == 1:
+        yield ()
+        return
+    for side in range(min(number, largest), 1, -1):
+        if number % side == 0:
+            for rest in _sides(number // side, side):
+                yield (side, *rest)

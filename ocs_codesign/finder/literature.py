@@ -1,0 +1,86 @@
+"""Designs of the literature for a size: what every frontier is compared with.
+
+Source: Zhao et al. (arXiv 2202.03356): generalized Kautz digraphs, line expansions of optimal
+circulants, complete bipartite graphs and powers of the Diamond, powers of ring products, tori.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ocs_codesign.recipe import (
+    Circulant,
+    CompleteBipartite,
+    DirectedCirculant,
+    GeneralizedKautz,
+    Line,
+    Power,
+    Product,
+    Recipe,
+    Torus,
+    UniRing,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def literature(num_nodes: int, degree: int) -> tuple[Recipe, ...]:
+    """Recipes of the published families that have exactly this size.
+
+    >>> [recipe.label() for recipe in literature(128, 4)][:3]
+    ['Π(4,128)', 'L²(C(8,{2,3}))', 'L²(K4,4)']
+    """
+    return tuple(dict.fromkeys(_designs(num_nodes, degree)))
+
+
+def _designs(num_nodes: int, degree: int) -> Iterator[Recipe]:
+    if degree < 2:
+        yield UniRing(degree, num_nodes)
+        return
+    yield GeneralizedKautz(degree, num_nodes)
+    base, times = num_nodes, 0
+    while base > degree:
+        if degree == 4 and 7 <= base <= 64:
+            yield _line(_optimal_circulant(base), times)
+        if base == 2 * degree:
+            yield _line(CompleteBipartite(degree), times)
+        if degree % 2 == 0 and base == 8 ** (degree // 2):
+            yield _line(_power(DirectedCirculant(8, (1, 3)), degree // 2), times)
+        if base % degree:
+            break
+        base, times = base // degree, times + 1
+    yield from _rings(num_nodes, degree)
+
+
+def _rings(num_nodes: int, degree: int) -> Iterator[Recipe]:
+    """The power of a product of two coprime-step rings, and the squarest torus."""
+    if degree % 2:
+        return
+    axes = degree // 2
+    side = round(num_nodes ** (1 / axes))
+    if side**axes != num_nodes or side < 3:
+        return
+    if axes > 1:
+        yield Torus((side,) * axes)
+    divisors = [k for k in range(2, side) if side % k == 0]
+    middle = [(a, b) for a, b in pairwise(divisors) if a * b == side]
+    for a, b in middle:
+        product = Product(UniRing(1, a), UniRing(1, b))
+        yield _power(product, axes)
+
+
+def _optimal_circulant(num_nodes: int) -> Recipe:
+    k = 1
+    while 2 * k * k + 2 * k + 1 < num_nodes:
+        k += 1
+    return Circulant(num_nodes, (k, k + 1))
+
+
+def _line(recipe: Recipe, times: int) -> Recipe:
+    return Line(recipe, times) if times else recipe
+
+
+def _power(recipe: Recipe, exponent: int) -> Recipe:
+    return Power(recipe, exponent) if exponent > 1 else recipe

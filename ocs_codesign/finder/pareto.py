@@ -1,0 +1,74 @@
+"""Frontier: the mutually undominated candidates of one question; exact comparison, no tolerance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign.bounds import bound
+from ocs_codesign.design import Candidate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ocs_codesign.collective import Collective
+    from ocs_codesign.cost import Cost, CostModel
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Frontier:
+    """Answer to: which topologies of N nodes and degree d trade steps against t_b best?
+
+    ``candidates`` do not dominate each other and have pairwise different costs, ascending in steps;
+    ``dominated`` are all others that were scored, the best first.
+    """
+
+    num_nodes: int
+    degree: int
+    collective: Collective
+    candidates: tuple[Candidate, ...]
+    dominated: tuple[Candidate, ...]
+
+    @property
+    def bound(self) -> Cost:
+        """Least steps and least t_b of any topology of this size; no one need meet both."""
+        return bound(self.num_nodes, self.degree, self.collective)
+
+    def best(self, model: CostModel, message_bytes: float) -> Candidate:
+        """The candidate with the least time for a message, on a tie the one with fewer steps.
+
+        >>> from ocs_codesign.cost import CostModel
+        >>> from ocs_codesign.finder import frontier
+        >>> answer = frontier(12, 4)
+        >>> answer.best(CostModel(1e-5, 1e10), 1e6).cost.steps
+        2
+        """
+        return min(
+            self.candidates,
+            key=lambda candidate: (
+                candidate.cost.time_s(model, message_bytes),
+                candidate.cost.steps,
+            ),
+        )
+
+    def dominator(self, cost: Cost) -> Candidate | None:
+        """The candidate with the fewest steps that is no worse in both, None if there is none."""
+        for candidate in self.candidates:
+            if candidate.cost == cost or candidate.cost.dominates(cost):
+                return candidate
+        return None
+
+
+def pareto(candidates: Iterable[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+    """Undominated candidates, one a cost, and the rest, both ascending in (steps, t_b).
+
+    Of equal costs the first measured one stays.
+    """
+    ordered = sorted(candidates, key=lambda c: (c.cost.steps, c.cost.t_b, not c.measured))
+    kept: list[Candidate] = []
+    rest: list[Candidate] = []
+    for candidate in ordered:
+        better = not kept or candidate.cost.t_b < kept[-1].cost.t_b
+        (kept if better else rest).append(candidate)
+    return kept, rest
