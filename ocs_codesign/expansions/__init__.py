@@ -32,6 +32,7 @@ class Expansion:
     the parts' profiles; ``schedule(forward, backward, *sizes)`` maps the parts' allgathers to one
     on the built graph that has these loads. ``shortest_paths`` says that the parts' profiles and
     schedules must be those of BFB, in which every shard arrives at a node in a single step.
+    ``backward`` is empty unless ``reads_backward``.
     """
 
     shape: Callable[..., Shape]
@@ -39,6 +40,7 @@ class Expansion:
     loads: Callable[..., tuple[Fraction, ...]]
     schedule: Callable[..., Schedule]
     shortest_paths: bool = False
+    reads_backward: bool = False
 
 
 EXPANSIONS: dict[str, Expansion] = {
@@ -61,11 +63,13 @@ EXPANSIONS: dict[str, Expansion] = {
         reverse.transpose,
         reverse.transpose_loads,
         reverse.transpose_schedule,
+        reads_backward=True,
     ),
     "Bidirected": Expansion(
         reverse.bidirected_shape,
         reverse.bidirected,
         reverse.bidirected_loads,
         reverse.bidirected_schedule,
+        reads_backward=True,
     ),
 }

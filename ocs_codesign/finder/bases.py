@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from ocs_codesign.groups import Group
 
-MAX_SEARCHED_NODES = 512
+MAX_SEARCHED_NODES = 1024
 MAX_SEARCHED_DEGREE = 8
-_SEARCH_ENTRIES = 2**21
+_SEARCH_ENTRIES = 2**24
 _KEPT_PER_GROUP = 2
 _MAX_GROUPS = 12
 SEED = 1
@@ -103,7 +103,7 @@ def searched(num_nodes: int, degree: int) -> Iterator[Recipe]:
     """
     if not (2 <= degree <= MAX_SEARCHED_DEGREE and degree < num_nodes <= MAX_SEARCHED_NODES):
         return
-    most = max(64, min(4000, _SEARCH_ENTRIES // (num_nodes * degree)))
+    most = max(64, min(4000, _SEARCH_ENTRIES // (num_nodes << degree)))
     sets = generator_sets(num_nodes, degree, most, SEED)
     for group in islice(groups_of_order(num_nodes), _MAX_GROUPS):
         scores = score_generator_sets(multiplication_table(group), sets)

@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.schedulers.bfb_loads import depth_first_sets
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.groups import Group
-
-_BATCH_ENTRIES = 2**22
 
 
 @final
@@ -24,7 +20,8 @@ _BATCH_ENTRIES = 2**22
 class GeneratorScores:
     """Scores of generator sets (rows): steps and the sum of the BFB loads.
 
-    ``total_load`` is in units of 1/lcm(1 .. d). A set that does not generate the group has steps 0.
+    ``total_load`` is in units of 1/lcm(1 .. d). A set that does not generate the group has steps 0,
+    and so may one that another set dominates.
     """
 
     generators: NDArray[np.int64]
@@ -80,65 +77,21 @@ def score_generator_sets(
 ) -> GeneratorScores:
     """Exact BFB score of the Cayley digraph of every generator set (one receiver, the identity).
 
-    The set of sources within t hops of the in-neighbour s^-1 is that of the identity, multiplied by
-    s^-1 from the left; so source v is in it exactly if s * v is within t hops of the identity.
+    Source v reaches the in-neighbour s^-1 as s * v reaches the identity, so one search backwards
+    from the identity tells the admissible in-links of every source.
 
     >>> from ocs_codesign.groups import Cyclic
     >>> scores = score_generator_sets(multiplication_table(Cyclic(8)), np.array([[1, 3], [2, 4]]))
     >>> scores.steps.tolist(), scores.total_load.tolist()
     ([3, 0], [7, 0])
     """
+    from ocs_codesign.finder.generator_kernels import score_sets
+
     order, degree = len(table), generators.shape[1]
-    batch = max(1, _BATCH_ENTRIES // (order * degree))
-    results = [
-        _score_batch(table, generators[first : first + batch])
-        for first in range(0, len(generators), batch)
-    ]
-    empty = np.zeros((2, 0), dtype=np.int64)
-    steps, loads = np.concatenate([empty, *results], axis=1)
-    return GeneratorScores(generators, steps, loads)
-
-
-def _score_batch(table: NDArray[np.int32], generators: NDArray[np.int64]) -> NDArray[np.int64]:
-    sets, degree = generators.shape
-    order = len(table)
+    inverse = np.argmin(table, axis=1)  # the identity has number 0
+    least = np.full(order + 1, np.iinfo(np.int64).max)
+    steps = np.zeros(len(generators), dtype=np.int64)
+    total = np.zeros(len(generators), dtype=np.int64)
     unit = lcm(*range(1, degree + 1))
-    moved = table[generators]
-    reached = np.zeros((sets, order), dtype=bool)
-    reached[:, 0] = True
-    size = np.ones(sets, dtype=np.int64)
-    steps = np.zeros(sets, dtype=np.int64)
-    total = np.zeros(sets, dtype=np.int64)
-    everything = (1 << degree) - 1
-    rows = np.arange(sets)
-    while len(rows):
-        via = reached[np.arange(len(rows))[:, None, None], moved]
-        packed = _packed(via)
-        covers = {0: _packed(reached)}
-        covered = np.empty((1 << degree, len(rows)), dtype=np.int64)
-        for inside, _ in depth_first_sets(degree):
-            if inside:
-                top = inside.bit_length() - 1
-                covers[inside] = covers[inside ^ (1 << top)] | packed[:, top]
-            covered[inside] = np.bitwise_count(covers[inside]).sum(axis=1, dtype=np.int64)
-        load = np.zeros(len(rows), dtype=np.int64)
-        for inside in range(everything):
-            weight = (everything ^ inside).bit_count()
-            load = np.maximum(load, (covered[everything] - covered[inside]) * (unit // weight))
-        grew = covered[everything] > size[rows]
-        size[rows] = covered[everything]
-        steps[rows[grew]] += 1
-        total[rows[grew]] += load[grew]
-        more = grew & (covered[everything] < order)
-        reached = (via.any(axis=1) | reached)[more]
-        rows, moved = rows[more], moved[more]
-    generates = size == order
-    return np.stack([steps * generates, total * generates])
-
-
-def _packed(bits: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """Rows of booleans as 64-bit words."""
-    packed = np.packbits(bits, axis=-1)
-    words = -(-packed.shape[-1] // 8)
-    padding = [(0, 0)] * (packed.ndim - 1) + [(0, 8 * words - packed.shape[-1])]
-    return np.pad(packed, padding).view(np.uint64)
+    score_sets(table, inverse, generators, unit, least, steps, total)
+    return GeneratorScores(generators, steps, total)

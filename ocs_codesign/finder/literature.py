@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def literature(num_nodes: int, degree: int) -> tuple[Recipe, ...]:
     """Recipes of the published families that have exactly this size.
 
-    >>> [recipe.label() for recipe in literature(128, 4)][:3]
-    ['Π(4,128)', 'L²(C(8,{2,3}))', 'L²(K4,4)']
+    >>> [recipe.label() for recipe in literature(128, 4)]
+    ['Π(4,128)', 'L(C(32,{4,5}))', 'L²(C(8,{2,3}))', 'L²(K4,4)']
     """
     return tuple(dict.fromkeys(_designs(num_nodes, degree)))
 

@@ -188,10 +188,9 @@ class Expanded(Recipe):
     def gather_schedule(self, *, transposed: bool = False) -> Schedule:
         expansion = EXPANSIONS[type(self).__name__]
         forward, backward = (
-            tuple(
-                _part_schedule(part, way, shortest_paths=expansion.shortest_paths)
-                for part in self.parts
-            )
+            tuple(_part_schedule(part, way, expansion.shortest_paths) for part in self.parts)
+            if way == transposed or expansion.reads_backward
+            else ()
             for way in (transposed, not transposed)
         )
         schedule = expansion.schedule(forward, backward, *self._sizes())
@@ -218,22 +217,21 @@ def measured_gather_loads(recipe: Recipe, transposed: bool = False) -> tuple[Fra
 def _expanded_loads(recipe: Expanded, transposed: bool) -> tuple[Fraction, ...]:
     expansion = EXPANSIONS[type(recipe).__name__]
     forward, backward = (
-        tuple(
-            _part_profile(part, way, shortest_paths=expansion.shortest_paths)
-            for part in recipe.parts
-        )
+        tuple(_part_profile(part, way, expansion.shortest_paths) for part in recipe.parts)
+        if way == transposed or expansion.reads_backward
+        else ()
         for way in (transposed, not transposed)
     )
     return expansion.loads(forward, backward, *recipe._sizes())
 
 
-def _part_profile(part: Recipe, transposed: bool, *, shortest_paths: bool) -> Profile:
+def _part_profile(part: Recipe, transposed: bool, shortest_paths: bool) -> Profile:
     if shortest_paths and isinstance(part, Expanded):
         return Profile(part.shape, measured_gather_loads(part, transposed))
     return Profile(part.shape, part.gather_loads(transposed=transposed))
 
 
-def _part_schedule(part: Recipe, transposed: bool, *, shortest_paths: bool) -> Schedule:
+def _part_schedule(part: Recipe, transposed: bool, shortest_paths: bool) -> Schedule:
     if shortest_paths and isinstance(part, Expanded):
         topology = part.topology()
         return bfb(topology.transpose() if transposed else topology)

@@ -152,7 +152,7 @@ def _confined_sources(
     covers = np.empty((width + 1, rows, words), dtype=np.uint64)
     bits = np.empty((rows, words), dtype=np.uint8)
     ones = np.ones(words, dtype=np.float32)  # sums of at most 2^24 bits are exact
-    unions = depth_first_sets(width)
+    unions = _depth_first_sets(width)
     everything = (1 << width) - 1
     for first in range(0, nodes, rows):
         here = slice(first, min(nodes, first + rows))
@@ -173,11 +173,11 @@ def _confined_sources(
     return grown, counts, sizes
 
 
-def depth_first_sets(width: int, inside: int = 0) -> list[tuple[int, int]]:
+def _depth_first_sets(width: int, inside: int = 0) -> list[tuple[int, int]]:
     """Every set of columns with its size, each after the set that lacks its largest column."""
     sets = [(inside, inside.bit_count())]
     for column in range(inside.bit_length(), width):
-        sets += depth_first_sets(width, inside | 1 << column)
+        sets += _depth_first_sets(width, inside | 1 << column)
     return sets
 
 

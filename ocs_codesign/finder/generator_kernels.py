@@ -1,0 +1,74 @@
+"""Compiled scoring of generator sets, one breadth-first search a set."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def score_sets(table, inverse, generators, unit, least, steps, total):
+    """Fill ``steps`` and ``total`` load (in 1 / ``unit``) of every set that is not dominated.
+
+    ``least[k]`` is the least total load of a set with at most k steps, updated on the way. A set is
+    dropped when what it has so far, plus an even spread of what it lacks, is no less than that.
+    """
+    order = table.shape[0]
+    degree = generators.shape[1]
+    subsets = 1 << degree
+    distance = np.empty(order, dtype=np.int32)
+    mask = np.empty(order, dtype=np.int64)
+    queue = np.empty(order, dtype=np.int32)
+    confined = np.empty(subsets, dtype=np.int64)
+    share = np.zeros(subsets, dtype=np.int64)
+    for inside in range(1, subsets):
+        links = 0
+        for i in range(degree):
+            links += (inside >> i) & 1
+        share[inside] = unit // links
+    for row in range(generators.shape[0]):
+        steps[row] = 0
+        total[row] = 0
+        distance[:] = -1
+        distance[0] = 0
+        mask[:] = 0
+        queue[0] = 0
+        first, last = 0, 1
+        level = 0
+        load_sum = 0
+        while first < last:
+            level += 1
+            end = last
+            for position in range(first, last):
+                for i in range(degree):
+                    source = table[inverse[generators[row, i]], queue[position]]
+                    if distance[source] < 0:
+                        distance[source] = level
+                        queue[end] = source
+                        end += 1
+                    if distance[source] == level:
+                        mask[source] |= 1 << i
+            first, last = last, end
+            if first == last:
+                break
+            confined[:] = 0
+            for position in range(first, last):
+                confined[mask[queue[position]]] += 1
+            for i in range(degree):
+                for inside in range(subsets):
+                    if inside >> i & 1:
+                        confined[inside] += confined[inside ^ (1 << i)]
+            load = 0
+            for inside in range(1, subsets):
+                load = max(load, confined[inside] * share[inside])
+            load_sum += load
+            if last == order:
+                steps[row] = level
+                total[row] = load_sum
+                for k in range(level, order + 1):
+                    if least[k] <= load_sum:
+                        break
+                    least[k] = load_sum
+                break
+            if load_sum + (order - last) * unit // degree >= least[level]:
+                break
