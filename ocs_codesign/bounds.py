@@ -43,11 +43,14 @@ def bound(num_nodes: int, degree: int, collective: Collective | str = "allgather
     return once + once if Collective.parse(collective) is Collective.ALLREDUCE else once
 
 
-def topology_bound(topology: Topology, collective: Collective | str = "allgather") -> Cost:
+def topology_bound(
+    topology: Topology, collective: Collective | str = "allgather", diameter: int | None = None
+) -> Cost:
     """Least steps and t_b of any schedule on one topology, with its own ports and link speeds.
 
     An allgather brings N - 1 shards into every node, over at most that node's ingress without
-    self-loops; a reduce-scatter is the same for egress. B is the largest egress of a node.
+    self-loops; a reduce-scatter is the same for egress. B is the largest egress of a node. A
+    ``diameter`` that is known is not computed.
 
     >>> from ocs_codesign.topology import Topology
     >>> loops = Topology(2, [0, 0, 1, 1], [0, 1, 0, 1])
@@ -55,7 +58,7 @@ def topology_bound(topology: Topology, collective: Collective | str = "allgather
     Fraction(1, 1)
     """
     collective = Collective.parse(collective)
-    steps = topology.diameter()
+    steps = topology.diameter() if diameter is None else diameter
     missing = Fraction(topology.num_nodes - 1, topology.num_nodes) * topology.node_speed()
     gather = Cost(steps, missing / topology.ingress_speed())
     scatter = Cost(steps, missing / topology.egress_speed())

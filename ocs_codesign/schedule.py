@@ -14,6 +14,7 @@ from ocs_codesign.topology import Topology
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+MAX_STEPS = 2**24
 COLUMNS = ("root", "lo", "hi", "link", "step")
 
 
@@ -57,8 +58,10 @@ class Schedule:
         step: ArrayLike,
         phase: ArrayLike | None = None,
     ) -> None:
-        if not 1 <= num_chunks < 2**31:
-            raise ValueError(f"num_chunks is {num_chunks}: it must be from 1 to 2^31 - 1")
+        if not isinstance(num_chunks, int | np.integer) or not 1 <= num_chunks < 2**31:
+            raise ValueError(
+                f"num_chunks is {num_chunks}: it must be an integer from 1 to 2^31 - 1"
+            )
         if (phase is not None) != (collective is Collective.ALLREDUCE):
             raise ValueError("an allreduce, and only an allreduce, has a phase for every send")
         for name, value in (
@@ -241,6 +244,7 @@ def _check_ranges(topology: Topology, num_chunks: int, columns: list[NDArray[Any
         (lo >= hi, "lo", lo, "lo must be below hi"),
         (link >= topology.num_links, "link", link, f"links are 0 to {topology.num_links - 1}"),
         (step < 1, "step", step, "steps count from 1"),
+        (step > MAX_STEPS, "step", step, f"a schedule has at most {MAX_STEPS} steps"),
     ]
     if phase:
         rules.append((phase[0] > 1, "phase", phase[0], "phases are 0 and 1"))

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import ArrayLike, NDArray
 
 MAX_LINKS = 100_000_000
@@ -80,8 +78,8 @@ class Topology:
         link_speed: ArrayLike | None = None,
         symmetry: Symmetry | None = None,
     ) -> None:
-        if num_nodes < 1:
-            raise ValueError(f"num_nodes is {num_nodes}: a topology has at least one node")
+        if not isinstance(num_nodes, int | np.integer) or num_nodes < 1:
+            raise ValueError(f"num_nodes is {num_nodes}: it must be an integer of at least 1")
         object.__setattr__(self, "num_nodes", int(num_nodes))
         object.__setattr__(self, "tail", _endpoints(tail, "tail", num_nodes))
         object.__setattr__(self, "head", _endpoints(head, "head", num_nodes))
@@ -213,31 +211,6 @@ class Topology:
                 f"not strongly connected: node {target} is out of node {source}'s reach"
             )
         return int(distances.max())
-
-
-def disjoint_union_of_links(parts: Iterable[Topology]) -> Topology:
-    """All links of topologies on the same nodes, in order; equal speeds only.
-
-    The symmetry is kept when all parts declare the same node orbits.
-    """
-    parts = list(parts)
-    nodes = parts[0].num_nodes
-    symmetries = [part.symmetry for part in parts if part.symmetry is not None]
-    symmetry = None
-    if len(symmetries) == len(parts) and all(
-        np.array_equal(one.node_orbit, symmetries[0].node_orbit) for one in symmetries
-    ):
-        offset, orbits = 0, []
-        for one in symmetries:
-            orbits.append(one.link_orbit + offset)
-            offset += int(one.link_orbit.max(initial=-1)) + 1
-        symmetry = Symmetry(symmetries[0].node_orbit, np.concatenate(orbits).astype(np.int32))
-    return Topology(
-        nodes,
-        np.concatenate([part.tail for part in parts]),
-        np.concatenate([part.head for part in parts]),
-        symmetry=symmetry,
-    )
 
 
 def _endpoints(values: ArrayLike, name: str, num_nodes: int) -> NDArray[np.int32]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ocs_codesign.families.shape import Shape
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.topology import Topology, disjoint_union_of_links
+from ocs_codesign.topology import Symmetry, Topology
 
 if TYPE_CHECKING:
     from ocs_codesign.expansions.profile import Profile
@@ -49,7 +49,18 @@ def bidirected(parts: tuple[Topology]) -> Topology:
     >>> bidirected((Topology(3, [0, 1, 2], [1, 2, 0]),)).is_undirected()
     True
     """
-    return disjoint_union_of_links([parts[0], parts[0].transpose()])
+    (base,) = parts
+    symmetry = None
+    if base.symmetry is not None:
+        orbit = base.symmetry.link_orbit
+        twin = orbit + np.int32(int(orbit.max(initial=-1)) + 1)
+        symmetry = Symmetry(base.symmetry.node_orbit, np.concatenate([orbit, twin]))
+    return Topology(
+        base.num_nodes,
+        np.concatenate([base.tail, base.head]),
+        np.concatenate([base.head, base.tail]),
+        symmetry=symmetry,
+    )
 
 
 def bidirected_loads(forward: tuple[Profile], backward: tuple[Profile]) -> tuple[Fraction, ...]:

@@ -19,8 +19,9 @@ class Shape:
     def check_buildable(self) -> None:
         """ValueError if the graph has too many links to hold in memory."""
         if self.num_nodes * self.degree > MAX_LINKS:
+            size = f"{self.num_nodes} nodes" if self.num_nodes < 2**64 else "more than 2^64 nodes"
             raise ValueError(
-                f"{self.num_nodes} nodes of degree {self.degree} have too many links to build: "
+                f"{size} of degree {self.degree} have too many links to build: "
                 f"at most {MAX_LINKS} are supported"
             )
 

@@ -51,7 +51,8 @@ def kautz(d: int, k: int) -> Topology:
 def kautz_loads(d: int, k: int) -> tuple[Fraction, ...]:
     """d^(t - 1) at step t = 1 .. k + 1, so T_B = d/(d+1) + sum over i < k of 1/(d^i (d+1))."""
     kautz_shape(d, k)
-    return tuple(Fraction(d**t) for t in range(k + 1))
+    # With d = 1 the expansions of a pair of nodes are the pair again.
+    return tuple(Fraction(d**t) for t in range(k + 1 if d > 1 else 1))
 
 
 def de_bruijn_shape(d: int, k: int) -> Shape:

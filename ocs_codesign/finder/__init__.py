@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.finder.pareto import Frontier, pareto
+from ocs_codesign.finder.question import Question
 from ocs_codesign.finder.search import enumerate_candidates
 
 if TYPE_CHECKING:
@@ -21,13 +22,16 @@ def frontier(
     degree: int,
     collective: Collective | str = Collective.ALLGATHER,
     *,
+    bidirectional: bool = False,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Frontier:
     """The frontier of all recipes the finder knows for N nodes of degree d.
 
     Bases of theory, named graphs and a seeded search, under nested expansions; the most promising
-    are measured exactly. ``on_progress(phase, done, total)`` is told how far it is. The same
-    question always has the same answer. Raises ValueError unless 2 <= N <= MAX_NODES, 1 <= d < N.
+    are measured exactly. ``bidirectional`` asks for topologies whose links come in pairs, one in
+    each direction, as many fabrics force. ``on_progress(phase, done, total)`` is told how far it
+    is. The same question always has the same answer. Raises ValueError unless
+    2 <= N <= MAX_NODES and 1 <= d < N, or if no topology of the size is known.
 
     >>> [(c.recipe.label(), c.cost.steps, str(c.cost.t_b)) for c in frontier(8, 4).candidates]
     [('K4,4', 2, '7/8')]
@@ -40,6 +44,11 @@ def frontier(
             f"degree {degree} of {num_nodes} nodes: it must be from 1 to {num_nodes - 1}, "
             "since more ports than other nodes cannot help"
         )
-    scored = enumerate_candidates(num_nodes, degree, collective, on_progress)
-    candidates, dominated = pareto(scored)
-    return Frontier(num_nodes, degree, collective, tuple(candidates), tuple(dominated))
+    question = Question(num_nodes, degree, bidirectional)
+    candidates, dominated = pareto(enumerate_candidates(question, collective, on_progress))
+    if not candidates:
+        raise ValueError(
+            f"no bidirectional topology of {num_nodes} nodes and degree {degree} is known"
+            + (": an odd number of nodes needs an even degree" if num_nodes % 2 else "")
+        )
+    return Frontier(question, collective, tuple(candidates), tuple(dominated))

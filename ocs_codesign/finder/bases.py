@@ -1,6 +1,8 @@
 """Where the finder's base graphs come from: families of theory, named graphs, and search.
 
-Each source yields recipes of exactly N nodes and degree d; the dict BASE_SOURCES is how to add one.
+Each source yields recipes of exactly N nodes and degree d; where the question asks for links in
+both directions it may still yield others, which the finder drops. The dict BASE_SOURCES is how to
+add one.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from ocs_codesign.finder.generators import (
     generator_sets,
     multiplication_table,
     score_generator_sets,
+    symmetric_generator_sets,
 )
+from ocs_codesign.finder.question import Question
 from ocs_codesign.finder.small_groups import groups_of_order
 from ocs_codesign.groups import Cyclic
 from ocs_codesign.recipe import (
@@ -47,8 +51,9 @@ _MAX_GROUPS = 12
 SEED = 1
 
 
-def dense(num_nodes: int, degree: int) -> Iterator[Recipe]:
+def dense(question: Question) -> Iterator[Recipe]:
     """Complete, complete bipartite and Hamming graphs."""
+    num_nodes, degree = question.num_nodes, question.degree
     if degree == num_nodes - 1:
         yield Complete(num_nodes)
     if num_nodes == 2 * degree:
@@ -59,8 +64,9 @@ def dense(num_nodes: int, degree: int) -> Iterator[Recipe]:
             yield Hamming(m, q)
 
 
-def shifts(num_nodes: int, degree: int) -> Iterator[Recipe]:
+def shifts(question: Question) -> Iterator[Recipe]:
     """Generalized Kautz digraphs, and Kautz and de Bruijn digraphs under their own names."""
+    num_nodes, degree = question.num_nodes, question.degree
     if degree >= 2:
         yield GeneralizedKautz(degree, num_nodes)
         words, k = degree + 1, 0
@@ -75,8 +81,9 @@ def shifts(num_nodes: int, degree: int) -> Iterator[Recipe]:
             yield DeBruijn(degree, k)
 
 
-def rings(num_nodes: int, degree: int) -> Iterator[Recipe]:
+def rings(question: Question) -> Iterator[Recipe]:
     """One-way and two-way rings, tori and the optimal circulants with two offsets."""
+    num_nodes, degree = question.num_nodes, question.degree
     yield UniRing(degree, num_nodes)
     if degree % 2 == 0 and num_nodes > 2:
         yield BiRing(degree, num_nodes)
@@ -84,29 +91,43 @@ def rings(num_nodes: int, degree: int) -> Iterator[Recipe]:
         if len(sides) > 1 and sum(1 if side == 2 else 2 for side in sides) == degree:
             yield Torus(sides)
     if degree == 4 and num_nodes >= 7:
-        k = (isqrt(2 * num_nodes - 1) - 1) // 2
-        k += 2 * k * k + 2 * k + 1 < num_nodes  # least k with 2k^2 + 2k + 1 >= N
-        yield Circulant(num_nodes, (k, k + 1))
+        yield optimal_circulant(num_nodes)
 
 
-def named(num_nodes: int, degree: int) -> Iterator[Recipe]:
+def optimal_circulant(num_nodes: int) -> Recipe:
+    """Undirected circulant of degree 4 with the least diameter k: 2k^2 + 2k + 1 >= N; N >= 7.
+
+    >>> optimal_circulant(12)
+    Circulant(12, (2, 3))
+    """
+    k = (isqrt(2 * num_nodes - 1) - 1) // 2
+    k += 2 * k * k + 2 * k + 1 < num_nodes
+    return Circulant(num_nodes, (k, k + 1))
+
+
+def named(question: Question) -> Iterator[Recipe]:
     """Graphs stored in base_topologies/."""
+    num_nodes, degree = question.num_nodes, question.degree
     for entry in named_graphs().values():
         if (entry.nodes, entry.degree) == (num_nodes, degree):
             yield Named(entry.name)
 
 
-def searched(num_nodes: int, degree: int) -> Iterator[Recipe]:
+def searched(question: Question) -> Iterator[Recipe]:
     """The best Cayley digraphs of a seeded search over groups of the order.
 
     All generator sets where they are few, a sample otherwise; nothing above MAX_SEARCHED_NODES.
     """
+    num_nodes, degree = question.num_nodes, question.degree
     if not (2 <= degree <= MAX_SEARCHED_DEGREE and degree < num_nodes <= MAX_SEARCHED_NODES):
         return
     most = max(64, min(4000, _SEARCH_ENTRIES // (num_nodes << degree)))
     sets = generator_sets(num_nodes, degree, most, SEED)
     for group in islice(groups_of_order(num_nodes), _MAX_GROUPS):
-        scores = score_generator_sets(multiplication_table(group), sets)
+        table = multiplication_table(group)
+        if question.bidirectional:
+            sets = symmetric_generator_sets(table, degree, most, SEED)
+        scores = score_generator_sets(table, sets)
         for numbers in scores.best(_KEPT_PER_GROUP).tolist():
             yield cayley_recipe(group, numbers)
 
@@ -118,7 +139,7 @@ def cayley_recipe(group: Group, numbers: list[int]) -> Recipe:
     return Cayley(group, tuple(group.element(number) for number in numbers))
 
 
-BASE_SOURCES: dict[str, Callable[[int, int], Iterator[Recipe]]] = {
+BASE_SOURCES: dict[str, Callable[[Question], Iterator[Recipe]]] = {
     "dense": dense,
     "shifts": shifts,
     "rings": rings,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from math import comb, lcm
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from ocs_codesign.groups import Group
@@ -70,6 +72,39 @@ def generator_sets(order: int, degree: int, most: int, seed: int) -> NDArray[np.
     draws = np.sort(rng.integers(1, order, size=(2 * most, degree)), axis=1)
     draws = np.unique(draws[(np.diff(draws, axis=1) > 0).all(axis=1)], axis=0)
     return draws[np.sort(rng.permutation(len(draws))[:most])]
+
+
+def symmetric_generator_sets(
+    table: NDArray[np.int32], degree: int, most: int, seed: int
+) -> NDArray[np.int64]:
+    """Sets of non-identity elements closed under inverses: all if at most ``most``, else a sample.
+
+    An undirected Cayley graph needs such a set: involutions, and pairs of an element and its
+    inverse.
+    """
+    order = len(table)
+    inverse = np.argmin(table, axis=1)
+    involutions = [v for v in range(1, order) if inverse[v] == v]
+    pairs = [(v, int(inverse[v])) for v in range(1, order) if v < inverse[v]]
+    rng = np.random.default_rng((seed, order, degree))
+    found: dict[tuple[int, ...], None] = {}
+    for singles in range(degree % 2, min(degree, len(involutions)) + 1, 2):
+        doubles = (degree - singles) // 2
+        if doubles > len(pairs):
+            continue
+        if comb(len(involutions), singles) * comb(len(pairs), doubles) <= most:
+            chosen = product(combinations(involutions, singles), combinations(pairs, doubles))
+            found.update((_joined(some, others), None) for some, others in chosen)
+            continue
+        for _ in range(most):
+            some = rng.permutation(involutions)[:singles].tolist()
+            others = [pairs[i] for i in rng.permutation(len(pairs))[:doubles]]
+            found[_joined(some, others)] = None
+    return np.array(list(found), dtype=np.int64).reshape(-1, degree)
+
+
+def _joined(singles: Iterable[int], doubles: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+    return tuple(sorted((*singles, *(v for pair in doubles for v in pair))))
 
 
 def score_generator_sets(

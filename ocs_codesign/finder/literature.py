@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from ocs_codesign.finder.bases import optimal_circulant
 from ocs_codesign.recipe import (
-    Circulant,
     CompleteBipartite,
     DirectedCirculant,
     GeneralizedKautz,
@@ -43,7 +43,7 @@ def _designs(num_nodes: int, degree: int) -> Iterator[Recipe]:
     base, times = num_nodes, 0
     while base > degree:
         if degree == 4 and 7 <= base <= 64:
-            yield _line(_optimal_circulant(base), times)
+            yield _line(optimal_circulant(base), times)
         if base == 2 * degree:
             yield _line(CompleteBipartite(degree), times)
         if degree % 2 == 0 and base == 8 ** (degree // 2):
@@ -69,13 +69,6 @@ def _rings(num_nodes: int, degree: int) -> Iterator[Recipe]:
     for a, b in middle:
         product = Product(UniRing(1, a), UniRing(1, b))
         yield _power(product, axes)
-
-
-def _optimal_circulant(num_nodes: int) -> Recipe:
-    k = 1
-    while 2 * k * k + 2 * k + 1 < num_nodes:
-        k += 1
-    return Circulant(num_nodes, (k, k + 1))
 
 
 def _line(recipe: Recipe, times: int) -> Recipe:

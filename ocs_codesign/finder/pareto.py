@@ -7,28 +7,46 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bounds import bound
 from ocs_codesign.design import Candidate
+from ocs_codesign.finder.literature import literature
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ocs_codesign.collective import Collective
     from ocs_codesign.cost import Cost, CostModel
+    from ocs_codesign.finder.question import Question
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Frontier:
-    """Answer to: which topologies of N nodes and degree d trade steps against t_b best?
+    """Answer to a question: which topologies of this size trade steps against t_b best?
 
     ``candidates`` do not dominate each other and have pairwise different costs, ascending in steps;
     ``dominated`` are all others that were scored, the best first.
     """
 
-    num_nodes: int
-    degree: int
+    question: Question
     collective: Collective
     candidates: tuple[Candidate, ...]
     dominated: tuple[Candidate, ...]
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return self.question.num_nodes
+
+    @property
+    def degree(self) -> int:
+        """d, the ports of a node."""
+        return self.question.degree
+
+    @property
+    def published(self) -> tuple[Candidate, ...]:
+        """The designs of the literature that have this size, on the frontier or dominated."""
+        recipes = literature(self.num_nodes, self.degree)
+        scored = {c.recipe: c for c in (*self.candidates, *self.dominated)}
+        return tuple(scored[recipe] for recipe in recipes if recipe in scored)
 
     @property
     def bound(self) -> Cost:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import product
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
@@ -17,13 +17,14 @@ from ocs_codesign.design import Candidate, measure, predict
 from ocs_codesign.expansions.line import line_bfb_loads
 from ocs_codesign.finder.bases import BASE_SOURCES
 from ocs_codesign.finder.literature import literature
+from ocs_codesign.finder.moves import MOVES, Move
 from ocs_codesign.finder.pareto import pareto
-from ocs_codesign.recipe import Bidirected, Degree, Line, Power, Product, Recipe, Transpose
+from ocs_codesign.finder.question import Question
+from ocs_codesign.recipe import Recipe, Transpose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Question = tuple[int, int]
     Progress = Callable[[str, int, int], None]
 
 _KEPT_PER_STEPS = 3
@@ -39,104 +40,70 @@ class Answers:
     """Kept candidates of every question answered so far, for one collective."""
 
     collective: Collective
-    kept: dict[tuple[int, int], tuple[Candidate, ...]] = field(default_factory=dict)
+    kept: dict[Question, tuple[Candidate, ...]] = field(default_factory=dict)
 
-    def __getitem__(self, question: tuple[int, int]) -> tuple[Candidate, ...]:
-        return self.kept.get(question, ())
+    def recipes(self, question: Question, *, bw_optimal: bool = False) -> list[Recipe]:
+        """Recipes kept for a question, the bandwidth-optimal ones alone if asked, at most a few."""
+        kept = self.kept.get(question, ())
+        if bw_optimal:
+            return [candidate.recipe for candidate in kept if candidate.bw_optimal][:_FACTORS]
+        return [candidate.recipe for candidate in kept]
 
 
 def enumerate_candidates(
-    num_nodes: int, degree: int, collective: Collective, on_progress: Progress | None = None
+    question: Question, collective: Collective, on_progress: Progress | None = None
 ) -> list[Candidate]:
     """All candidates scored for a question: measured ones, and predicted ones left unmeasured."""
-    questions = sorted(_questions(num_nodes, degree))
+    questions = sorted(_questions(question))
     answers = Answers(collective)
-    for done, question in enumerate(questions):
+    for done, smaller in enumerate(questions):
         if on_progress is not None:
             on_progress("smaller topologies", done, len(questions))
-        if question != (num_nodes, degree):
-            scored = _score(_recipes(question, answers), question, collective, None)
-            answers.kept[question] = tuple(_keep(scored))
-    recipes = _recipes((num_nodes, degree), answers)
-    known = literature(num_nodes, degree)
-    return _score([*recipes, *known], (num_nodes, degree), collective, on_progress, known)
+        if smaller != question:
+            scored = _score(_recipes(smaller, answers), smaller, collective, None)
+            answers.kept[smaller] = tuple(_keep(scored))
+    known = tuple(
+        recipe
+        for recipe in literature(question.num_nodes, question.degree)
+        if question.is_answered_by(recipe)
+    )
+    recipes = [*_recipes(question, answers), *known]
+    return _score(recipes, question, collective, on_progress, known)
 
 
-def _questions(num_nodes: int, degree: int) -> set[Question]:
+def _questions(question: Question) -> set[Question]:
     """The question and all that its expansions start from, transitively."""
     found: set[Question] = set()
-    pending = [(num_nodes, degree)]
+    pending = [question]
     while pending:
         question = pending.pop()
         if question not in found:
             found.add(question)
-            pending += [part for parts in _parts(question) for part in parts]
+            pending += [part for move in _moves(question) for part in move.parts]
     return found
 
 
-def _parts(question: Question) -> Iterator[tuple[Question, ...]]:
-    """Questions behind every expansion that could reach this one."""
-    nodes, degree = question
-    if degree > 1 and nodes % degree == 0 and nodes > degree:
-        yield ((nodes // degree, degree),)
-    for copies in _divisors(degree)[1:]:
-        if nodes % copies == 0 and nodes > copies:
-            yield ((nodes // copies, degree // copies),)
-        root = round(nodes ** (1 / copies))
-        if root > 1 and root**copies == nodes:
-            yield ((root, degree // copies),)
-    for first in _divisors(nodes)[1:-1]:
-        for ports in range(1, degree):
-            if (first, ports) <= (nodes // first, degree - ports):
-                yield ((first, ports), (nodes // first, degree - ports))
-    if degree % 2 == 0:
-        yield ((nodes, degree // 2),)
+def _moves(question: Question) -> Iterator[Move]:
+    for source in MOVES.values():
+        yield from source(question)
 
 
 def _recipes(question: Question, answers: Answers) -> list[Recipe]:
-    """Bases and expansions of kept answers with exactly this size, without repetition."""
-    nodes, degree = question
+    """Bases and expansions of kept answers to exactly this question, without repetition."""
     found: dict[Recipe, None] = {}
     for source in BASE_SOURCES.values():
-        found.update(dict.fromkeys(source(nodes, degree)))
-    for recipe in list(found):
-        if not recipe.reverse_symmetric:
-            found[Transpose(recipe)] = None
-    found.update(dict.fromkeys(_expanded(question, answers)))
+        for recipe in source(question):
+            if question.is_answered_by(recipe):
+                found[recipe] = None
+                if not recipe.reverse_symmetric:
+                    found[Transpose(recipe)] = None
+    for move in _moves(question):
+        parts = (answers.recipes(part, bw_optimal=move.bw_optimal_parts) for part in move.parts)
+        for combination in product(*parts):
+            made = move.make(*combination)
+            if made is not None:
+                found[made] = None
     return list(found)
-
-
-def _expanded(question: Question, answers: Answers) -> Iterator[Recipe]:
-    nodes, degree = question
-    if degree > 1 and nodes % degree == 0:
-        yield from (Line(c.recipe) for c in answers[nodes // degree, degree])
-    for copies in _divisors(degree)[1:]:
-        if nodes % copies == 0:
-            for candidate in answers[nodes // copies, degree // copies]:
-                if not candidate.recipe.has_self_loops:
-                    yield Degree(candidate.recipe, copies)
-        root = round(nodes ** (1 / copies))
-        if root**copies == nodes:
-            yield from (Power(c.recipe, copies) for c in answers[root, degree // copies])
-    for first in _divisors(nodes)[1:-1]:
-        for ports in range(1, degree):
-            one, other = (first, ports), (nodes // first, degree - ports)
-            if one <= other:
-                yield from _products(one, other, answers)
-    if degree % 2 == 0:
-        yield from (Bidirected(c.recipe) for c in answers[nodes, degree // 2])
-
-
-def _products(one: Question, other: Question, answers: Answers) -> Iterator[Recipe]:
-    """Products of bandwidth-optimal factors; equal factors are left to Power."""
-    firsts, seconds = (
-        [c.recipe for c in answers[question] if c.bw_optimal][:_FACTORS]
-        for question in (one, other)
-    )
-    if one == other:
-        yield from (Product(a, b) for a, b in combinations_with_replacement(firsts, 2) if a != b)
-    else:
-        yield from (Product(a, b) for a in firsts for b in seconds)
 
 
 def _score(
@@ -147,7 +114,7 @@ def _score(
     always: tuple[Recipe, ...] = (),
 ) -> list[Candidate]:
     """All recipes scored: the most promising and ``always`` measured, the rest predicted."""
-    nodes, _ = question
+    nodes = question.num_nodes
     budget = max(8, min(_MEASURED, _MEASURED_WORK // nodes**2))
     predicted = {recipe: predict(recipe, collective) for recipe in dict.fromkeys(recipes)}
     ranked = _by_promise(list(predicted.values()))
@@ -187,7 +154,3 @@ def _line_cost(candidate: Candidate) -> Fraction:
     if recipe.num_nodes > _MAX_RANKED_NODES or recipe.degree > 4:
         return Fraction(0)
     return sum(line_bfb_loads(recipe.topology()), Fraction(0))
-
-
-def _divisors(number: int) -> list[int]:
-    return [k for k in range(1, number + 1) if number % k == 0]

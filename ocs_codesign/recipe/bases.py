@@ -24,9 +24,19 @@ class _Symmetric(Base):
         return False
 
 
+class _Undirected(_Symmetric):
+    """A base with every link in both directions and no self-loops."""
+
+    __slots__ = ()
+
+    @property
+    def bidirectional(self) -> bool:
+        return True
+
+
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class Complete(_Symmetric):
+class Complete(_Undirected):
     """Complete graph on n nodes: d = n - 1, one step, bandwidth-optimal.
 
     >>> Complete(3).predict()
@@ -41,7 +51,7 @@ class Complete(_Symmetric):
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class CompleteBipartite(_Symmetric):
+class CompleteBipartite(_Undirected):
     """Complete bipartite graph on 2d nodes: two steps, bandwidth-optimal."""
 
     d: int
@@ -52,7 +62,7 @@ class CompleteBipartite(_Symmetric):
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class Hamming(_Symmetric):
+class Hamming(_Undirected):
     """Hamming graph H(m, q): N = q^m, d = m (q - 1), m steps, bandwidth-optimal."""
 
     m: int
@@ -64,7 +74,7 @@ class Hamming(_Symmetric):
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class Circulant(_Symmetric):
+class Circulant(_Undirected):
     """Undirected circulant graph: v is linked with v + a and v - a for every offset a."""
 
     n: int
@@ -86,6 +96,10 @@ class DirectedCirculant(_Symmetric):
     n: int
     offsets: tuple[int, ...]
 
+    @property
+    def bidirectional(self) -> bool:
+        return sorted(self.offsets) == sorted(self.n - offset for offset in self.offsets)
+
     def label(self) -> str:
         return f"DiC({self.n},{_set(self.offsets)})"
 
@@ -98,13 +112,17 @@ class UniRing(_Symmetric):
     d: int
     m: int
 
+    @property
+    def bidirectional(self) -> bool:
+        return self.m == 2
+
     def label(self) -> str:
         return f"UniRing({self.d},{self.m})"
 
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class BiRing(_Symmetric):
+class BiRing(_Undirected):
     """Two-way ring of m nodes, d/2 parallel links each way: floor(m/2) steps, bandwidth-optimal."""
 
     d: int
@@ -116,7 +134,7 @@ class BiRing(_Symmetric):
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class Torus(_Symmetric):
+class Torus(_Undirected):
     """Torus with the given sides: floor(side/2) steps a side, bandwidth-optimal for any sides."""
 
     sides: tuple[int, ...]
@@ -127,7 +145,7 @@ class Torus(_Symmetric):
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class Hypercube(_Symmetric):
+class Hypercube(_Undirected):
     """Hypercube of dimension n: N = 2^n, n steps, bandwidth-optimal."""
 
     n: int
@@ -161,6 +179,10 @@ class Kautz(_Symmetric):
     d: int
     k: int
 
+    @property
+    def bidirectional(self) -> bool:
+        return self.k == 0 or self.d == 1
+
     def label(self) -> str:
         return f"Kautz({self.d},{self.k})"
 
@@ -181,6 +203,10 @@ class DeBruijn(Base):
     def has_self_loops(self) -> bool:
         return True
 
+    @property
+    def bidirectional(self) -> bool:
+        return self.k == 1
+
     def label(self) -> str:
         return f"DBJ({self.d},{self.k})"
 
@@ -198,6 +224,10 @@ class Named(Base):
 
     @property
     def reverse_symmetric(self) -> bool:
+        return not named_graph(self.name).directed
+
+    @property
+    def bidirectional(self) -> bool:
         return not named_graph(self.name).directed
 
     def label(self) -> str:

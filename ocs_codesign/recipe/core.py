@@ -65,6 +65,11 @@ class Recipe(ABC):
     def has_self_loops(self) -> bool:
         """Whether a port is wasted on a link from a node to itself."""
 
+    @property
+    @abstractmethod
+    def bidirectional(self) -> bool:
+        """Whether every link has one in the other direction, counted with multiplicity."""
+
     @abstractmethod
     def label(self) -> str:
         """The paper's notation, for pictures and tables; not parsed."""
@@ -152,6 +157,10 @@ class Base(Recipe):
     def has_self_loops(self) -> bool:
         return _has_self_loops(self)
 
+    @property
+    def bidirectional(self) -> bool:
+        return _is_undirected(self)
+
 
 class Expanded(Recipe):
     """A recipe that applies an expansion of ``ocs_codesign.expansions`` to other recipes."""
@@ -205,6 +214,10 @@ class Expanded(Recipe):
     def has_self_loops(self) -> bool:
         return any(part.has_self_loops for part in self.parts)
 
+    @property
+    def bidirectional(self) -> bool:
+        return all(part.bidirectional for part in self.parts)
+
 
 @lru_cache(maxsize=2**14)
 def measured_gather_loads(recipe: Recipe, transposed: bool = False) -> tuple[Fraction, ...]:
@@ -236,6 +249,11 @@ def _part_schedule(part: Recipe, transposed: bool, shortest_paths: bool) -> Sche
         topology = part.topology()
         return bfb(topology.transpose() if transposed else topology)
     return part.gather_schedule(transposed=transposed)
+
+
+@lru_cache(maxsize=2**14)
+def _is_undirected(recipe: Recipe) -> bool:
+    return recipe.topology().is_undirected()
 
 
 @lru_cache(maxsize=2**14)

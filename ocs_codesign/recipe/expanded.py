@@ -55,6 +55,11 @@ class Line(_Unary):
         object.__setattr__(self, "g", g)
         self.__post_init__()
 
+    @property
+    def bidirectional(self) -> bool:
+        # (u, v) leads to every (v, w); the way back exists only if w = u, so G is a pair of nodes.
+        return self.g.num_nodes == 2 and not self.g.has_self_loops
+
     def label(self) -> str:
         times, inner = 1, self.g
         while isinstance(inner, Line):
@@ -158,6 +163,10 @@ class Bidirected(_Unary):
 
     @property
     def reverse_symmetric(self) -> bool:
+        return True
+
+    @property
+    def bidirectional(self) -> bool:
         return True
 
     def label(self) -> str:

@@ -35,14 +35,26 @@ def parse(text: str) -> Recipe:
         raise ValueError("a recipe is a text such as 'Line(CompleteBipartite(4))': it is empty")
     if len(text) > MAX_TEXT:
         raise ValueError(f"a recipe of {len(text)} characters: at most {MAX_TEXT} are read")
+    text = text.strip()
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(f"cannot read {_short(text)} as a recipe: not a call expression") from None
-    value = _value(tree.body, 0)
+    try:
+        value = _value(tree.body, 0)
+    except _NotAllowedError as error:
+        part = ast.get_source_segment(text, error.node) or text
+        raise ValueError(f"{_short(part)} is not allowed in a recipe") from None
     if not isinstance(value, Recipe):
         raise ValueError(f"{_short(text)} is not a recipe")
     return value
+
+
+class _NotAllowedError(Exception):
+    """A part of the syntax tree that recipes do not have."""
+
+    def __init__(self, node: ast.expr) -> None:
+        self.node = node
 
 
 def _value(node: ast.expr, depth: int) -> Any:
@@ -53,7 +65,9 @@ def _value(node: ast.expr, depth: int) -> Any:
             pass
         case ast.Constant(value=int() | str() as value):
             return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)) if (
+            type(value) is int
+        ):
             return -value
         case ast.Tuple(elts=entries) | ast.List(elts=entries):
             return tuple(_value(entry, depth + 1) for entry in entries)
@@ -61,7 +75,7 @@ def _value(node: ast.expr, depth: int) -> Any:
             return _call(name, [_value(argument, depth + 1) for argument in arguments])
         case ast.Name(id=name):
             raise ValueError(f"{name!r} in a recipe: names must be called, as in Complete(4)")
-    raise ValueError(f"{_short(ast.unparse(node))} is not allowed in a recipe")
+    raise _NotAllowedError(node)
 
 
 def _call(name: str, arguments: list[Any]) -> Recipe | Group:

@@ -1,0 +1,8 @@
+"""Runs the command line: ``python -m ocs_codesign``."""
+
+import sys
+
+from ocs_codesign.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

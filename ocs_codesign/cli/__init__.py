@@ -1,0 +1,76 @@
+"""The command line ``ocs-codesign``; everything heavy is imported when a command runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from ocs_codesign import __version__
+from ocs_codesign.cli.build import build
+from ocs_codesign.cli.cost import cost
+from ocs_codesign.cli.frontier import frontier
+from ocs_codesign.cli.graphs import import_command, topology
+from ocs_codesign.cli.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 yes, 1 a negative verdict, 2 bad usage or input, 130 interrupted.",
+)
+@click.version_option(__version__, prog_name="ocs-codesign", message="%(prog)s %(version)s")
+def app() -> None:
+    """Co-design of topology and collective schedule for direct-connect fabrics.
+
+    A RECIPE is a topology written as a call, such as 'Line(CompleteBipartite(4))'.
+    """
+
+
+for _command in (frontier, cost, build, verify, topology, import_command):
+    app.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line (``sys.argv`` by default) and return its exit code.
+
+    Whatever a user can do wrong ends in one sentence on standard error and code 2.
+
+    >>> main(["--version"])
+    ocs-codesign 0.1.0
+    0
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal may lack the field's notation
+    try:
+        return int(app.main(arguments, prog_name="ocs-codesign", standalone_mode=False) or 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return BAD_INPUT
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted: nothing was written.", err=True)
+        return INTERRUPTED
+    except (click.ClickException, ValueError, OSError, MemoryError, RuntimeError) as error:
+        click.echo(f"Error: {_sentence(error)}", err=True)
+        return BAD_INPUT
+
+
+def _sentence(error: Exception) -> str:
+    """What went wrong, on one line."""
+    if isinstance(error, click.ClickException):
+        text = error.format_message()
+    elif isinstance(error, OSError) and error.strerror:
+        text = error.strerror[0].lower() + error.strerror[1:]
+        text = text if error.filename is None else f"{error.filename}: {text}"
+    elif isinstance(error, MemoryError):
+        text = f"not enough memory. {error}".strip()
+    else:
+        text = str(error) or type(error).__name__
+    return " ".join(text.split())

@@ -1,0 +1,151 @@
+"""``ocs-codesign cost``: what one topology costs, exactly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.cli.options import (
+    Source,
+    collective_option,
+    graph_option,
+    json_option,
+    recipe_argument,
+)
+from ocs_codesign.cli.output import (
+    check_outputs,
+    cost_json,
+    cost_text,
+    emit,
+    optimality,
+    show_facts,
+    show_loads,
+)
+from ocs_codesign.cli.progress import progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ocs_codesign.cost import Cost
+    from ocs_codesign.design import Score
+    from ocs_codesign.topology import Topology
+
+MAX_BOUND_NODES = 2**14
+
+
+@click.command(short_help="Exact cost of one recipe or graph.")
+@recipe_argument
+@graph_option
+@collective_option
+@json_option
+def cost(recipe: str | None, graph: str | None, collective: str, json_path: str | None) -> None:
+    """Measure the exact cost of a RECIPE, or of a graph from a file.
+
+    It builds the graph and takes the better of the balanced breadth-first broadcast (BFB) and the
+    schedule mapped through the recipe's expansions.
+    """
+    source = Source.of(recipe, graph)
+    check_outputs(json_path)
+    with progress("Measuring the cost"):
+        answer, score = _measured(source, collective)
+    emit(answer, json_path, lambda console: _show(console, answer, score))
+
+
+def _measured(source: Source, collective_name: str) -> tuple[dict[str, Any], Score]:
+    """The answer in its JSON form, and the score that it is about."""
+    from ocs_codesign.bounds import bound
+    from ocs_codesign.collective import Collective
+    from ocs_codesign.design import measure, measure_topology, predict
+
+    collective = Collective.parse(collective_name)
+    predicted: Cost | None = None
+    if source.recipe is not None:
+        candidate = measure(source.recipe, collective)
+        score, gather, scatter = candidate.score, candidate.allgather, candidate.reduce_scatter
+        predicted = predict(source.recipe, collective).cost
+        shape = source.recipe.shape
+        nodes, degree = shape.num_nodes, shape.degree
+        topology = source.topology() if nodes <= MAX_BOUND_NODES else None
+    else:
+        topology = source.topology()
+        halves = {
+            half: measure_topology(topology, half)
+            for half in (Collective.ALLGATHER, Collective.REDUCE_SCATTER)
+        }
+        both = halves[Collective.REDUCE_SCATTER].then(halves[Collective.ALLGATHER])
+        score = halves.get(collective, both)
+        gather, scatter = (half.cost for half in halves.values())
+        nodes, degree = topology.num_nodes, topology.degree
+    least = bound(nodes, degree, collective)
+    answer = {
+        "recipe": source.recipe_text,
+        "label": None if source.recipe is None else source.recipe.label(),
+        "graph": source.graph_name,
+        "nodes": nodes,
+        "degree": degree,
+        "collective": collective.value,
+        **cost_json(score.cost),
+        "t_b_float": float(score.cost.t_b),
+        "measured": score.measured,
+        "schedule": score.schedule,
+        "max_load_per_step": [str(load) for load in score.loads],
+        "num_chunks": score.num_chunks,
+        "predicted": None if predicted is None else cost_json(predicted),
+        "bound": cost_json(least),
+        "topology_bound": _topology_bound(topology, score),
+        "bw_optimal": score.cost.t_b == least.t_b,
+        "moore_optimal": score.cost.steps == least.steps,
+        "allgather": cost_json(gather),
+        "reduce_scatter": cost_json(scatter),
+    }
+    return answer, score
+
+
+def _topology_bound(topology: Topology | None, score: Score) -> dict[str, Any] | None:
+    """The bound of this very graph; every half of a BFB schedule takes its diameter in steps."""
+    from ocs_codesign.bounds import topology_bound
+    from ocs_codesign.collective import Collective
+    from ocs_codesign.design import BFB
+
+    if topology is None:
+        return None
+    halves = 2 if score.collective is Collective.ALLREDUCE else 1
+    diameter = score.cost.steps // halves if score.schedule == BFB else None
+    return cost_json(topology_bound(topology, score.collective, diameter))
+
+
+def _show(console: Console, answer: dict[str, Any], score: Score) -> None:
+    def said(key: str) -> str | None:
+        value = answer[key]
+        return None if value is None else cost_text(_cost(value))
+
+    kind = "measured" if answer["measured"] else "predicted, an upper bound"
+    show_facts(
+        console,
+        [
+            ("recipe", answer["recipe"]),
+            ("label", answer["label"]),
+            ("graph", answer["graph"]),
+            ("nodes, degree", f"{answer['nodes']}, {answer['degree']}"),
+            ("collective", answer["collective"]),
+            ("cost", f"{cost_text(score.cost)}, {kind}"),
+            ("predicted", said("predicted")),
+            ("bound", f"{said('bound')} (no topology of this size can beat it)"),
+            ("bound of this graph", said("topology_bound")),
+            ("optimal", optimality(answer["bw_optimal"], answer["moore_optimal"])),
+            ("allgather", said("allgather")),
+            ("reduce-scatter", said("reduce_scatter")),
+            ("schedule", answer["schedule"]),
+            ("chunks a shard", answer["num_chunks"]),
+        ],
+    )
+    show_loads(console, score.loads)
+
+
+def _cost(value: dict[str, Any]) -> Cost:
+    from fractions import Fraction
+
+    from ocs_codesign.cost import Cost
+
+    return Cost(value["steps"], Fraction(value["t_b"]))

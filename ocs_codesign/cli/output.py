@@ -1,0 +1,151 @@
+"""What commands print and write: JSON, tables, files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from fractions import Fraction
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from ocs_codesign.cost import Cost
+
+STDOUT = "-"
+
+_WIDE = 100_000
+_HEAD_ROWS, _TAIL_ROWS = 24, 8
+
+
+def check_outputs(*paths: str | None) -> None:
+    """Refuse outputs that collide or cannot be written, before any long work."""
+    from ocs_codesign.export.atomic import check_writable
+
+    given = [path for path in paths if path is not None]
+    if given.count(STDOUT) > 1:
+        raise click.UsageError("only one output can go to standard output")
+    files = [Path(path) for path in given if path != STDOUT]
+    if len({file.resolve() for file in files}) < len(files):
+        raise click.UsageError("two outputs go to the same file")
+    for file in files:
+        check_writable(file)
+
+
+def emit(
+    answer: Mapping[str, Any],
+    json_path: str | None,
+    show: Callable[[Console], None],
+    files: Mapping[str, bytes] | None = None,
+) -> None:
+    """Write the files, all or none, and show the answer unless standard output is spoken for."""
+    from ocs_codesign.export.atomic import write_files
+
+    contents = dict(files or {})
+    if json_path is not None:
+        contents[json_path] = (
+            json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        ).encode()
+    on_stdout = contents.pop(STDOUT, None)
+    write_files({Path(path): content for path, content in contents.items()})
+    if on_stdout is None:
+        show(console())
+    else:
+        click.echo(on_stdout, nl=False)
+    sys.stdout.flush()
+
+
+def console() -> Console:
+    """The console for tables: as wide as they need when it is not a terminal."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else _WIDE
+    return Console(width=width, markup=False, emoji=False, highlight=False, soft_wrap=False)
+
+
+def show_facts(on: Console, facts: Iterable[tuple[str, object]]) -> None:
+    """A table of names and values; values that are None are left out."""
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        if value is not None:
+            table.add_row(name, str(value))
+    _print(on, table)
+
+
+def show_table(
+    on: Console,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    numbers: int = 0,
+    texts: int = 0,
+) -> None:
+    """A table whose first ``numbers`` columns are flush right and last ``texts`` ones may fold."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        box=box.SIMPLE_HEAD if on.is_terminal else None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
+    for at, column in enumerate(columns):
+        table.add_column(
+            column,
+            justify="right" if at < numbers else "left",
+            overflow="fold",
+            no_wrap=at < len(columns) - texts,
+        )
+    for row in rows:
+        table.add_row(*row)
+    _print(on, table)
+
+
+def _print(on: Console, table: Table) -> None:
+    """Print a table; where it is not read on a terminal, without the blanks that end its lines."""
+    if on.is_terminal:
+        on.print(table)
+        return
+    with on.capture() as captured:
+        on.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def show_loads(on: Console, loads: Sequence[Fraction]) -> None:
+    """The largest link load of every step; the middle of a long list is left out."""
+    rows = [(str(step), str(load), f"{float(load):.5g}") for step, load in enumerate(loads, 1)]
+    if len(rows) > _HEAD_ROWS + _TAIL_ROWS + 1:
+        left_out = len(rows) - _HEAD_ROWS - _TAIL_ROWS
+        rows[_HEAD_ROWS:-_TAIL_ROWS] = [("...", f"{left_out} more steps", "")]
+    on.print()
+    show_table(on, ("step", "largest load (shards)", "decimal"), rows, numbers=3)
+
+
+def cost_json(cost: Cost) -> dict[str, Any]:
+    """The JSON form of a cost."""
+    return {"steps": cost.steps, "t_b": str(cost.t_b)}
+
+
+def cost_text(cost: Cost) -> str:
+    """A cost in words: ``5 steps, t_b 341/256 (1.33203)``."""
+    return f"{cost.steps} step{'s' * (cost.steps != 1)}, t_b {t_b_text(cost.t_b)}"
+
+
+def t_b_text(t_b: Fraction) -> str:
+    """A fraction with its decimal value, ``341/256 (1.33203)``; whole numbers stand alone."""
+    return str(t_b) if t_b.denominator == 1 else f"{t_b} ({float(t_b):.6g})"
+
+
+def optimality(bw_optimal: bool, moore_optimal: bool) -> str:
+    """Which bounds are met, in a few letters."""
+    return (
+        " ".join(mark for mark, met in (("BW", bw_optimal), ("Moore", moore_optimal)) if met) or "-"
+    )

@@ -1,0 +1,6 @@
+"""Figures, made without pyplot and so without any window or global figure."""
+
+from ocs_codesign.plot.files import SUFFIXES, check_suffix, figure_bytes, save_figure
+from ocs_codesign.plot.pareto import frontier_figure
+
+__all__ = ["SUFFIXES", "check_suffix", "figure_bytes", "frontier_figure", "save_figure"]

@@ -1,0 +1,127 @@
+"""Labels of points, placed where they cover neither points nor each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+FONT_SIZE = 8.5
+_MAX_LABEL = 40
+_GAP = 7.0
+_LINE = 14.0
+_LEVELS = 24
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text that belongs to a point of the data; ``strong`` ones are placed first."""
+
+    text: str
+    x: float
+    y: float
+    strong: bool
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A rectangle of the picture, in pixels."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def overlaps(self, other: _Box) -> bool:
+        """Whether the two share an area."""
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.bottom < other.top
+            and other.bottom < self.top
+        )
+
+    def within(self, room: _Box) -> bool:
+        """Whether the other contains this one."""
+        return (
+            room.left <= self.left
+            and self.right <= room.right
+            and room.bottom <= self.bottom
+            and self.top <= room.top
+        )
+
+
+def draw_labels(axes: Axes, labels: Sequence[Label], floor: float) -> None:
+    """Write every label near its point, clear of the other labels and of all labelled points.
+
+    Labels also keep off the horizontal line at ``floor``.
+
+    Tries places above and below, right and left, further and further from the point; a thin line
+    leads to a label that is not next to its point.
+    """
+    point = 72 / axes.figure.dpi  # points a pixel: files are saved at other resolutions
+    frame = axes.get_window_extent()
+    room = _Box(frame.x0, frame.y0, frame.x1, frame.y1)
+    taken = [_around(axes, label.x, label.y) for label in labels]
+    height = float(axes.transData.transform((labels[0].x, floor))[1])
+    taken.append(_Box(frame.x0, height - 3, frame.x1, height + 3))
+    for label in sorted(labels, key=lambda one: (not one.strong, one.x, one.y)):
+        text = shortened(label.text)
+        width, height = _extent(axes, text)
+        px, py = axes.transData.transform((label.x, label.y))
+        box = _place(px, py, width, height, room, taken)
+        taken.append(box)
+        axes.annotate(
+            text,
+            (label.x, label.y),
+            xytext=((box.left - px) * point, (box.bottom - py) * point),
+            textcoords="offset points",
+            fontsize=FONT_SIZE,
+            color="#222222" if label.strong else "#6b7280",
+            parse_math=False,
+            zorder=4,
+            bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8},
+            arrowprops={"arrowstyle": "-", "color": "#aaaaaa", "lw": 0.7, "relpos": (0, 0.3)},
+        )
+
+
+def shortened(label: str) -> str:
+    """The label, its end cut off when it is too long for a picture."""
+    return label if len(label) <= _MAX_LABEL else label[: _MAX_LABEL - 1] + "…"
+
+
+def _place(
+    x: float, y: float, width: float, height: float, room: _Box, taken: Sequence[_Box]
+) -> _Box:
+    """The first free place inside the room; if there is none, the first inside."""
+    right, left = x + _GAP, x - _GAP - width
+    columns = (right, left, right + 50, left - 50, right + 100, left - 100)
+    places = (
+        _Box(column, bottom, column + width, bottom + height)
+        for level in range(_LEVELS)
+        for bottom in (y + _GAP + level * _LINE, y - _GAP - height - level * _LINE)
+        for column in columns
+    )
+    inside = [box for box in places if box.within(room)]
+    free = (box for box in inside if not any(box.overlaps(other) for other in taken))
+    return next(free, inside[0] if inside else _Box(right, y, right + width, y + height))
+
+
+def _around(axes: Axes, x: float, y: float) -> _Box:
+    px, py = axes.transData.transform((x, y))
+    return _Box(px - 4, py - 4, px + 4, py + 4)
+
+
+def _extent(axes: Axes, label: str) -> tuple[float, float]:
+    """Width and height of a label in pixels."""
+    canvas: Any = axes.figure.canvas
+    text = axes.text(0, 0, label, fontsize=FONT_SIZE, parse_math=False)
+    box = text.get_window_extent(canvas.get_renderer())
+    text.remove()
+    return box.width + 4, box.height + 1

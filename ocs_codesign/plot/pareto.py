@@ -1,0 +1,200 @@
+"""The frontier of a question as a figure, made without pyplot: no window, no global figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.labels import FONT_SIZE, Label, draw_labels
+from ocs_codesign.quantities import format_bandwidth, format_size, format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ocs_codesign.cost import Cost, CostModel
+    from ocs_codesign.design import Candidate
+    from ocs_codesign.finder import Frontier
+
+_FRONT, _BEST, _REST, _PUBLISHED, _BOUND = "#0b5fa5", "#c8442b", "#b4bac1", "#6b7280", "#5f7a1f"
+_LOG_RATIO = 5
+_WIDEST = 8
+
+
+def frontier_figure(
+    frontier: Frontier, model: CostModel | None = None, message_bytes: float | None = None
+) -> Figure:
+    """The frontier as a staircase of steps against t_b, with what it dominates and the bounds.
+
+    The published designs of the size are labelled too. With a cost model and a message size, the
+    candidate with the least time is marked. Dominated candidates far from the frontier are left out
+    of the picture and counted in its legend.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 5.2), dpi=100)
+        FigureCanvasAgg(figure)
+        figure.subplots_adjust(left=0.09, right=0.97, top=0.91, bottom=0.235)
+        axes = figure.add_subplot()
+        shown = _in_view(frontier)
+        _set_axes(axes, frontier, shown)
+        _draw_bounds(axes, frontier.bound)
+        _draw_dominated(axes, frontier, shown)
+        _draw_frontier(axes, [candidate.cost for candidate in frontier.candidates])
+        published = [c for c in frontier.published if c in shown]
+        labels = [_label(c, strong=True) for c in frontier.candidates]
+        labels += [_label(c, strong=False) for c in published if c not in frontier.candidates]
+        draw_labels(axes, labels, float(frontier.bound.t_b))
+        if model is not None and message_bytes is not None:
+            _draw_best(axes, frontier, model, message_bytes)
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.13),
+            ncols=2,
+            columnspacing=1.5,
+            frameon=False,
+            fontsize=FONT_SIZE,
+        )
+    return figure
+
+
+def _label(candidate: Candidate, *, strong: bool) -> Label:
+    return Label(candidate.recipe.label(), *_point(candidate), strong)
+
+
+def _point(candidate: Candidate) -> tuple[float, float]:
+    return candidate.cost.steps, float(candidate.cost.t_b)
+
+
+def _in_view(frontier: Frontier) -> list[Candidate]:
+    """The candidates that are drawn: those not far above or to the right of the frontier."""
+    least = float(frontier.bound.t_b)
+    front = max(float(candidate.cost.t_b) for candidate in frontier.candidates)
+    span = max(1.5 * (front - least), 0.1 * least)
+    top = least + max(2 * span, 0.35 * least)
+    right = _WIDEST * frontier.candidates[-1].cost.steps
+    rest = [
+        candidate
+        for candidate in frontier.dominated
+        if candidate.cost.t_b <= top and candidate.cost.steps <= right
+    ]
+    return [*frontier.candidates, *rest]
+
+
+def _set_axes(axes: Axes, frontier: Frontier, shown: Sequence[Candidate]) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+    bound = frontier.bound
+    steps = [candidate.cost.steps for candidate in shown]
+    low, high = min(bound.steps, *steps), max(*steps, bound.steps + 1)
+    if high > _LOG_RATIO * max(low, 1):
+        axes.set_xscale("log")
+        ticks = [tick for tick in _round_ticks(low, high) if low <= tick <= 1.25 * high]
+        axes.set_xticks(ticks)
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
+        axes.set_xlim(low / 1.25, high * 1.25)
+    else:
+        margin = max(0.5, 0.05 * (high - low))
+        axes.set_xlim(low - margin, high + margin)
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    least, top = float(bound.t_b), max(float(candidate.cost.t_b) for candidate in shown)
+    top = max(top, 1.1 * least)
+    axes.set_ylim(least - 0.16 * (top - least), top + 0.08 * (top - least))
+    axes.set_xlabel(r"steps  ($T_L$ in units of $\alpha$)")
+    axes.set_ylabel(r"$t_b$  ($T_B$ in units of $M/B$)")
+    axes.set_title(
+        f"{frontier.num_nodes} nodes of degree {frontier.degree}: "
+        f"{frontier.collective.value} frontier",
+        fontsize=11.5,
+    )
+    axes.grid(color="#e8e8e8", linewidth=0.7)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _round_ticks(low: int, high: int) -> list[int]:
+    """Round numbers of every decade, more of them where the range is short."""
+    digits = (1.0, 2.0, 5.0) if high > 100 * low else (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
+    return [
+        round(digit * 10**decade)
+        for decade in range(len(str(high)) + 1)
+        for digit in digits
+        if (digit * 10**decade).is_integer()
+    ]
+
+
+def _draw_bounds(axes: Axes, bound: Cost) -> None:
+    style: dict[str, Any] = {"color": _BOUND, "linewidth": 1, "zorder": 1.5}
+    axes.axvline(
+        bound.steps, linestyle=(0, (5, 3)), label=f"fewest steps (Moore): {bound.steps}", **style
+    )
+    axes.axhline(
+        float(bound.t_b), linestyle=(0, (1.5, 2)), label=rf"least $t_b$: {bound.t_b}", **style
+    )
+
+
+def _draw_dominated(axes: Axes, frontier: Frontier, shown: Sequence[Candidate]) -> None:
+    rest = [candidate for candidate in shown if candidate not in frontier.candidates]
+    if not rest:
+        return
+    missing = len(frontier.dominated) - len(rest)
+    note = f" ({missing} more outside the picture)" if missing else ""
+    _dots(axes, rest, f"dominated: {len(rest)}{note}", color=_REST, markeredgewidth=0, zorder=2)
+    published = [candidate for candidate in rest if candidate in frontier.published]
+    if published:
+        note = f"published designs: {len(published)}"
+        _dots(axes, published, note, color="white", markeredgecolor=_PUBLISHED, zorder=3)
+
+
+def _dots(axes: Axes, candidates: Sequence[Candidate], label: str, **style: Any) -> None:
+    x, y = zip(*(_point(candidate) for candidate in candidates), strict=True)
+    axes.plot(x, y, linestyle="", marker="o", markersize=4.5, label=label, **style)
+
+
+def _draw_frontier(axes: Axes, costs: Sequence[Cost]) -> None:
+    steps = [cost.steps for cost in costs]
+    t_b = [float(cost.t_b) for cost in costs]
+    right, top = axes.get_xlim()[1], axes.get_ylim()[1]
+    axes.step(steps, t_b, where="post", color=_FRONT, linewidth=1.4, zorder=1.8)
+    edges: dict[str, Any] = {"color": _FRONT, "linewidth": 0.9, "alpha": 0.45, "zorder": 1.4}
+    axes.plot([steps[0], steps[0]], [t_b[0], top], **edges)
+    axes.plot([steps[-1], right], [t_b[-1], t_b[-1]], **edges)
+    axes.set_xlim(right=right)
+    axes.set_ylim(top=top)
+    axes.plot(
+        steps,
+        t_b,
+        linestyle="",
+        marker="o",
+        markersize=6.5,
+        color=_FRONT,
+        markeredgecolor="white",
+        label=f"frontier: {len(costs)} candidate{'s' * (len(costs) != 1)}",
+        zorder=5,
+    )
+
+
+def _draw_best(axes: Axes, frontier: Frontier, model: CostModel, message_bytes: float) -> None:
+    best = frontier.best(model, message_bytes)
+    axes.plot(
+        [best.cost.steps],
+        [float(best.cost.t_b)],
+        linestyle="",
+        marker="*",
+        markersize=15,
+        color=_BEST,
+        markeredgecolor="white",
+        label=(
+            f"best for {format_size(message_bytes)} (α = {format_time(model.alpha_s)}, "
+            f"B = {format_bandwidth(model.node_bandwidth_Bps)}): "
+            f"{format_time(best.cost.time_s(model, message_bytes))}"
+        ),
+        zorder=6,
+    )

@@ -1,0 +1,141 @@
+"""Quantities with units as people write them: times, bandwidths and sizes, read exactly."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+_NUMBER = re.compile(
+    r"([+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?)\s*(.*)"
+)
+_MAX_TEXT = 80
+
+_SI = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_IEC = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
+_PREFIXES = {**_SI, **_IEC}
+
+_TIME_UNITS = {
+    "s": Decimal(1),
+    "ms": Decimal("1e-3"),
+    "us": Decimal("1e-6"),
+    "\u00b5s": Decimal("1e-6"),  # the micro sign
+    "\u03bcs": Decimal("1e-6"),  # the Greek letter
+    "ns": Decimal("1e-9"),
+    "ps": Decimal("1e-12"),
+}
+_SIZE_UNITS = {
+    prefix + unit: scale * bits / Decimal(8)
+    for unit, bits in (("B", 8), ("b", 1), ("bit", 1))
+    for prefix, scale in _PREFIXES.items()
+}
+_BANDWIDTH_UNITS = {
+    unit + per: scale
+    for unit, scale in _SIZE_UNITS.items()
+    for per in (("/s",) if unit.endswith("bit") else ("/s", "ps"))
+}
+
+
+def parse_time(text: str) -> float:
+    """Seconds of a time such as ``10us``, ``1.5 ms`` or ``0s``; ValueError with the rule if none.
+
+    >>> parse_time("10us"), parse_time("1.5 ms")
+    (1e-05, 0.0015)
+    """
+    return _parse(text, "a time", _TIME_UNITS, "10us")
+
+
+def parse_bandwidth(text: str) -> float:
+    """Bytes per second of a bandwidth: ``b`` and ``bit`` are bits, ``B`` is bytes.
+
+    >>> parse_bandwidth("100Gbps"), parse_bandwidth("12.5 GB/s"), parse_bandwidth("1Kibit/s")
+    (12500000000.0, 12500000000.0, 128.0)
+    """
+    return _parse(text, "a bandwidth", _BANDWIDTH_UNITS, "100Gbps or 12.5GB/s")
+
+
+def parse_size(text: str) -> float:
+    """Bytes of a size: k, M, G, T are powers of 1000 and Ki, Mi, Gi, Ti of 1024.
+
+    >>> parse_size("1MiB"), parse_size("64 kB"), parse_size("8Mbit")
+    (1048576.0, 64000.0, 1000000.0)
+    >>> parse_size("64KB")
+    Traceback (most recent call last):
+    ValueError: '64KB' is ambiguous: write 64kB (1000 bytes each) or 64KiB (1024 bytes each)
+    """
+    return _parse(text, "a size", _SIZE_UNITS, "1MiB")
+
+
+def format_time(seconds: float) -> str:
+    """A time in the unit that suits it, to four digits.
+
+    >>> format_time(1.4321e-4), format_time(0.0), format_time(75)
+    ('143.2 us', '0 s', '75 s')
+    """
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)):
+        if seconds >= scale * 0.99995 or unit == "ns":
+            break
+    return "0 s" if seconds == 0 else f"{seconds / scale:.4g} {unit}"
+
+
+def format_size(num_bytes: float) -> str:
+    """A number of bytes in the IEC unit if it is whole there, else in the SI unit that suits it.
+
+    >>> format_size(2**20), format_size(1_500_000), format_size(12)
+    ('1 MiB', '1.5 MB', '12 B')
+    """
+    for prefix, scale in reversed(_IEC.items()):
+        if num_bytes >= scale and num_bytes % scale == 0:
+            return f"{num_bytes / scale:.0f} {prefix}B"
+    return _scaled(num_bytes, "B")
+
+
+def format_bandwidth(bytes_per_second: float) -> str:
+    """A bandwidth in bits per second, as links are sold.
+
+    >>> format_bandwidth(12.5e9)
+    '100 Gbps'
+    """
+    return _scaled(bytes_per_second * 8, "bps")
+
+
+def _scaled(value: float, unit: str) -> str:
+    prefix, scale = max(
+        ((p, s) for p, s in _SI.items() if s == 1 or value >= s), key=lambda entry: entry[1]
+    )
+    return f"{value / scale:.4g} {prefix}{unit}"
+
+
+def _parse(text: str, kind: str, units: dict[str, Decimal], example: str) -> float:
+    match = _NUMBER.fullmatch(text.strip()) if len(text) <= _MAX_TEXT else None
+    if match is None:
+        raise ValueError(
+            f"{_short(text)} is not {kind}: write a number and a unit, as in {example}"
+        )
+    number, unit = match.groups()
+    if not unit:
+        raise ValueError(f"{_short(text)} has no unit: write {kind} as in {example}")
+    if unit not in units:
+        raise ValueError(_unknown_unit(text, number, unit, kind, units, example))
+    value = float(Decimal(number) * units[unit])
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{_short(text)} is not {kind}: it must be finite and not negative")
+    return value
+
+
+def _unknown_unit(
+    text: str, number: str, unit: str, kind: str, units: dict[str, Decimal], example: str
+) -> str:
+    if unit[0] == "K" and "k" + unit[1:] in units:
+        rest = unit[1:]
+        of = "bytes" if rest.startswith("B") else "bits"
+        return (
+            f"{_short(text)} is ambiguous: write {number}k{rest} (1000 {of} each) "
+            f"or {number}Ki{rest} (1024 {of} each)"
+        )
+    near = sorted(name for name in units if name.casefold() == unit.casefold())
+    hint = f"did you mean {' or '.join(near)}?" if near else f"write {kind} as in {example}"
+    return f"unknown unit {_short(unit)} in {_short(text)}: {hint}"
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")
