@@ -18,9 +18,11 @@ from ocs_codesign.finder.generators import (
     generator_sets,
     multiplication_table,
     score_generator_sets,
+    symmetric_generator_sets,
 )
 from ocs_codesign.finder.literature import literature
 from ocs_codesign.finder.pareto import pareto
+from ocs_codesign.finder.question import Question
 from ocs_codesign.finder.small_groups import groups_of_order
 from ocs_codesign.groups import Cyclic, Dihedral, Semidirect
 from ocs_codesign.recipe import parse
@@ -192,7 +194,7 @@ def test_groups_of_order_have_that_order():
 
 
 def test_searched_recipes_rebuild_with_their_score():
-    for recipe in searched(24, 3):
+    for recipe in searched(Question(24, 3)):
         assert parse(repr(recipe)) == recipe
         assert recipe.shape.num_nodes == 24
         measure(recipe)
@@ -203,7 +205,7 @@ def test_searched_recipes_rebuild_with_their_score():
 def test_sources_yield_exactly_the_size(source):
     for nodes in range(2, 33):
         for degree in range(1, min(nodes, 9)):
-            for recipe in BASE_SOURCES[source](nodes, degree):
+            for recipe in BASE_SOURCES[source](Question(nodes, degree)):
                 assert (recipe.num_nodes, recipe.degree) == (nodes, degree)
 
 
@@ -214,3 +216,58 @@ def test_pareto_prefers_measured_on_ties():
     assert rest == [measured]
     assert measured.bound == bound(4, 3)
     assert moore_steps(4, 3) == 1
+
+
+def test_published_designs_are_listed(large):
+    assert repr(large.published[0].recipe) == "GeneralizedKautz(4, 1024)"
+    assert {text for text, _, _ in PUBLISHED_1024_4} <= {repr(c.recipe) for c in large.published}
+    assert all(large.dominator(c.cost) is not None for c in large.published)
+
+
+@pytest.mark.parametrize(("nodes", "degree"), [(8, 3), (12, 4), (15, 4), (16, 5), (7, 2)])
+def test_bidirectional_answers_are_undirected(nodes, degree):
+    answer = frontier(nodes, degree, bidirectional=True)
+    for candidate in (*answer.candidates, *answer.dominated):
+        assert candidate.recipe.bidirectional
+        assert candidate.recipe.topology().is_undirected()
+    directed = frontier(nodes, degree)
+    for candidate in answer.candidates:
+        assert directed.dominator(candidate.cost) is not None
+
+
+def test_no_bidirectional_topology_of_odd_size_and_degree():
+    with pytest.raises(ValueError, match="odd number of nodes"):
+        frontier(9, 3, bidirectional=True)
+
+
+def test_symmetric_generator_sets_are_closed_under_inverses():
+    for group in (Cyclic(12), Dihedral(6), Semidirect(7, 3, 2)):
+        table = multiplication_table(group)
+        inverse = np.argmin(table, axis=1)
+        for degree, most in ((2, 1000), (4, 5)):
+            sets = symmetric_generator_sets(table, degree, most, seed=2)
+            assert all(set(inverse[row].tolist()) == set(row.tolist()) for row in sets)
+            assert len(np.unique(sets, axis=0)) == len(sets) > 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Line(UniRing(3, 2))",
+        "Line(DeBruijn(2, 1))",
+        "Line(Complete(4))",
+        "Kautz(1, 2)",
+        "Kautz(2, 0)",
+        "Kautz(2, 1)",
+        "DirectedCirculant(7, (1, 6))",
+        "DirectedCirculant(7, (1, 2))",
+        "Cayley(Dihedral(4), ((0, 1), (1, 1)))",
+        "Product(Complete(2), UniRing(1, 3))",
+        "Degree(Circulant(5, (1,)), 2)",
+        "Bidirected(GeneralizedKautz(2, 7))",
+        "Transpose(GeneralizedKautz(2, 7))",
+    ],
+)
+def test_bidirectional_is_known_without_building(text):
+    recipe = parse(text)
+    assert recipe.bidirectional == recipe.topology().is_undirected()

@@ -1,0 +1,112 @@
+"""Two slow judges of schedules that share nothing with the package's replay.
+
+``is_valid`` states what a schedule must be, chunk by chunk, in dicts: the sends of one chunk of one
+root form a tree whose sends follow each other in time. ``runs_correctly`` moves real numbers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocs_codesign.collective import Collective
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ocs_codesign.schedule import Schedule
+
+Hop = tuple[int, int, int]
+"""Sender, receiver, step."""
+
+
+def is_valid(schedule: Schedule) -> bool:
+    """Whether the sends achieve the collective, every one of them needed."""
+    sums, copies = _hops_by_chunk(schedule)
+    reduces = schedule.collective is not Collective.ALLGATHER
+    gathers = schedule.collective is not Collective.REDUCE_SCATTER
+    for root in range(schedule.topology.num_nodes):
+        for chunk in range(schedule.num_chunks):
+            complete = 0
+            if reduces:
+                hops = sums[root, chunk]
+                if not _sums_once(schedule, root, hops):
+                    return False
+                complete = max((step for _, node, step in hops if node == root), default=0)
+            if gathers and not _copies_once(schedule, root, copies[root, chunk], complete):
+                return False
+    return True
+
+
+def _copies_once(schedule: Schedule, root: int, hops: list[Hop], complete: int) -> bool:
+    received = {node: step for _, node, step in hops}
+    others = set(range(schedule.topology.num_nodes)) - {root}
+    if len(hops) != len(others) or set(received) != others:
+        return False
+    received[root] = complete
+    return all(received[sender] < step for sender, _, step in hops)
+
+
+def _sums_once(schedule: Schedule, root: int, hops: list[Hop]) -> bool:
+    sent = {sender: step for sender, _, step in hops}
+    others = set(range(schedule.topology.num_nodes)) - {root}
+    if len(hops) != len(others) or set(sent) != others:
+        return False
+    return all(node == root or step < sent[node] for _, node, step in hops)
+
+
+def _hops_by_chunk(
+    schedule: Schedule,
+) -> tuple[dict[tuple[int, int], list[Hop]], dict[tuple[int, int], list[Hop]]]:
+    """Sends of every (root, chunk) that sum and that copy."""
+    sums: dict[tuple[int, int], list[Hop]] = defaultdict(list)
+    copies: dict[tuple[int, int], list[Hop]] = defaultdict(list)
+    for root, lo, hi, link, step, phase in _rows(schedule):
+        hop = (int(schedule.topology.tail[link]), int(schedule.topology.head[link]), step)
+        for chunk in range(lo, hi):
+            (copies if phase else sums)[root, chunk].append(hop)
+    return sums, copies
+
+
+def _rows(schedule: Schedule) -> Iterator[tuple[int, int, int, int, int, int]]:
+    phase = schedule.phase
+    if phase is None:
+        phase = np.full(schedule.num_sends, schedule.collective is Collective.ALLGATHER)
+    columns = (schedule.root, schedule.lo, schedule.hi, schedule.link, schedule.step, phase)
+    yield from zip(*(column.tolist() for column in columns), strict=True)
+
+
+def runs_correctly(schedule: Schedule) -> bool:
+    """Whether random numbers, moved step by step as the sends say, end where they should.
+
+    ``held[node, root, chunk]`` is what a node has; a copying send overwrites, a summing one adds.
+    """
+    nodes, chunks = schedule.topology.num_nodes, schedule.num_chunks
+    given = np.random.default_rng(7).integers(1, 2**40, (nodes, nodes, chunks))
+    owner = np.arange(nodes)
+    held = given.copy()
+    if schedule.collective is Collective.ALLGATHER:
+        held[:] = -1
+        held[owner, owner] = given[owner, owner]
+    for step in range(1, schedule.num_steps + 1):
+        before = held.copy()
+        for root, lo, hi, link, at, phase in _rows(schedule):
+            if at != step:
+                continue
+            sender, receiver = schedule.topology.tail[link], schedule.topology.head[link]
+            if phase:
+                held[receiver, root, lo:hi] = before[sender, root, lo:hi]
+            else:
+                held[receiver, root, lo:hi] += before[sender, root, lo:hi]
+    return _ended_right(schedule.collective, given, held)
+
+
+def _ended_right(collective: Collective, given: np.ndarray, held: np.ndarray) -> bool:
+    owner = np.arange(len(given))
+    if collective is Collective.ALLGATHER:
+        return bool((held == given[owner, owner]).all())
+    if collective is Collective.REDUCE_SCATTER:
+        return np.array_equal(held[owner, owner], given.sum(axis=0))
+    return bool((held == given.sum(axis=0)).all())

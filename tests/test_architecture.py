@@ -1,0 +1,188 @@
+"""The rules of the house that a machine can check: who imports what, and what must not exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import ocs_codesign
+
+PACKAGE = Path(ocs_codesign.__file__).resolve().parent
+ROOT = Path(__file__).resolve().parent.parent
+MODULES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
+SOURCES = [f"{PACKAGE.name}/{module}" for module in MODULES]
+SOURCES += sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("experiments/*.py"))
+MAX_LINES = 350
+
+EDGES = r"export/|plot(\.py|/)|cli/"
+ALLOWED = {
+    "highspy": r"lp(\.py|/)",
+    "gurobipy": r"lp(\.py|/)",
+    "networkx": EDGES,
+    "matplotlib": EDGES,
+    "pandas": EDGES,
+    "xml": EDGES,
+    "rich": r"cli/",
+    "click": r"cli/",
+    "numba": r"(.*/)?\w*kernels\w*\.py",
+}
+"""Where a library may be imported, as the beginning of a module's path in the package."""
+
+HEAVY = (
+    "numpy",
+    "scipy",
+    "numba",
+    "networkx",
+    "matplotlib",
+    "pandas",
+    "highspy",
+    "gurobipy",
+    "rich",
+)
+MAKERS = ("schedulers", "expansions", "recipe", "design", "families", "finder")
+
+every_module = pytest.mark.parametrize("module", MODULES)
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse((PACKAGE / module).read_text(encoding="utf-8"))
+
+
+def imported(module: str) -> set[str]:
+    """Full names of everything that a module imports anywhere, for typing included."""
+    names: set[str] = set()
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} has a relative import"
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def test_the_package_was_found():
+    assert {"topology.py", "recipe/text.py", "schedulers/bfb.py"} <= set(MODULES)
+
+
+def test_layers():
+    command = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    done = subprocess.run(
+        [sys.executable, "-c", command, "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+@every_module
+def test_heavy_libraries_stay_where_they_belong(module):
+    for name in imported(module):
+        library = name.split(".")[0]
+        where = ALLOWED.get(library)
+        assert where is None or re.match(where, module), f"{module} imports {library}"
+
+
+@pytest.mark.parametrize("library", ["highspy", "gurobipy", "networkx", "numba", "rich"])
+def test_the_rules_are_about_libraries_in_use(library):
+    assert any(name.split(".")[0] == library for module in MODULES for name in imported(module))
+
+
+def modules_behind(module: str, seen: set[str] | None = None) -> set[str]:
+    """All modules of the package that one needs, directly or not, typing aside."""
+    seen = set() if seen is None else seen
+    for name in runtime_imports(module):
+        parts = name.split(".")
+        if parts[0] != PACKAGE.name:
+            continue
+        for end in range(2, len(parts) + 1):
+            path = "/".join(parts[1:end])
+            for candidate in (f"{path}.py", f"{path}/__init__.py"):
+                if candidate in MODULES and candidate not in seen:
+                    seen.add(candidate)
+                    modules_behind(candidate, seen)
+    return seen
+
+
+def runtime_imports(module: str) -> set[str]:
+    """Full names of what a module imports when it runs."""
+    found: set[str] = set()
+    queue: list[ast.AST] = [tree(module)]
+    while queue:
+        node = queue.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+        queue.extend(ast.iter_child_nodes(node))
+    return found
+
+
+@pytest.mark.parametrize("module", ["verification.py", "replay_kernels.py"])
+def test_the_checker_shares_no_code_with_the_makers(module):
+    assert "schedulers/bfb_kernels.py" in modules_behind("schedulers/bfb.py")
+    behind = {name.split("/")[0].removesuffix(".py") for name in modules_behind(module)}
+    assert behind.isdisjoint(MAKERS)
+
+
+@every_module
+def test_what_must_not_exist(module):
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in ("print", "eval", "exec"), f"line {node.lineno}"
+        if isinstance(node, ast.ImportFrom):
+            assert all(alias.name != "*" for alias in node.names), f"line {node.lineno}"
+        assert not isinstance(node, ast.Assert), f"line {node.lineno}: raise ValueError instead"
+
+
+@every_module
+def test_modules_have_names_that_say_something(module):
+    names = {part.removesuffix(".py").strip("_") for part in module.split("/")}
+    assert names.isdisjoint({"utils", "util", "helpers", "helper", "common", "misc", "manager"})
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_files_are_short(source):
+    lines = (ROOT / source).read_text(encoding="utf-8").count("\n")
+    assert lines <= MAX_LINES, f"{source} has {lines} lines"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import ocs_codesign",
+        "import ocs_codesign.cli",
+        "import ocs_codesign; dir(ocs_codesign); ocs_codesign.__version__",
+        "import ocs_codesign.cli; ocs_codesign.cli.main(['--help'])",
+    ],
+)
+def test_importing_is_light(statement):
+    code = f"{statement}\nimport sys\nprint('loaded', *sorted(set({HEAVY}) & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].split() == ["loaded"]
+
+
+@pytest.mark.parametrize("library", ["networkx", "matplotlib", "pandas", "highspy", "gurobipy"])
+def test_the_core_works_without_the_edges(library):
+    code = (
+        f"import sys\nsys.modules['{library}'] = None\nimport ocs_codesign as oc\n"
+        "print(oc.build(oc.parse('Line(Complete(3))'), 'allreduce').cost.steps)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "4"), done.stderr

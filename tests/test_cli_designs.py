@@ -1,0 +1,254 @@
+"""``build`` and ``verify``: designs that are saved whole and believed only after a replay."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from ocs_codesign.cli import main
+from ocs_codesign.export import load_design
+from ocs_codesign.verification import verify
+
+RECIPE = "Line(CompleteBipartite(2))"
+
+
+def run(capsys, *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments))
+    return code, *capsys.readouterr()
+
+
+@pytest.fixture
+def design(capsys, tmp_path):
+    path = tmp_path / "design"
+    assert main(["build", RECIPE, "--out", str(path)]) == 0
+    capsys.readouterr()
+    return path
+
+
+def change_schedule(path, **changes) -> None:
+    with np.load(path / "schedule.npz") as archive:
+        arrays = dict(archive)
+    for name, (row, value) in changes.items():
+        arrays[name] = arrays[name].copy()
+        arrays[name][row] = value
+    np.savez(path / "schedule.npz", **arrays)
+
+
+def change_record(path, **changes) -> None:
+    record = json.loads((path / "design.json").read_text(encoding="utf-8"))
+    (path / "design.json").write_text(json.dumps({**record, **changes}), encoding="utf-8")
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+@pytest.mark.parametrize("schedule", ["best", "bfb", "expansion"])
+def test_what_is_built_verifies(capsys, tmp_path, collective, schedule):
+    path = tmp_path / "d"
+    options = ["--collective", collective, "--schedule", schedule, "--out", str(path)]
+    code, out, err = run(capsys, "build", RECIPE, *options, "--json", "-")
+    assert (code, err) == (0, "")
+    built = json.loads(out)
+    record = json.loads((path / "design.json").read_text(encoding="utf-8"))
+    assert built == {**record, "out": str(path)}
+    assert built["recipe"] == RECIPE
+    assert built["collective"] == collective
+    if schedule != "best":
+        assert built["schedule"] == schedule
+    code, out, err = run(capsys, "verify", str(path), "--json", "-")
+    assert (code, err) == (0, "")
+    checked = json.loads(out)
+    assert checked == {
+        "ok": True,
+        "recipe": RECIPE,
+        "nodes": 8,
+        "degree": 2,
+        "collective": collective,
+        **record["cost"],
+        "max_load_per_step": record["max_load_per_step"],
+        "num_chunks": record["num_chunks"],
+        "num_sends": record["num_sends"],
+        "claimed": {key: record["cost"][key] for key in ("steps", "t_b")},
+        "witness": None,
+    }
+
+
+def test_tables(capsys, tmp_path):
+    path = str(tmp_path / "d")
+    code, out, err = run(capsys, "build", RECIPE, "--out", path)
+    assert (code, err) == (0, "")
+    assert "cost            3 steps, t_b 1, verified" in out
+    assert f"saved in        {path}" in out
+    code, out, err = run(capsys, "verify", path)
+    assert (code, err) == (0, "")
+    assert out.startswith("Valid: every send was replayed.\n")
+    assert "claimed         the same" in out
+    assert "   2                      2        2" in out
+
+
+def test_a_graph_is_built_and_verified(capsys, tmp_path):
+    graph = tmp_path / "ring.csv"
+    graph.write_text("a,b,2\nb,c,1\nc,a,4\nb,a,1\n", encoding="utf-8")
+    path = tmp_path / "d"
+    command = ["build", "--graph", str(graph), "--collective", "allreduce", "--out", str(path)]
+    assert run(capsys, *command)[0] == 0
+    record = json.loads((path / "design.json").read_text(encoding="utf-8"))
+    assert (record["recipe"], record["graph"]) == (None, "ring.csv")
+    assert run(capsys, "verify", str(path))[0] == 0
+    assert load_design(path).schedule.topology.speeds().tolist() == [2, 1, 4, 1]
+
+
+def test_same_command_same_bytes(capsys, tmp_path):
+    contents = []
+    for name in ("one", "other"):
+        assert run(capsys, "build", RECIPE, "--out", str(tmp_path / name))[0] == 0
+        contents.append([path.read_bytes() for path in sorted((tmp_path / name).iterdir())])
+    assert contents[0] == contents[1]
+
+
+def test_an_earlier_design_is_replaced(capsys, design):
+    assert run(capsys, "build", "Complete(3)", "--out", str(design))[0] == 0
+    assert load_design(design).recipe == "Complete(3)"
+
+
+def test_foreign_directories_are_refused(capsys, tmp_path):
+    (tmp_path / "thesis.tex").write_text("42", encoding="utf-8")
+    code, out, err = run(capsys, "build", RECIPE, "--out", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert "holds other files ('thesis.tex')" in err
+    code, _, err = run(capsys, "build", RECIPE, "--out", str(tmp_path / "thesis.tex"))
+    assert code == 2
+    assert "is a file, not a directory" in err
+    assert os.listdir(tmp_path) == ["thesis.tex"]
+
+
+def test_a_failing_rebuild_leaves_the_design(capsys, design, monkeypatch):
+    before = {path.name: path.read_bytes() for path in design.iterdir()}
+
+    def fail(file, _schedule):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ocs_codesign.export.design_files.write_schedule", fail)
+    code, out, err = run(capsys, "build", "Complete(3)", "--out", str(design))
+    assert (code, out, err) == (2, "", "Error: no space left on device\n")
+    assert {path.name: path.read_bytes() for path in design.iterdir()} == before
+    assert os.listdir(design.parent) == ["design"]
+
+
+def test_a_schedule_that_does_not_verify_is_not_saved(capsys, tmp_path, monkeypatch):
+    def broken(*_args, **_kwargs):
+        raise RuntimeError("the schedule made by bfb fails: row 0")
+
+    monkeypatch.setattr("ocs_codesign.design.build", broken)
+    code, _, err = run(capsys, "build", RECIPE, "--out", str(tmp_path / "d"))
+    assert (code, err) == (2, "Error: the schedule made by bfb fails: row 0\n")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("column", ["root", "link", "step"])
+def test_a_changed_send_is_found(capsys, design, column):
+    honest = load_design(design).schedule
+    row = honest.num_sends - 1
+    value = int(getattr(honest, column)[row])
+    change_schedule(design, **{column: (row, value - 1 if value > 1 else value + 1)})
+    witness = verify(load_design(design).schedule).witness
+    code, out, err = run(capsys, "verify", str(design), "--json", "-")
+    assert (code, err) == (1, "")
+    given = json.loads(out)
+    assert given["ok"] is False
+    link = given["witness"]["link"]
+    topology = honest.topology
+    ends = (None, None) if link is None else (int(topology.tail[link]), int(topology.head[link]))
+    assert (given["witness"].pop("tail"), given["witness"].pop("head")) == ends
+    assert given["witness"] == {
+        key: getattr(witness, key)
+        for key in ("rule", "row", "step", "link", "root", "chunk", "node")
+    }
+    code, out, err = run(capsys, "verify", str(design / "schedule.npz"))
+    assert (code, err) == (1, "")
+    assert out.startswith("Not valid: ")
+    assert witness.rule in out
+    assert out.count("\n") == 1
+
+
+def test_the_witness_names_the_ends_of_its_link(capsys, design):
+    first = load_design(design).schedule
+    change_schedule(design, root=(0, (int(first.root[0]) + 1) % 8))
+    code, out, _ = run(capsys, "verify", str(design))
+    assert code == 1
+    tail, head = (int(ends[first.link[0]]) for ends in (first.topology.tail, first.topology.head))
+    assert f"link {int(first.link[0])} ({tail} -> {head})" in out
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"cost": {"steps": 2, "t_b": "1", "t_b_float": 1.0}}, "the claimed cost is 2 steps"),
+        ({"cost": {"steps": 3, "t_b": "7/8", "t_b_float": 0.875}}, "t_b 7/8, the sends take 3"),
+        ({"max_load_per_step": ["1", "1", "2"]}, "the claimed largest loads"),
+        ({"max_load_per_step": []}, "the claimed largest loads"),
+        ({"recipe": "Complete(3)"}, "not those of the claimed recipe Complete(3)"),
+        ({"recipe": "Torus((2, 4))"}, "not those of the claimed recipe"),
+        ({"recipe": "GeneralizedKautz(2, 8)"}, "not those of the claimed recipe"),
+        ({"recipe": "GeneralizedKautz(50, 2000000)"}, "not those of the claimed recipe"),
+    ],
+)
+def test_false_claims_are_found(capsys, design, changes, rule):
+    change_record(design, **changes)
+    code, out, err = run(capsys, "verify", str(design))
+    assert (code, err) == (1, "")
+    assert rule in out
+    code, out, _ = run(capsys, "verify", str(design), "--json", "-")
+    assert code == 1
+    assert rule in json.loads(out)["witness"]["rule"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"recipe": "exit()"}, "unknown name 'exit'"),
+        ({"recipe": ""}, "it is empty"),
+        ({"nodes": 9}, "design.json is not of this schedule"),
+        ({"format": 99}, "this version reads 1"),
+        ({"cost": None}, "cost must be an object"),
+    ],
+)
+def test_records_that_cannot_be_read(capsys, design, changes, reason):
+    change_record(design, **changes)
+    code, out, err = run(capsys, "verify", str(design))
+    assert (code, out) == (2, "")
+    assert err.startswith("Error: ")
+    assert reason in err
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"PK\x05\x06" + bytes(18), b"\x80\x04N.", b"[]"])
+def test_files_that_are_no_schedules(capsys, tmp_path, content):
+    path = tmp_path / "schedule.npz"
+    path.write_bytes(content)
+    code, out, err = run(capsys, "verify", str(path))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"Error: {path}")
+    assert err.count("\n") == 1
+
+
+def test_a_truncated_design(capsys, design):
+    content = (design / "schedule.npz").read_bytes()
+    (design / "schedule.npz").write_bytes(content[: len(content) // 2])
+    code, _, err = run(capsys, "verify", str(design))
+    assert code == 2
+    assert "is not a readable npz archive" in err
+
+
+def test_pickles_are_never_loaded(capsys, tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "sprung"),)
+
+    path = tmp_path / "schedule.npz"
+    np.savez(path, tail=np.array([Trap()], dtype=object))
+    code, _, err = run(capsys, "verify", str(path))
+    assert code == 2
+    assert err.startswith("Error: ")
+    assert not (tmp_path / "sprung").exists()

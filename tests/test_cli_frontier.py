@@ -1,0 +1,173 @@
+"""``frontier``: the JSON's exact form, the table, the best candidate, the picture."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+from fake_frontier import FakeFrontier, candidate
+
+from ocs_codesign.cli import main
+from ocs_codesign.cli.frontier import MAX_DOMINATED_ROWS
+from ocs_codesign.collective import Collective
+from ocs_codesign.design import measure
+from ocs_codesign.recipe import parse
+
+ASK = ["frontier", "--nodes", "1024", "--degree", "4"]
+MODEL = ["--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1MiB"]
+
+SLOW = "Line(DirectedCirculant(64, (1, 31, 39, 57)), 2)"
+QUICK = "Line(Circulant(16, (3, 4)), 3)"
+WORSE = "GeneralizedKautz(4, 1024)"
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Let the finder answer with two candidates and a number of dominated ones."""
+
+    def arrange(dominated: int = 1):
+        def find(num_nodes, degree, collective, *, bidirectional, on_progress):
+            assert not bidirectional
+            on_progress("Scoring", 1, 2)
+            front = (
+                candidate(QUICK, 6, Fraction(261, 256)),
+                candidate(SLOW, 7, Fraction(1023, 1024)),
+            )
+            rest = tuple(
+                candidate(WORSE, 7 + i, Fraction(341, 256), i % 2 == 0) for i in range(dominated)
+            )
+            return FakeFrontier(num_nodes, degree, Collective.parse(collective), front, rest)
+
+        monkeypatch.setattr("ocs_codesign.finder.frontier", find)
+
+    arrange()
+    return arrange
+
+
+def answer(capsys, *more: str) -> dict:
+    assert main([*ASK, *more, "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return json.loads(out)
+
+
+@pytest.mark.usefixtures("found")
+def test_json_has_exactly_this_form(capsys):
+    quick = {
+        "recipe": "Line(Line(Line(Circulant(16, (3, 4)))))",
+        "label": "L³(C(16,{3,4}))",
+        "steps": 6,
+        "t_b": "261/256",
+        "t_b_float": 1.01953125,
+        "measured": True,
+        "bw_optimal": False,
+        "moore_optimal": False,
+        "schedule": "bfb",
+        "reverse_symmetric": True,
+        "allgather": {"steps": 6, "t_b": "261/256"},
+        "reduce_scatter": {"steps": 7, "t_b": "261/256"},
+    }
+    given = answer(capsys)
+    keys = ["nodes", "degree", "collective", "candidates", "bound", "published", "dominated"]
+    assert list(given) == keys
+    assert given["nodes"] == 1024
+    assert given["degree"] == 4
+    assert given["collective"] == "allgather"
+    assert given["bound"] == {"steps": 5, "t_b": "1023/1024"}
+    assert given["candidates"][0] == quick
+    assert given["candidates"][1]["bw_optimal"] is True
+    (dominated,) = given["dominated"]
+    assert set(dominated) == {*quick, "dominated_by"}
+    assert dominated["recipe"] == WORSE
+    assert dominated["dominated_by"] == quick["recipe"]
+
+
+@pytest.mark.usefixtures("found")
+def test_json_with_a_cost_model(capsys):
+    given = answer(capsys, *MODEL)
+    assert given["cost_model"] == {
+        "alpha_s": 1e-05,
+        "node_bandwidth_Bps": 12.5e9,
+        "message_bytes": 2**20,
+    }
+    times = [entry["time_s"] for entry in given["candidates"]]
+    assert times[0] == pytest.approx(6e-5 + 261 / 256 * 2**20 / 12.5e9, rel=1e-12)
+    assert given["best"] == given["candidates"][0]["recipe"]
+    large = answer(capsys, *MODEL[:-1], "1GiB")
+    assert large["best"] == large["candidates"][1]["recipe"]
+
+
+@pytest.mark.usefixtures("found")
+def test_table(capsys):
+    assert main([*ASK, *MODEL]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    lines = out.splitlines()
+    assert lines[0] == (
+        "1024 nodes of degree 4, allgather: 2 candidates on the frontier, 1 dominated"
+    )
+    heading = ["steps", "t_b", "decimal", "time", "optimal", "cost", "label", "recipe"]
+    assert lines[1].split() == heading
+    for value in ("6", "261/256", "1.01953", "145.5 us", "measured", "L³(C(16,{3,4}))"):
+        assert value in lines[2]
+    assert "  BW  " in lines[3]
+    assert lines[3].endswith("Line(Line(DirectedCirculant(64, (1, 31, 39, 57))))")
+    assert "No topology of this size can beat 5 steps, t_b 1023/1024 (0.999023)." in out
+    assert (
+        "Best for 1 MiB at alpha 10 us and 100 Gbps a node: "
+        "Line(Line(Line(Circulant(16, (3, 4))))) in 145.5 us (6 steps, t_b 261/256 (1.01953))."
+    ) in out
+    assert WORSE not in out
+
+
+def test_all_lists_the_dominated_up_to_a_limit(capsys, found):
+    found(MAX_DOMINATED_ROWS + 5)
+    assert main([*ASK, "--all"]) == 0
+    out, _ = capsys.readouterr()
+    assert out.count(WORSE) == MAX_DOMINATED_ROWS
+    assert "dominated by" in out
+    assert "predicted" in out
+    assert "5 more dominated candidates in the JSON answer (--json)." in out
+    assert len(answer(capsys)["dominated"]) == MAX_DOMINATED_ROWS + 5
+    found(0)
+    assert main([*ASK, "--all"]) == 0
+    assert "Dominated:" not in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("found")
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".SVG"])
+def test_plot_and_json_files(capsys, tmp_path, suffix):
+    picture, data = tmp_path / f"f{suffix}", tmp_path / "f.json"
+    command = [*ASK, *MODEL, "--plot", str(picture), "--json", str(data)]
+    assert main(command) == 0
+    first = picture.read_bytes(), data.read_bytes()
+    assert len(first[0]) > 1000
+    assert main(command) == 0
+    assert (picture.read_bytes(), data.read_bytes()) == first
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["f.json", picture.name])
+    assert "Best for" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("found")
+def test_a_failing_plot_writes_nothing(capsys, tmp_path, monkeypatch):
+    def fail(*_args):
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("ocs_codesign.plot.figure_bytes", fail)
+    picture, data = tmp_path / "f.png", tmp_path / "f.json"
+    assert main([*ASK, "--plot", str(picture), "--json", str(data)]) == 2
+    assert capsys.readouterr().err == "Error: no ink\n"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("collective", [kind.value for kind in Collective])
+def test_the_real_finder(capsys, collective):
+    command = ["frontier", "--nodes", "8", "--degree", "4", "--collective", collective]
+    assert main([*command, "--json", "-"]) == 0
+    given = json.loads(capsys.readouterr().out)
+    assert given["collective"] == collective
+    for entry in given["candidates"]:
+        again = measure(parse(entry["recipe"]), collective)
+        assert (again.cost.steps, str(again.cost.t_b)) == (entry["steps"], entry["t_b"])
+    assert all(entry["dominated_by"] for entry in given["dominated"])

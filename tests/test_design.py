@@ -1,0 +1,150 @@
+"""Scores, candidates and designs: which schedule wins, and that all of them are verified."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from samples import loaded_topologies
+from strategies import multigraphs
+
+from ocs_codesign import design as design_module
+from ocs_codesign.bounds import bound
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost
+from ocs_codesign.design import (
+    SCHEDULES,
+    build,
+    build_topology,
+    measure,
+    measure_topology,
+    predict,
+)
+from ocs_codesign.recipe import parse
+from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.topology import Topology
+from ocs_codesign.verification import Verdict, Witness, verify
+
+LOOPY = "Power(GeneralizedKautz(2, 8), 2)"
+"""A recipe whose mapped allgather beats BFB."""
+
+
+def test_predict_builds_nothing(monkeypatch):
+    for text in ("Line(Complete(4), 9)", "Power(UniRing(1, 9), 5)"):
+        recipe = parse(text)
+        monkeypatch.setattr(type(recipe), "topology", None)
+        candidate = predict(recipe, "allreduce")
+        assert candidate.cost == recipe.predict("allreduce")
+        assert not candidate.measured
+        assert candidate.score.schedule == "expansion"
+
+
+def test_candidate_knows_both_halves_and_the_bound():
+    candidate = measure(parse("GeneralizedKautz(2, 9)"), "allreduce")
+    assert candidate.allgather == Cost(3, Fraction(14, 9))
+    assert candidate.reduce_scatter == Cost(3, Fraction(10, 9))
+    assert candidate.cost == candidate.score.cost == Cost(6, Fraction(24, 9))
+    assert candidate.bound == bound(9, 2, "allreduce")
+    assert candidate.moore_optimal
+    assert not candidate.bw_optimal
+
+
+def test_loads_of_a_score_add_up_to_its_cost():
+    for text in ("GeneralizedKautz(2, 9)", LOOPY, "Degree(CompleteBipartite(2), 2)"):
+        recipe = parse(text)
+        for collective in Collective:
+            for candidate in (predict(recipe, collective), measure(recipe, collective)):
+                score = candidate.score
+                assert score.collective is collective
+                assert score.cost.steps == len(score.loads)
+                assert score.cost.t_b == sum(score.loads) * recipe.degree / recipe.num_nodes
+
+
+@pytest.mark.parametrize("text", ["Degree(CompleteBipartite(2), 2)", LOOPY, "Line(UniRing(1, 5))"])
+def test_the_better_schedule_wins(text):
+    recipe = parse(text)
+    for collective in (Collective.ALLGATHER, Collective.REDUCE_SCATTER):
+        costs = {
+            "bfb": verify(bfb(recipe.topology(), collective)).cost,
+            "expansion": verify(recipe.expansion_schedule(collective)).cost,
+        }
+        best = min(costs.values(), key=lambda cost: (cost.t_b, cost.steps))
+        score = measure(recipe, collective).score
+        assert score.cost == best
+        assert costs[score.schedule] == best
+
+
+def test_schedules_by_name():
+    recipe = parse("Degree(CompleteBipartite(2), 2)")
+    assert build(recipe).maker == "bfb"
+    assert build(recipe, "allgather", "bfb").cost == Cost(2, Fraction(7, 8))
+    mapped = build(recipe, "allgather", "expansion")
+    assert mapped.cost == recipe.predict() == Cost(3, Fraction(7, 8))
+    assert mapped.maker == "expansion"
+    assert set(SCHEDULES) == {"best", "bfb", "expansion"}
+
+
+@pytest.mark.parametrize("schedule", ["", "BFB", "worst", None])
+def test_unknown_schedule(schedule):
+    with pytest.raises(ValueError, match="it must be one of best, bfb, expansion"):
+        build(parse("Complete(3)"), "allgather", schedule)
+
+
+def test_unknown_collective():
+    for function in (build, measure, predict):
+        with pytest.raises(ValueError, match="unknown collective 'scan'"):
+            function(parse("Complete(3)"), "scan")
+
+
+def test_an_allreduce_may_mix_makers():
+    recipe = parse("Power(GeneralizedKautz(2, 8), 2)")
+    score = measure(recipe, "allreduce").score
+    halves = [measure(recipe, c).score.schedule for c in ("reduce-scatter", "allgather")]
+    assert score.schedule in ("+".join(halves), halves[0])
+    assert build(recipe, "allreduce").maker == score.schedule
+
+
+def test_large_mapped_winner_is_reported_as_predicted(monkeypatch):
+    monkeypatch.setattr(design_module, "_MAX_VERIFIED_SENDS", 10)
+    candidate = measure(parse(LOOPY))
+    assert not candidate.measured
+    assert candidate.cost.t_b == Fraction(63, 32)
+    assert candidate.score.schedule == "expansion"
+
+
+def test_a_schedule_that_does_not_verify_never_leaves(monkeypatch):
+    bad = Verdict(Cost(1, Fraction(1)), (Fraction(1),), Witness("of no good"))
+    monkeypatch.setattr(design_module, "verify", lambda _: bad)
+    with pytest.raises(RuntimeError, match=r"made by bfb fails: of no good"):
+        build(parse("Complete(3)"))
+    with pytest.raises(RuntimeError, match=r"mapped schedule of Power.* fails: of no good"):
+        measure(parse(LOOPY))
+    with pytest.raises(RuntimeError, match=r"of no good"):
+        build_topology(loaded_topologies()[0])
+
+
+@given(multigraphs())
+def test_any_topology_is_scored_and_built(topology):
+    for collective in Collective:
+        score, design = measure_topology(topology, collective), build_topology(topology, collective)
+        assert score.measured
+        assert design.recipe is None
+        assert (design.cost, design.loads) == (score.cost, score.loads)
+        assert design.schedule.collective is collective
+        assert design.schedule.num_chunks % score.num_chunks == 0
+
+
+def test_progress_is_passed_on():
+    heard: list[tuple[int, int]] = []
+    build(parse("Complete(3)"), "allreduce", "bfb", lambda done, total: heard.append((done, total)))
+    build_topology(loaded_topologies()[0], "allgather", lambda *at: heard.append(at))
+    assert heard == [(done, 6) for done in range(1, 7)] * 2 + [(done, 4) for done in range(1, 5)]
+
+
+@pytest.mark.parametrize("collective", Collective)
+def test_errors_of_a_topology(collective):
+    for topology in (Topology(1, [], []), Topology(2, [0], [1])):
+        for function in (measure_topology, build_topology):
+            with pytest.raises(ValueError, match=r"at least two nodes|not strongly connected"):
+                function(topology, collective)

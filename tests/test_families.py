@@ -1,0 +1,195 @@
+"""The contract of the FAMILIES dict, and what each family refuses."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+from samples import FAMILY_SIZES
+from slow_bfb import slow_bfb_loads
+
+from ocs_codesign.families import FAMILIES
+from ocs_codesign.families.cayley import abelian
+from ocs_codesign.families.shape import Shape, size, sizes
+from ocs_codesign.groups import Cyclic
+from ocs_codesign.recipe import BASES, parse
+from ocs_codesign.schedulers.bfb_loads import bfb_loads
+from ocs_codesign.topology import MAX_LINKS, Topology
+
+CASES = [
+    pytest.param(name, numbers, id=f"{name}{numbers}")
+    for name, samples in FAMILY_SIZES.items()
+    for numbers in samples
+]
+every_sample = pytest.mark.parametrize(("name", "numbers"), CASES)
+TOO_LARGE = [
+    ("Complete", (20_000,)),
+    ("CompleteBipartite", (10_000,)),
+    ("Hamming", (64, 2)),
+    ("UniRing", (1, 2**30)),
+    ("BiRing", (2, 2**30)),
+    ("Torus", ((10_000, 10_000),)),
+    ("Hypercube", (64,)),
+    ("GeneralizedKautz", (4, 2**30)),
+    ("Kautz", (4, 64)),
+    ("DeBruijn", (4, 64)),
+    ("DirectedCirculant", (2**31 - 1, (1,))),
+]
+
+
+def test_every_family_has_samples_and_a_recipe():
+    assert set(FAMILY_SIZES) == set(FAMILIES) == set(BASES)
+    assert all(FAMILY_SIZES.values())
+    assert all(base.__name__ == name for name, base in BASES.items())
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_the_functions_of_a_family_take_the_same_sizes(name):
+    family = FAMILIES[name]
+    wanted = list(inspect.signature(family.shape).parameters)
+    for function in (family.build, family.loads):
+        if function is not None:
+            assert list(inspect.signature(function).parameters) == wanted
+            assert function.__doc__
+
+
+@every_sample
+def test_shape_matches_the_graph(name, numbers):
+    family = FAMILIES[name]
+    topology = family.build(*numbers)
+    assert family.shape(*numbers) == Shape(topology.num_nodes, topology.degree)
+    assert topology.is_regular
+    assert topology.link_speed is None
+    assert topology.diameter() >= 1
+    assert family.build(*numbers) == topology
+
+
+@every_sample
+def test_loads_are_those_of_bfb_by_definition(name, numbers):
+    family = FAMILIES[name]
+    topology = family.build(*numbers)
+    if topology.degree > 8 or topology.num_nodes > 60:
+        pytest.skip("too large for the slow twin")
+    assert bfb_loads(topology) == slow_bfb_loads(topology)
+
+
+@every_sample
+def test_closed_form_is_exact_both_ways(name, numbers):
+    family = FAMILIES[name]
+    closed = family.closed_form(*numbers)
+    if closed is None:
+        assert family.loads is None
+        return
+    topology = family.build(*numbers)
+    assert closed == bfb_loads(topology) == bfb_loads(topology.transpose())
+
+
+@every_sample
+def test_recipe_declares_what_the_graph_has(name, numbers):
+    recipe, topology = BASES[name](*numbers), FAMILIES[name].build(*numbers)
+    assert recipe.topology() == topology
+    assert recipe.has_self_loops == topology.has_self_loops()
+    assert recipe.bidirectional == topology.is_undirected()
+    assert parse(repr(recipe)) == recipe
+    if recipe.reverse_symmetric:
+        assert bfb_loads(topology) == bfb_loads(topology.transpose())
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_closed_form_of_kautz_graphs_of_degree_1(k):
+    family = FAMILIES["Kautz"]
+    assert family.closed_form(1, k) == bfb_loads(family.build(1, k))
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("Complete", (1,)),
+        ("Complete", (0,)),
+        ("Complete", (3.0,)),
+        ("Complete", (True,)),
+        ("Complete", ("3",)),
+        ("CompleteBipartite", (0,)),
+        ("Hamming", (0, 2)),
+        ("Hamming", (1, 1)),
+        ("Hamming", (65, 2)),
+        ("Circulant", (1, (1,))),
+        ("Circulant", (8, ())),
+        ("Circulant", (8, (0,))),
+        ("Circulant", (8, (8,))),
+        ("Circulant", (8, (-1,))),
+        ("Circulant", (8, 3)),
+        ("Circulant", (8, [1, 3])),
+        ("DirectedCirculant", (8, (9,))),
+        ("DirectedCirculant", (8, (1, 2.5))),
+        ("DirectedCirculant", (8, "13")),
+        ("UniRing", (0, 4)),
+        ("UniRing", (1, 1)),
+        ("BiRing", (3, 4)),
+        ("BiRing", (0, 4)),
+        ("BiRing", (2, 1)),
+        ("Torus", ((),)),
+        ("Torus", ((1, 3),)),
+        ("Torus", (3,)),
+        ("Hypercube", (0,)),
+        ("Hypercube", (65,)),
+        ("GeneralizedKautz", (0, 5)),
+        ("GeneralizedKautz", (2, 1)),
+        ("Kautz", (0, 1)),
+        ("Kautz", (2, -1)),
+        ("DeBruijn", (1, 2)),
+        ("DeBruijn", (2, 0)),
+        ("Cayley", (5, (1,))),
+        ("Cayley", (Cyclic(5), ())),
+        ("Cayley", (Cyclic(5), [1])),
+        ("Cayley", (Cyclic(5), 1)),
+        ("Cayley", (Cyclic(5), ((1, 0),))),
+    ],
+)
+def test_bad_sizes(name, numbers):
+    family = FAMILIES[name]
+    functions = [family.shape, family.build, BASES[name]]
+    for function in [*functions, family.loads] if family.loads else functions:
+        with pytest.raises(ValueError, match=r"."):
+            function(*numbers)
+
+
+@pytest.mark.parametrize(("name", "numbers"), TOO_LARGE)
+def test_too_large_to_build_but_not_to_name(name, numbers):
+    recipe = BASES[name](*numbers)
+    assert recipe.num_nodes * recipe.degree > MAX_LINKS
+    with pytest.raises(ValueError, match="too many links"):
+        recipe.topology()
+    with pytest.raises(ValueError, match=r"too many links"):
+        FAMILIES[name].build(*numbers)
+
+
+def test_sizes_of_very_many_digits_are_refused_by_the_same_rule():
+    with pytest.raises(ValueError, match="too many links"):
+        parse("Power(Power(Hypercube(64), 64), 64)").topology()
+
+
+def test_size_names_value_and_rule():
+    with pytest.raises(ValueError, match="n is 1: it must be an integer of at least 2"):
+        size(1, "n", 2)
+    with pytest.raises(ValueError, match="at least 1 and at most 5"):
+        size(7, "k", 1, 5)
+    with pytest.raises(ValueError, match="non-empty tuple"):
+        sizes((), "sides", 2)
+    assert sizes((2, 3), "sides", 2) == (2, 3)
+
+
+def test_abelian_counts_with_the_last_coordinate_fastest():
+    grid = abelian([2, 3], [(0, 1), (1, 0)])
+    links: dict[int, Any] = {v: grid.head[grid.tail == v].tolist() for v in range(grid.num_nodes)}
+    assert links == {0: [1, 3], 1: [2, 4], 2: [0, 5], 3: [4, 0], 4: [5, 1], 5: [3, 2]}
+
+
+def test_parallel_links_and_loops_are_kept_as_ports():
+    ring: Topology = FAMILIES["UniRing"].build(3, 4)
+    assert np.unique(ring.tail * 4 + ring.head, return_counts=True)[1].tolist() == [3] * 4
+    cayley = FAMILIES["Cayley"].build(Cyclic(5), (1, 1, 0))
+    assert cayley.degree == 3
+    assert int((cayley.tail == cayley.head).sum()) == 5

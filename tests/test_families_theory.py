@@ -1,0 +1,133 @@
+"""What theory says of the families of base graphs, over sweeps of sizes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from math import ceil, gcd, sqrt
+
+import networkx as nx
+import pytest
+from slow_bfb import slow_distances
+
+from ocs_codesign.bounds import moore_steps
+from ocs_codesign.design import measure_topology
+from ocs_codesign.families import named, rings, shifts
+from ocs_codesign.families.cayley import cayley
+from ocs_codesign.groups import Cyclic
+from ocs_codesign.schedulers.bfb_loads import bfb_loads
+from ocs_codesign.topology import Topology
+
+DISTANCE_REGULAR = sorted(
+    entry.name
+    for entry in named.named_graphs().values()
+    if entry.distance_regular and entry.nodes <= 130
+)
+
+
+def cost(topology: Topology) -> tuple[int, Fraction]:
+    score = measure_topology(topology)
+    return score.cost.steps, score.cost.t_b
+
+
+def is_bw_optimal(topology: Topology) -> bool:
+    return cost(topology)[1] == Fraction(topology.num_nodes - 1, topology.num_nodes)
+
+
+@pytest.mark.parametrize(("d", "k"), [(2, 0), (2, 1), (2, 4), (3, 0), (3, 2), (4, 1), (5, 2)])
+def test_kautz(d, k):
+    published = Fraction(d, d + 1) + sum(Fraction(1, d**i * (d + 1)) for i in range(k))
+    for topology in (shifts.kautz(d, k), shifts.kautz(d, k).transpose()):
+        assert topology.num_nodes == d**k * (d + 1)
+        assert cost(topology) == (k + 1, published)
+
+
+@pytest.mark.parametrize(("d", "k"), [(2, 1), (2, 5), (3, 3), (4, 2), (5, 2)])
+def test_de_bruijn(d, k):
+    published = Fraction(d, d**k) * Fraction(d**k - 1, d - 1)
+    for topology in (shifts.de_bruijn(d, k), shifts.de_bruijn(d, k).transpose()):
+        assert int((topology.tail == topology.head).sum()) == d
+        assert cost(topology) == (k, published)
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 5])
+def test_generalized_kautz_has_few_steps_and_less_than_twice_the_least_t_b(d):
+    for m in range(2, 121):
+        steps, t_b = cost(shifts.generalized_kautz(d, m))
+        assert steps <= moore_steps(m, d) + 1
+        assert t_b <= 2 * Fraction(m - 1, m)
+
+
+def test_kautz_graph_is_a_line_graph_of_the_complete_graph():
+    built = nx.line_graph(nx.complete_graph(4, nx.DiGraph))
+    ours = nx.DiGraph()
+    kautz = shifts.kautz(3, 1)
+    ours.add_edges_from(zip(kautz.tail.tolist(), kautz.head.tolist(), strict=True))
+    assert nx.is_isomorphic(built, ours)
+
+
+@pytest.mark.parametrize(
+    "sides",
+    [(2,), (7,), (3, 2), (5, 4), (2, 2, 2), (6, 5), (3, 3, 2), (9, 2, 2), (4, 4, 3), (11, 10)],
+)
+def test_torus_of_any_sides_is_bandwidth_optimal(sides):
+    torus = rings.torus(sides)
+    assert is_bw_optimal(torus)
+    assert torus.is_undirected()
+    assert torus.diameter() == sum(side // 2 for side in sides)
+
+
+def test_circulants_of_two_neighbouring_offsets_have_the_least_diameter():
+    for n in range(7, 121):
+        k = ceil((-1 + sqrt(2 * n - 1)) / 2)
+        assert rings.circulant(n, (k, k + 1)).diameter() == k
+
+
+def test_undirected_circulants_of_degree_4_are_bandwidth_optimal():
+    swept = 0
+    for n in range(5, 31):
+        for a, b in combinations(range(1, (n + 1) // 2), 2):
+            if gcd(a, b, n) == 1:
+                assert is_bw_optimal(rings.circulant(n, (a, b)))
+                swept += 1
+    assert swept > 700
+
+
+def test_directed_circulants_of_degree_2_are_bandwidth_optimal():
+    swept = 0
+    for n in range(3, 31):
+        for a, b in combinations(range(1, n), 2):
+            if gcd(a, b, n) == 1:
+                assert is_bw_optimal(rings.directed_circulant(n, (a, b)))
+                swept += 1
+    assert swept > 3000
+
+
+def test_directed_circulants_of_degree_3_are_not_always_bandwidth_optimal():
+    found = [
+        offsets
+        for offsets in combinations(range(1, 12), 3)
+        if gcd(12, *offsets) == 1 and not is_bw_optimal(rings.directed_circulant(12, offsets))
+    ]
+    assert found
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 6])
+def test_directed_circulant_of_all_but_one_offset_has_two_steps(d):
+    topology = rings.directed_circulant(d + 2, tuple(range(1, d + 1)))
+    assert cost(topology) == (2, Fraction(d + 1, d + 2))
+
+
+def test_a_directed_circulant_is_a_cayley_graph_of_a_cyclic_group():
+    assert rings.directed_circulant(16, (1, 4, 5)) == cayley(Cyclic(16), (1, 4, 5))
+
+
+@pytest.mark.parametrize("name", DISTANCE_REGULAR)
+def test_distance_regular_graphs_spread_every_sphere_evenly(name):
+    topology = named.named(name)
+    graph = nx.Graph(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
+    assert nx.is_distance_regular(graph)
+    row = list(slow_distances(topology)[0].values())
+    spheres = [row.count(step) for step in range(1, max(row) + 1)]
+    assert bfb_loads(topology) == tuple(Fraction(n, topology.degree) for n in spheres)
+    assert is_bw_optimal(topology)

@@ -1,0 +1,107 @@
+"""Figures: everything in the picture, labels that do not collide, the same bytes every time."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+
+import pytest
+from fake_frontier import FakeFrontier, candidate
+from matplotlib.text import Annotation
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import CostModel
+from ocs_codesign.plot import SUFFIXES, frontier_figure, save_figure
+
+MODEL = CostModel(10e-6, 12.5e9)
+NAMES = (
+    "Line(Power(DirectedCirculant(8, (1, 3)), 2), 2)",
+    "Product(DirectedCirculant(64, (1, 31, 39, 57)), UniRing(2, 4))",
+    "GeneralizedKautz(4, 1024)",
+)
+
+
+def staircase(length: int, dominated: int = 0) -> FakeFrontier:
+    least = Fraction(1023, 1024)
+    front = [
+        candidate(NAMES[i % 3], 5 + i, least + Fraction(1, 3 * (i * i + 1)) * (i < length - 1))
+        for i in range(length)
+    ]
+    rest = [
+        candidate(NAMES[i % 3], 5 + (37 * i) % 1000, least + Fraction(1 + i % 17, 9))
+        for i in range(dominated)
+    ]
+    return FakeFrontier(1024, 4, Collective.ALLGATHER, tuple(front), tuple(rest))
+
+
+def annotations(figure) -> list[Annotation]:
+    return [text for text in figure.axes[0].texts if isinstance(text, Annotation)]
+
+
+@pytest.mark.parametrize("dominated", [0, 60])
+@pytest.mark.parametrize("length", [1, 2, 3, 12])
+def test_labels_are_all_there_inside_and_apart(length, dominated):
+    frontier = staircase(length, dominated)
+    figure = frontier_figure(frontier)
+    figure.canvas.draw()
+    labels = annotations(figure)
+    texts = {text.get_text()[:20] for text in labels}
+    assert len(labels) >= length
+    assert {one.recipe.label()[:20] for one in frontier.candidates} <= texts
+    renderer = figure.canvas.get_renderer()
+    boxes = [super(Annotation, text).get_window_extent(renderer) for text in labels]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    inside = figure.axes[0].get_window_extent()
+    for box in boxes:
+        assert inside.x0 <= box.x0
+        assert box.x1 <= inside.x1
+        assert inside.y0 - 3 <= box.y0
+        assert box.y1 <= inside.y1 + 1
+
+
+def test_the_legend_says_what_is_in_the_picture():
+    figure = frontier_figure(staircase(3, 60), MODEL, 2**20)
+    texts = " | ".join(text.get_text() for text in figure.axes[0].get_legend().get_texts())
+    assert "fewest steps (Moore): 5" in texts
+    assert "1023/1024" in texts
+    assert "frontier: 3 candidates" in texts
+    assert "more outside the picture" in texts
+    assert "best for 1 MiB (α = 10 us, B = 100 Gbps)" in texts
+    assert figure.axes[0].get_title() == "1024 nodes of degree 4: allgather frontier"
+
+
+def test_steps_are_logarithmic_only_over_a_wide_range():
+    assert frontier_figure(staircase(3)).axes[0].get_xscale() == "linear"
+    assert frontier_figure(staircase(3, 60)).axes[0].get_xscale() == "log"
+
+
+def test_every_point_of_the_frontier_is_in_view():
+    frontier = staircase(12, 60)
+    axes = frontier_figure(frontier).axes[0]
+    for one in frontier.candidates:
+        assert axes.get_xlim()[0] < one.cost.steps < axes.get_xlim()[1]
+        assert axes.get_ylim()[0] < float(one.cost.t_b) < axes.get_ylim()[1]
+
+
+def test_long_labels_are_cut():
+    factors = ", ".join(["UniRing(1, 2)"] * 10)
+    one = candidate(f"Product({factors})", 10, Fraction(1023, 1024))
+    figure = frontier_figure(FakeFrontier(1024, 10, Collective.ALLGATHER, (one,), ()))
+    assert annotations(figure)[0].get_text().endswith("…")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_saved_bytes_are_the_same_every_time(tmp_path, suffix):
+    paths = [tmp_path / f"{name}{suffix}" for name in "ab"]
+    for path in paths:
+        save_figure(frontier_figure(staircase(3, 20), MODEL, 2**20), path)
+    first, second = (path.read_bytes() for path in paths)
+    assert first == second
+    assert first.startswith({".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix])
+
+
+@pytest.mark.parametrize("name", ["x.gif", "x", "x.PNGG", ".png"])
+def test_unknown_suffixes_are_refused(tmp_path, name):
+    with pytest.raises(ValueError, match=r"\.png, \.svg or \.pdf"):
+        save_figure(frontier_figure(staircase(1)), tmp_path / name)
+    assert not list(tmp_path.iterdir())
