@@ -1,0 +1,148 @@
+"""Benchmark: BFB costs, schedules and verification against linear programs, as ratios.
+
+Every graph is a random 4-regular digraph (four seeded permutations, no symmetry to exploit). CPU
+seconds on one core, after warm-up; the linear programs solve the same graph in the same run.
+
+    python experiments/benchmark_bfb.py [--quick]
+
+writes figures/benchmark_bfb.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+
+from ocs_codesign import Topology, __version__, bfb, bfb_loads, verify
+from ocs_codesign.schedulers.bfb_lp import FORMULATIONS, bfb_lp_loads
+
+SEED = 7
+OUTPUT = Path(__file__).resolve().parent.parent / "figures" / "benchmark_bfb.csv"
+FIELDS = ("what", "nodes", "cpu_s", "ratio_to_cost", "ratio_to_schedule", "peak_MB", "note")
+"""peak_MB is the process's peak so far, so it never falls from one row to the next."""
+
+
+def random_digraph(nodes: int, degree: int = 4) -> Topology:
+    """Union of ``degree`` random permutations; strongly connected for the seeds used here."""
+    rng = np.random.default_rng((SEED, nodes))
+    heads = np.stack([rng.permutation(nodes) for _ in range(degree)], axis=1)
+    return Topology(nodes, np.repeat(np.arange(nodes), degree), heads.ravel())
+
+
+def cpu_s(work: Callable[[], object], repeat: int = 1) -> float:
+    """Least CPU time of some runs."""
+    best = float("inf")
+    for _ in range(repeat):
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def peak_megabytes() -> float:
+    """Largest memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def costs(sizes: list[int]) -> Iterator[dict[str, object]]:
+    """Measured cost of ever larger graphs."""
+    for nodes in sizes:
+        topology = random_digraph(nodes)
+        seconds = cpu_s(lambda t=topology: bfb_loads(t), 5 if nodes <= 4096 else 1)  # type: ignore[misc]
+        yield {"what": "cost", "nodes": nodes, "cpu_s": seconds, "peak_MB": peak_megabytes()}
+
+
+def schedules(sizes: list[int]) -> Iterator[dict[str, object]]:
+    """The whole integral schedule, its replay, and the memory of its columns."""
+    for nodes in sizes:
+        topology = random_digraph(nodes)
+        schedule = bfb(topology)
+        seconds = cpu_s(lambda t=topology: bfb(t), 3 if nodes <= 1024 else 1)  # type: ignore[misc]
+        megabytes = sum(column.nbytes for column in schedule.columns()) / 2**20
+        yield {
+            "what": "integral schedule",
+            "nodes": nodes,
+            "cpu_s": seconds,
+            "peak_MB": peak_megabytes(),
+            "note": f"{schedule.num_sends} sends, columns {megabytes:.0f} MB",
+        }
+        verdict = verify(schedule)
+        if not verdict.ok or verdict.max_loads != bfb_loads(topology):
+            raise RuntimeError(f"{nodes} nodes: {verdict.witness}")
+        seconds = cpu_s(lambda s=schedule: verify(s), 3 if nodes <= 1024 else 1)  # type: ignore[misc]
+        yield {"what": "verification", "nodes": nodes, "cpu_s": seconds}
+
+
+def programs(nodes: int) -> Iterator[dict[str, object]]:
+    """Linear programs against cost and schedule on the same graph."""
+    topology = random_digraph(nodes)
+    exact = bfb_loads(topology)
+    cost, schedule = cpu_s(lambda: bfb_loads(topology), 5), cpu_s(lambda: bfb(topology), 3)
+    for formulation in FORMULATIONS:
+        start = time.process_time()
+        if bfb_lp_loads(topology, "highs", formulation) != exact:
+            raise RuntimeError(f"{formulation}: LP and closed form differ")
+        seconds = time.process_time() - start
+        yield {
+            "what": f"LP a {formulation}",
+            "nodes": nodes,
+            "cpu_s": seconds,
+            "ratio_to_cost": round(seconds / cost),
+            "ratio_to_schedule": round(seconds / schedule),
+            "note": "HiGHS, loads only",
+        }
+
+
+def main() -> None:
+    """Run, print and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, nothing written")
+    quick = parser.parse_args().quick
+    bfb_loads(random_digraph(64))
+    verify(bfb(random_digraph(64)))
+    rows: list[dict[str, object]] = []
+    work = (
+        costs([256, 1024] if quick else [1024, 4096, 16384, 100_000]),
+        programs(128 if quick else 1024),
+        schedules([256] if quick else [1024, 4096]),
+    )
+    for row in (row for part in work for row in part):
+        rows.append(row)
+        cells = (
+            f"{row[name]:.4g}" if isinstance(row.get(name), float) else str(row.get(name, ""))
+            for name in FIELDS
+        )
+        sys.stdout.write("  ".join(cells) + "\n")
+        sys.stdout.flush()
+    if quick:
+        return
+    temporary = OUTPUT.with_suffix(".tmp")
+    with temporary.open("w", newline="") as file:
+        file.write(
+            f"# python experiments/benchmark_bfb.py, ocs_codesign {__version__}, seed {SEED}, "
+        )
+        file.write(
+            f"{platform.processor() or platform.machine()}, Python {platform.python_version()}\n"
+        )
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        for row in rows:
+            rounded = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()}
+            writer.writerow(rounded)
+    temporary.replace(OUTPUT)
+
+
+if __name__ == "__main__":
+    main()
