@@ -79,6 +79,14 @@ class Candidate:
         """Cost of the collective in question."""
         return self.score.cost
 
+    def cost_of(self, collective: Collective) -> Cost:
+        """Cost of any of the collectives."""
+        return {
+            Collective.ALLGATHER: self.allgather,
+            Collective.REDUCE_SCATTER: self.reduce_scatter,
+            Collective.ALLREDUCE: self.reduce_scatter + self.allgather,
+        }[collective]
+
     @property
     def measured(self) -> bool:
         """Whether the cost is exact (measured) rather than an upper bound (predicted)."""

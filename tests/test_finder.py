@@ -14,6 +14,7 @@ from ocs_codesign.design import build, measure
 from ocs_codesign.families.cayley import transitive
 from ocs_codesign.finder import MAX_NODES, frontier
 from ocs_codesign.finder.bases import BASE_SOURCES, cayley_recipe, searched
+from ocs_codesign.finder.effort import Effort
 from ocs_codesign.finder.generators import (
     generator_sets,
     multiplication_table,
@@ -22,9 +23,9 @@ from ocs_codesign.finder.generators import (
 )
 from ocs_codesign.finder.literature import literature
 from ocs_codesign.finder.pareto import pareto
-from ocs_codesign.finder.question import Question
 from ocs_codesign.finder.small_groups import groups_of_order
 from ocs_codesign.groups import Cyclic, Dihedral, Semidirect
+from ocs_codesign.question import Question
 from ocs_codesign.recipe import parse
 from ocs_codesign.schedulers.bfb_loads import bfb_loads
 
@@ -194,7 +195,7 @@ def test_groups_of_order_have_that_order():
 
 
 def test_searched_recipes_rebuild_with_their_score():
-    for recipe in searched(Question(24, 3)):
+    for recipe in searched(Question(24, 3), Effort()):
         assert parse(repr(recipe)) == recipe
         assert recipe.shape.num_nodes == 24
         measure(recipe)
@@ -205,7 +206,7 @@ def test_searched_recipes_rebuild_with_their_score():
 def test_sources_yield_exactly_the_size(source):
     for nodes in range(2, 33):
         for degree in range(1, min(nodes, 9)):
-            for recipe in BASE_SOURCES[source](Question(nodes, degree)):
+            for recipe in BASE_SOURCES[source](Question(nodes, degree), Effort()):
                 assert (recipe.num_nodes, recipe.degree) == (nodes, degree)
 
 

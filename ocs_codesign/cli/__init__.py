@@ -9,9 +9,11 @@ import click
 
 from ocs_codesign import __version__
 from ocs_codesign.cli.build import build
+from ocs_codesign.cli.catalogue import catalogue
 from ocs_codesign.cli.cost import cost
 from ocs_codesign.cli.frontier import frontier
 from ocs_codesign.cli.graphs import import_command, topology
+from ocs_codesign.cli.sweep import sweep
 from ocs_codesign.cli.verify import verify
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def app() -> None:
     """
 
 
-for _command in (frontier, cost, build, verify, topology, import_command):
+for _command in (frontier, cost, build, verify, topology, import_command, catalogue, sweep):
     app.add_command(_command)
 
 

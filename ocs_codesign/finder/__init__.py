@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.finder.effort import Effort
 from ocs_codesign.finder.pareto import Frontier, pareto
-from ocs_codesign.finder.question import Question
 from ocs_codesign.finder.search import enumerate_candidates
+from ocs_codesign.question import Question
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Frontier", "frontier"]
+__all__ = ["Effort", "Frontier", "frontier"]
 
 MAX_NODES = 2**20
 
@@ -23,15 +24,16 @@ def frontier(
     collective: Collective | str = Collective.ALLGATHER,
     *,
     bidirectional: bool = False,
+    effort: Effort | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Frontier:
     """The frontier of all recipes the finder knows for N nodes of degree d.
 
     Bases of theory, named graphs and a seeded search, under nested expansions; the most promising
     are measured exactly. ``bidirectional`` asks for topologies whose links come in pairs, one in
-    each direction, as many fabrics force. ``on_progress(phase, done, total)`` is told how far it
-    is. The same question always has the same answer. Raises ValueError unless
-    2 <= N <= MAX_NODES and 1 <= d < N, or if no topology of the size is known.
+    each direction, as many fabrics force; ``effort`` limits the search; ``on_progress(phase, done,
+    total)`` is told how far it is. The same question always has the same answer. Raises ValueError
+    unless 2 <= N <= MAX_NODES and 1 <= d < N, or if no topology of the size is known.
 
     >>> [(c.recipe.label(), c.cost.steps, str(c.cost.t_b)) for c in frontier(8, 4).candidates]
     [('K4,4', 2, '7/8')]
@@ -45,7 +47,9 @@ def frontier(
             "since more ports than other nodes cannot help"
         )
     question = Question(num_nodes, degree, bidirectional)
-    candidates, dominated = pareto(enumerate_candidates(question, collective, on_progress))
+    candidates, dominated = pareto(
+        enumerate_candidates(question, collective, effort or Effort(), on_progress)
+    )
     if not candidates:
         raise ValueError(
             f"no bidirectional topology of {num_nodes} nodes and degree {degree} is known"

@@ -18,9 +18,9 @@ from ocs_codesign.finder.generators import (
     score_generator_sets,
     symmetric_generator_sets,
 )
-from ocs_codesign.finder.question import Question
 from ocs_codesign.finder.small_groups import groups_of_order
 from ocs_codesign.groups import Cyclic
+from ocs_codesign.question import Question
 from ocs_codesign.recipe import (
     BiRing,
     Cayley,
@@ -41,17 +41,15 @@ from ocs_codesign.recipe import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ocs_codesign.finder.effort import Effort
     from ocs_codesign.groups import Group
 
 MAX_SEARCHED_NODES = 1024
 MAX_SEARCHED_DEGREE = 8
-_SEARCH_ENTRIES = 2**24
 _KEPT_PER_GROUP = 2
-_MAX_GROUPS = 12
-SEED = 1
 
 
-def dense(question: Question) -> Iterator[Recipe]:
+def dense(question: Question, _effort: Effort) -> Iterator[Recipe]:
     """Complete, complete bipartite and Hamming graphs."""
     num_nodes, degree = question.num_nodes, question.degree
     if degree == num_nodes - 1:
@@ -64,7 +62,7 @@ def dense(question: Question) -> Iterator[Recipe]:
             yield Hamming(m, q)
 
 
-def shifts(question: Question) -> Iterator[Recipe]:
+def shifts(question: Question, _effort: Effort) -> Iterator[Recipe]:
     """Generalized Kautz digraphs, and Kautz and de Bruijn digraphs under their own names."""
     num_nodes, degree = question.num_nodes, question.degree
     if degree >= 2:
@@ -81,7 +79,7 @@ def shifts(question: Question) -> Iterator[Recipe]:
             yield DeBruijn(degree, k)
 
 
-def rings(question: Question) -> Iterator[Recipe]:
+def rings(question: Question, _effort: Effort) -> Iterator[Recipe]:
     """One-way and two-way rings, tori and the optimal circulants with two offsets."""
     num_nodes, degree = question.num_nodes, question.degree
     yield UniRing(degree, num_nodes)
@@ -105,7 +103,7 @@ def optimal_circulant(num_nodes: int) -> Recipe:
     return Circulant(num_nodes, (k, k + 1))
 
 
-def named(question: Question) -> Iterator[Recipe]:
+def named(question: Question, _effort: Effort) -> Iterator[Recipe]:
     """Graphs stored in base_topologies/."""
     num_nodes, degree = question.num_nodes, question.degree
     for entry in named_graphs().values():
@@ -113,7 +111,7 @@ def named(question: Question) -> Iterator[Recipe]:
             yield Named(entry.name)
 
 
-def searched(question: Question) -> Iterator[Recipe]:
+def searched(question: Question, effort: Effort) -> Iterator[Recipe]:
     """The best Cayley digraphs of a seeded search over groups of the order.
 
     All generator sets where they are few, a sample otherwise; nothing above MAX_SEARCHED_NODES.
@@ -121,12 +119,12 @@ def searched(question: Question) -> Iterator[Recipe]:
     num_nodes, degree = question.num_nodes, question.degree
     if not (2 <= degree <= MAX_SEARCHED_DEGREE and degree < num_nodes <= MAX_SEARCHED_NODES):
         return
-    most = max(64, min(4000, _SEARCH_ENTRIES // (num_nodes << degree)))
-    sets = generator_sets(num_nodes, degree, most, SEED)
-    for group in islice(groups_of_order(num_nodes), _MAX_GROUPS):
+    most = max(64, min(4000, effort.work // (num_nodes << degree)))
+    sets = generator_sets(num_nodes, degree, most, effort.seed)
+    for group in islice(groups_of_order(num_nodes), effort.num_groups):
         table = multiplication_table(group)
         if question.bidirectional:
-            sets = symmetric_generator_sets(table, degree, most, SEED)
+            sets = symmetric_generator_sets(table, degree, most, effort.seed)
         scores = score_generator_sets(table, sets)
         for numbers in scores.best(_KEPT_PER_GROUP).tolist():
             yield cayley_recipe(group, numbers)
@@ -139,7 +137,7 @@ def cayley_recipe(group: Group, numbers: list[int]) -> Recipe:
     return Cayley(group, tuple(group.element(number) for number in numbers))
 
 
-BASE_SOURCES: dict[str, Callable[[Question], Iterator[Recipe]]] = {
+BASE_SOURCES: dict[str, Callable[[Question, Effort], Iterator[Recipe]]] = {
     "dense": dense,
     "shifts": shifts,
     "rings": rings,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.finder.question import Question
+from ocs_codesign.question import Question
 from ocs_codesign.recipe import Bidirected, Degree, Line, Power, Product, Recipe
 
 if TYPE_CHECKING:

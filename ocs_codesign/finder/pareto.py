@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.collective import Collective
     from ocs_codesign.cost import Cost, CostModel
-    from ocs_codesign.finder.question import Question
+    from ocs_codesign.question import Question
 
 
 @final
@@ -78,15 +78,23 @@ class Frontier:
         return None
 
 
-def pareto(candidates: Iterable[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+def pareto(
+    candidates: Iterable[Candidate], collective: Collective | None = None
+) -> tuple[list[Candidate], list[Candidate]]:
     """Undominated candidates, one a cost, and the rest, both ascending in (steps, t_b).
 
-    Of equal costs the first measured one stays.
+    By the cost of the collective, or of that for which they were scored. Of equal costs the first
+    measured one stays.
     """
-    ordered = sorted(candidates, key=lambda c: (c.cost.steps, c.cost.t_b, not c.measured))
+    costs = [(c.cost_of(collective) if collective else c.cost, c) for c in candidates]
+    ordered = sorted(costs, key=lambda pair: (pair[0].steps, pair[0].t_b, not pair[1].measured))
     kept: list[Candidate] = []
     rest: list[Candidate] = []
-    for candidate in ordered:
-        better = not kept or candidate.cost.t_b < kept[-1].cost.t_b
-        (kept if better else rest).append(candidate)
+    least = None
+    for cost, candidate in ordered:
+        if least is None or cost.t_b < least:
+            kept.append(candidate)
+            least = cost.t_b
+        else:
+            rest.append(candidate)
     return kept, rest

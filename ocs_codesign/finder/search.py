@@ -7,7 +7,7 @@ expands best shows only above. Predictions rank what is to be measured; measurin
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, final
@@ -19,104 +19,71 @@ from ocs_codesign.finder.bases import BASE_SOURCES
 from ocs_codesign.finder.literature import literature
 from ocs_codesign.finder.moves import MOVES, Move
 from ocs_codesign.finder.pareto import pareto
-from ocs_codesign.finder.question import Question
+from ocs_codesign.question import Question
 from ocs_codesign.recipe import Recipe, Transpose
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ocs_codesign.finder.effort import Effort
 
     Progress = Callable[[str, int, int], None]
 
 _KEPT_PER_STEPS = 3
 _FACTORS = 4
-_MEASURED = 40
-_MEASURED_WORK = 40 * 1024**2
 _MAX_RANKED_NODES = 256
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """Kept candidates of every question answered so far, for one collective."""
+class Part:
+    """A recipe that answers a smaller question, as a part of larger ones."""
 
-    collective: Collective
-    kept: dict[Question, tuple[Candidate, ...]] = field(default_factory=dict)
+    recipe: Recipe
+    bw_optimal: bool
 
-    def recipes(self, question: Question, *, bw_optimal: bool = False) -> list[Recipe]:
-        """Recipes kept for a question, the bandwidth-optimal ones alone if asked, at most a few."""
-        kept = self.kept.get(question, ())
-        if bw_optimal:
-            return [candidate.recipe for candidate in kept if candidate.bw_optimal][:_FACTORS]
-        return [candidate.recipe for candidate in kept]
+
+Answers = dict[Question, tuple[Part, ...]]
 
 
 def enumerate_candidates(
-    question: Question, collective: Collective, on_progress: Progress | None = None
+    question: Question,
+    collective: Collective,
+    effort: Effort,
+    on_progress: Progress | None = None,
 ) -> list[Candidate]:
     """All candidates scored for a question: measured ones, and predicted ones left unmeasured."""
-    questions = sorted(_questions(question))
-    answers = Answers(collective)
-    for done, smaller in enumerate(questions):
+    smaller = [one for one in questions_behind([question]) if one != question]
+    answers: Answers = {}
+    for done, part in enumerate(smaller):
         if on_progress is not None:
-            on_progress("smaller topologies", done, len(questions))
-        if smaller != question:
-            scored = _score(_recipes(smaller, answers), smaller, collective, None)
-            answers.kept[smaller] = tuple(_keep(scored))
+            on_progress("smaller topologies", done, len(smaller))
+        kept = keep(candidates_from(part, answers, collective, effort), [collective])
+        answers[part] = tuple(Part(c.recipe, c.bw_optimal) for c in kept)
     known = tuple(
         recipe
         for recipe in literature(question.num_nodes, question.degree)
         if question.is_answered_by(recipe)
     )
-    recipes = [*_recipes(question, answers), *known]
-    return _score(recipes, question, collective, on_progress, known)
+    return candidates_from(question, answers, collective, effort, known, on_progress)
 
 
-def _questions(question: Question) -> set[Question]:
-    """The question and all that its expansions start from, transitively."""
-    found: set[Question] = set()
-    pending = [question]
-    while pending:
-        question = pending.pop()
-        if question not in found:
-            found.add(question)
-            pending += [part for move in _moves(question) for part in move.parts]
-    return found
-
-
-def _moves(question: Question) -> Iterator[Move]:
-    for source in MOVES.values():
-        yield from source(question)
-
-
-def _recipes(question: Question, answers: Answers) -> list[Recipe]:
-    """Bases and expansions of kept answers to exactly this question, without repetition."""
-    found: dict[Recipe, None] = {}
-    for source in BASE_SOURCES.values():
-        for recipe in source(question):
-            if question.is_answered_by(recipe):
-                found[recipe] = None
-                if not recipe.reverse_symmetric:
-                    found[Transpose(recipe)] = None
-    for move in _moves(question):
-        parts = (answers.recipes(part, bw_optimal=move.bw_optimal_parts) for part in move.parts)
-        for combination in product(*parts):
-            made = move.make(*combination)
-            if made is not None:
-                found[made] = None
-    return list(found)
-
-
-def _score(
-    recipes: list[Recipe],
+def candidates_from(
     question: Question,
+    answers: Answers,
     collective: Collective,
-    on_progress: Progress | None,
+    effort: Effort,
     always: tuple[Recipe, ...] = (),
+    on_progress: Progress | None = None,
 ) -> list[Candidate]:
-    """All recipes scored: the most promising and ``always`` measured, the rest predicted."""
+    """Candidates of a question, given the answers to all that its expansions start from.
+
+    The most promising and ``always`` are measured, the rest predicted.
+    """
     nodes = question.num_nodes
-    budget = max(8, min(_MEASURED, _MEASURED_WORK // nodes**2))
-    predicted = {recipe: predict(recipe, collective) for recipe in dict.fromkeys(recipes)}
+    budget = max(8, min(effort.num_measured, effort.num_measured * 2**20 // nodes**2))
+    recipes = dict.fromkeys([*_recipes(question, answers, effort), *always])
+    predicted = {recipe: predict(recipe, collective) for recipe in recipes}
     ranked = _by_promise(list(predicted.values()))
     chosen = dict.fromkeys([*(c.recipe for c in ranked[:budget]), *always])
     scored = []
@@ -127,25 +94,74 @@ def _score(
     return scored + [c for recipe, c in predicted.items() if recipe not in chosen]
 
 
+def keep(scored: list[Candidate], collectives: Iterable[Collective]) -> list[Candidate]:
+    """For every point of the collectives' frontiers up to _KEPT_PER_STEPS candidates that meet it.
+
+    Of equals those come first whose line expansion is predicted to cost least.
+    """
+    kept: dict[Candidate, None] = {}
+    for collective in collectives:
+        front, rest = pareto(scored, collective)
+        for point in front:
+            cost = point.cost_of(collective)
+            equals = [point, *(c for c in rest if c.cost_of(collective) == cost)]
+            kept.update(dict.fromkeys(sorted(equals, key=_line_cost)[:_KEPT_PER_STEPS]))
+    return list(kept)
+
+
+def questions_behind(questions: Iterable[Question]) -> list[Question]:
+    """The questions and all that their expansions start from, each after those behind it."""
+    found: set[Question] = set()
+    pending = list(questions)
+    while pending:
+        question = pending.pop()
+        if question not in found:
+            found.add(question)
+            pending += parts_of(question)
+    return sorted(found)
+
+
+def parts_of(question: Question) -> list[Question]:
+    """The questions whose answers an expansion to this one could start from."""
+    return [part for move in _moves(question) for part in move.parts]
+
+
+def _moves(question: Question) -> Iterator[Move]:
+    for source in MOVES.values():
+        yield from source(question)
+
+
+def _recipes(question: Question, answers: Answers, effort: Effort) -> list[Recipe]:
+    """Bases and expansions of kept answers to exactly this question, without repetition."""
+    found: dict[Recipe, None] = {}
+    for source in BASE_SOURCES.values():
+        for recipe in source(question, effort):
+            if question.is_answered_by(recipe):
+                found[recipe] = None
+                if not recipe.reverse_symmetric:
+                    found[Transpose(recipe)] = None
+    for move in _moves(question):
+        for combination in product(*(_parts(move, part, answers) for part in move.parts)):
+            made = move.make(*combination)
+            if made is not None:
+                found[made] = None
+    return list(found)
+
+
+def _parts(move: Move, question: Question, answers: Answers) -> list[Recipe]:
+    """Recipes of a smaller question that a move should try."""
+    parts = answers.get(question, ())
+    if move.bw_optimal_parts:
+        return [part.recipe for part in parts if part.bw_optimal][:_FACTORS]
+    return [part.recipe for part in parts]
+
+
 def _by_promise(candidates: list[Candidate]) -> list[Candidate]:
     """Candidates in the order to measure: the predicted frontier, then that of the rest, ..."""
     kept: list[Candidate] = []
     while candidates:
         front, candidates = pareto(candidates)
         kept += front
-    return kept
-
-
-def _keep(scored: list[Candidate]) -> list[Candidate]:
-    """For every point of the frontier up to _KEPT_PER_STEPS candidates that meet it.
-
-    Of equals those come first whose line expansion is predicted to cost least.
-    """
-    front, rest = pareto(scored)
-    kept: list[Candidate] = []
-    for point in front:
-        equals = [point, *(c for c in rest if c.cost == point.cost)]
-        kept += sorted(equals, key=_line_cost)[:_KEPT_PER_STEPS]
     return kept
 
 

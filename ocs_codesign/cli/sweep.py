@@ -1,0 +1,146 @@
+"""``ocs-codesign sweep``: fill a catalogue, on this machine or on a Dask cluster."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ocs_codesign.cli.options import json_option
+from ocs_codesign.cli.output import check_outputs, emit, show_facts
+from ocs_codesign.cli.progress import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor
+
+    from ocs_codesign.question import Question
+
+
+def read_range(ctx: click.Context, param: click.Parameter, value: str) -> range:
+    """Whole numbers written as in 7 or 2-64, the end included."""
+    first, dash, last = value.partition("-")
+    try:
+        numbers = range(int(first), int(last if dash else first) + 1)
+    except ValueError:
+        numbers = range(0)
+    if not numbers or numbers[0] < 1:
+        text = f"{value!r} is not a range of whole numbers such as 2-64"
+        raise click.BadParameter(text, ctx, param)
+    return numbers
+
+
+@click.command(short_help="Search many sizes into a catalogue.")
+@click.option(
+    "--nodes",
+    callback=read_range,
+    metavar="RANGE",
+    required=True,
+    help="Numbers of nodes, as in 2-256.",
+)
+@click.option(
+    "--degrees",
+    callback=read_range,
+    metavar="RANGE",
+    default="2-8",
+    show_default=True,
+    help="Degrees.",
+)
+@click.option(
+    "--links",
+    type=click.Choice(["any", "bidirectional", "both"]),
+    default="any",
+    show_default=True,
+    help="Questions: any links, links in both directions only, or both questions.",
+)
+@click.option("--catalogue", "path", metavar="FILE", required=True, help="The catalogue to fill.")
+@click.option("--workers", type=click.IntRange(1), help="Local processes; all cores by default.")
+@click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Search seed.")
+@json_option
+def sweep(
+    nodes: range,
+    degrees: range,
+    links: str,
+    path: str,
+    workers: int | None,
+    scheduler: str | None,
+    seed: int,
+    json_path: str | None,
+) -> None:
+    """Answer every question of some sizes and degrees into a catalogue file.
+
+    What the file has already is not done again, so a sweep that was interrupted resumes; two sweeps
+    may fill one file at once.
+    """
+    check_outputs(json_path)
+    from ocs_codesign.finder.effort import Effort
+    from ocs_codesign.finder.sweep import sweep as run
+
+    command = (
+        f"ocs-codesign sweep --nodes {nodes[0]}-{nodes[-1]} "
+        f"--degrees {degrees[0]}-{degrees[-1]} --links {links} --seed {seed}"
+    )
+    questions = _questions(nodes, degrees, links)
+    with progress("Sweeping") as shown, _executor(workers, scheduler) as (executor, number):
+        answered = run(
+            Path(path),
+            questions,
+            executor,
+            number,
+            command=command,
+            effort=Effort(seed=seed),
+            on_progress=shown.tell,
+        )
+    value = {"catalogue": path, "command": command, "asked": len(questions), "answered": answered}
+    facts = [("catalogue", path), ("questions", len(questions)), ("answered now", answered)]
+    emit(value, json_path, lambda console: show_facts(console, facts))
+
+
+def _questions(nodes: range, degrees: range, links: str) -> list[Question]:
+    from ocs_codesign.question import Question
+
+    kinds = {"any": [False], "bidirectional": [True], "both": [False, True]}[links]
+    return [
+        Question(number, degree, bidirectional)
+        for number in nodes
+        for degree in degrees
+        for bidirectional in kinds
+        if degree < number
+    ]
+
+
+@contextmanager
+def _executor(workers: int | None, scheduler: str | None) -> Iterator[tuple[Executor, int]]:
+    """Where tasks run, and how many at once."""
+    if scheduler is not None:
+        with _dask(scheduler) as found:
+            yield found
+        return
+    import multiprocessing
+    import os
+    from concurrent.futures import ProcessPoolExecutor
+
+    number = workers or os.cpu_count() or 1
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(number, mp_context=context)
+    try:
+        yield executor, number
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _dask(address: str) -> Iterator[tuple[Executor, int]]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError(
+            "a sweep on a cluster needs the extra dask: pip install 'ocs-codesign[dask]'"
+        ) from None
+    with Client(address, timeout="10s") as client:
+        number = sum(client.nthreads().values())
+        with client.get_executor() as executor:
+            yield executor, max(1, number)

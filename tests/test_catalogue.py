@@ -1,0 +1,199 @@
+"""The catalogue's store and look-ups: whole answers, exact costs, damage said."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from ocs_codesign.catalogue import Catalogue, Entry, Provenance, find
+from ocs_codesign.catalogue.lookup import stored_frontier
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost
+from ocs_codesign.question import Question
+
+ORIGIN = Provenance("ocs-codesign sweep --nodes 8", "0.1.0", 1, 0.5)
+ASKED = Question(12, 3)
+
+
+def entry(recipe: str, steps: int, t_b: Fraction, *, both: bool = False, scatter_steps=None):
+    cost = Cost(steps, t_b)
+    scatter = Cost(scatter_steps or steps, t_b)
+    return Entry(recipe, "label", 12, 3, both, True, cost, scatter, "bfb", True)
+
+
+QUICK = entry("GeneralizedKautz(3, 12)", 2, Fraction(1))
+CHEAP = entry("DirectedCirculant(12, (1, 2, 5))", 3, Fraction(11, 12))
+WORSE = entry("UniRing(3, 12)", 11, Fraction(11, 12), both=True)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "some catalogue.sqlite"
+    with Catalogue(path, writable=True) as store:
+        assert store.record(ASKED, [QUICK, CHEAP, WORSE], ORIGIN)
+    return path
+
+
+def test_what_is_stored_comes_back(path):
+    with Catalogue(path) as store:
+        assert store.entries(ASKED) == (QUICK, CHEAP, WORSE)
+        assert store.provenance(ASKED) == ORIGIN
+        assert store.questions() == [ASKED]
+        assert store.has(ASKED)
+        assert not store.has(Question(12, 3, True))
+        assert store.entries(Question(5, 2)) == ()
+        assert store.of_recipe(CHEAP.recipe) == [(ASKED, CHEAP)]
+        assert store.of_recipe("Complete(4)") == []
+        store.check()
+
+
+def test_one_plain_file_is_left(path):
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+def test_the_first_answer_stays(path):
+    with Catalogue(path, writable=True) as store:
+        assert not store.record(ASKED, [WORSE], ORIGIN)
+        assert len(store.entries(ASKED)) == 3
+
+
+def test_an_entry_must_have_the_size_of_its_question(path):
+    with Catalogue(path, writable=True) as store:
+        with pytest.raises(ValueError, match="does not have the size"):
+            store.record(Question(13, 3), [QUICK], ORIGIN)
+        assert store.questions() == [ASKED]
+
+
+def test_huge_fractions_are_exact(tmp_path):
+    exact = entry("x", 1, Fraction(2**61 + 1, 2**62))
+    with Catalogue(tmp_path / "c", writable=True) as store:
+        store.record(ASKED, [exact], ORIGIN)
+        assert store.entries(ASKED) == (exact,)
+
+
+def test_find_returns_the_frontier(path):
+    with Catalogue(path) as store:
+        found = find(store, ASKED)
+        assert found.exact
+        assert found.entries == (QUICK, CHEAP)
+        assert find(store, ASKED, max_steps=2).entries == (QUICK,)
+        assert find(store, ASKED, max_t_b=Fraction(11, 12)).entries == (CHEAP,)
+        assert find(store, ASKED, max_steps=1).entries == ()
+
+
+def test_find_by_collective():
+    one = entry("a", 2, Fraction(1), scatter_steps=9)
+    other = entry("b", 3, Fraction(1))
+    assert stored_frontier((one, other), Collective.ALLGATHER) == [one]
+    assert stored_frontier((one, other), Collective.REDUCE_SCATTER) == [other]
+    assert stored_frontier((one, other), Collective.ALLREDUCE) == [other]
+    assert one.cost(Collective.ALLREDUCE) == Cost(11, Fraction(2))
+
+
+def test_find_says_the_nearest_larger(path):
+    with Catalogue(path) as store:
+        found = find(store, Question(10, 3))
+        assert not found.exact
+        assert found.question == ASKED
+        with pytest.raises(ValueError, match="no design for 13 nodes of degree 3"):
+            find(store, Question(13, 3))
+        with pytest.raises(ValueError, match="links in both directions"):
+            find(store, Question(12, 3, True))
+
+
+def test_optimality_of_entries():
+    assert CHEAP.is_bw_optimal()
+    assert not CHEAP.is_moore_optimal()
+    assert QUICK.is_moore_optimal(Collective.ALLREDUCE)
+
+
+def test_a_killed_writer_loses_only_its_question(path):
+    """A transaction that never commits leaves what was there, and the file readable."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO question VALUES (99, 4, 0, 'c', 'v', 1, 0.0, 'digest')")
+        copy = path.parent / "copy"
+        for one in path.parent.glob(f"{path.name}*"):
+            shutil.copy(one, copy.with_name(one.name.replace(path.name, "copy")))
+    with Catalogue(copy, writable=True) as store:
+        assert store.questions() == [ASKED]
+        store.check()
+
+
+def test_two_writers_at_once(path):
+    with Catalogue(path, writable=True) as one, Catalogue(path, writable=True) as other:
+        for nodes in range(20, 40):
+            here = replace(QUICK, num_nodes=nodes)
+            one.record(Question(nodes, 3), [here], ORIGIN)
+            other.record(Question(nodes, 3, True), [here], ORIGIN)
+            assert not other.record(Question(nodes, 3), [], ORIGIN)
+        assert one.questions() == other.questions()
+        assert len(one.questions()) == 41
+    with Catalogue(path) as store:
+        store.check()
+
+
+def test_missing_foreign_and_other_versions(tmp_path, path):
+    with pytest.raises(FileNotFoundError, match="there is no catalogue at"):
+        Catalogue(tmp_path / "none")
+    foreign = tmp_path / "text"
+    foreign.write_text("hello, this is not a database " * 100)
+    with pytest.raises(ValueError, match="not a catalogue"):
+        Catalogue(foreign)
+    empty = tmp_path / "empty"
+    sqlite3.connect(empty).execute("CREATE TABLE x (y)").connection.close()
+    with pytest.raises(ValueError, match="is not a catalogue of topologies"):
+        Catalogue(empty)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 7")
+    with pytest.raises(ValueError, match="version 7"):
+        Catalogue(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE entry SET gather_steps = 1 WHERE rank = 0",
+        "UPDATE entry SET recipe = 'Complete(4)' WHERE rank = 1",
+        "DELETE FROM entry WHERE rank = 2",
+        "UPDATE entry SET gather_t_b_den = 0 WHERE rank = 0",
+        "UPDATE question SET digest = 'x'",
+        "DELETE FROM question",
+    ],
+)
+def test_changed_entries_are_noticed(path, change):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(change)
+        connection.commit()
+    with Catalogue(path) as store:
+        with pytest.raises(ValueError, match="damaged"):
+            store.check()
+        with pytest.raises(ValueError, match="damaged"):
+            store.entries(ASKED)
+
+
+def test_damaged_bytes_are_noticed_or_harmless(path):
+    """Whatever byte is turned, a reader says so or gives the right answer, never a wrong one."""
+    data = path.read_bytes()
+    broken = path.with_name("broken")
+    for position in range(0, len(data), 97):
+        broken.write_bytes(data[:position] + bytes([data[position] ^ 0x55]) + data[position + 1 :])
+        try:
+            with Catalogue(broken) as store:
+                entries = store.entries(ASKED)
+        except (ValueError, OSError):
+            continue
+        assert entries == (QUICK, CHEAP, WORSE)
+
+
+def test_truncated_file_is_refused(path):
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(ValueError, match="damaged"), Catalogue(path) as store:
+        store.check()
