@@ -4,23 +4,17 @@ Every published design is a recipe that is built, scored exactly and compared wi
 that one run of the finder returns. Source of the published rows: Zhao et al. (arXiv 2202.03356),
 table of the 1024-node, degree-4 frontier.
 
-    python experiments/published_frontier.py [--quick]
+    python experiments/published_frontier.py [--quick] [--out DIR]
 
-writes figures/published_frontier.csv and .png; --quick runs N = 64 and writes nothing.
+writes figures/published_frontier.csv and .png; --quick runs N = 64.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import io
-import sys
-from pathlib import Path
+from reporting import Report, parse_arguments, publish
 
-from ocs_codesign import Frontier, __version__, frontier, frontier_figure
-from ocs_codesign.plot import save_figure
+from ocs_codesign import Frontier, frontier, frontier_figure
 
-FIGURES = Path(__file__).resolve().parent.parent / "figures"
 FIELDS = ("set", "recipe", "label", "steps", "t_b", "t_b_float", "dominated_by")
 
 
@@ -45,27 +39,12 @@ def rows(answer: Frontier) -> list[dict[str, object]]:
     return table
 
 
-def as_csv(table: list[dict[str, object]], command: str) -> str:
-    """The table with the command and version that made it."""
-    text = io.StringIO()
-    text.write(f"# {command}, ocs_codesign {__version__}\n")
-    writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table)
-    return text.getvalue()
-
-
 def main() -> None:
     """Run, print and write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="N = 64, nothing written")
-    quick = parser.parse_args().quick
-    answer = frontier(64 if quick else 1024, 4)
-    text = as_csv(rows(answer), "python experiments/published_frontier.py")
-    sys.stdout.write(text)
-    if not quick:
-        (FIGURES / "published_frontier.csv").write_text(text, encoding="utf-8")
-        save_figure(frontier_figure(answer), FIGURES / "published_frontier.png")
+    arguments = parse_arguments(__doc__)
+    answer = frontier(64 if arguments.quick else 1024, 4)
+    figure = frontier_figure(answer)
+    publish(Report("published_frontier", FIELDS, rows(answer), figure), arguments)
 
 
 if __name__ == "__main__":

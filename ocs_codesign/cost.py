@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import TYPE_CHECKING, TypeVar, final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
 
 
 @final
@@ -62,3 +67,17 @@ class Cost:
         return model.alpha_s * self.steps + float(self.t_b) * message_bytes / (
             model.node_bandwidth_Bps
         )
+
+
+def undominated(items: Iterable[T], cost_of: Callable[[T], Cost]) -> list[T]:
+    """Items whose cost no other's dominates, one a cost (the first of equals), ascending in steps.
+
+    >>> costs = [Cost(2, Fraction(1)), Cost(3, Fraction(1)), Cost(4, Fraction(7, 8))]
+    >>> [cost.steps for cost in undominated(costs, lambda cost: cost)]
+    [2, 4]
+    """
+    kept: list[T] = []
+    for item in sorted(items, key=lambda one: (cost_of(one).steps, cost_of(one).t_b)):
+        if not kept or cost_of(item).t_b < cost_of(kept[-1]).t_b:
+            kept.append(item)
+    return kept

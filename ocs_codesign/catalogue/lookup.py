@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.cost import undominated
 from ocs_codesign.question import Question
 
 if TYPE_CHECKING:
@@ -71,11 +72,5 @@ def find(
 
 def stored_frontier(entries: tuple[Entry, ...], collective: Collective) -> list[Entry]:
     """Entries whose cost no other one dominates, one a cost, the first stored of equals."""
-    kept: list[Entry] = []
-    order = sorted(
-        entries, key=lambda e: (e.cost(collective).steps, e.cost(collective).t_b, not e.measured)
-    )
-    for entry in order:
-        if not kept or entry.cost(collective).t_b < kept[-1].cost(collective).t_b:
-            kept.append(entry)
-    return kept
+    measured_first = sorted(entries, key=lambda entry: not entry.measured)
+    return undominated(measured_first, lambda entry: entry.cost(collective))

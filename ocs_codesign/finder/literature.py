@@ -30,7 +30,7 @@ def literature(num_nodes: int, degree: int) -> tuple[Recipe, ...]:
     """Recipes of the published families that have exactly this size.
 
     >>> [recipe.label() for recipe in literature(128, 4)]
-    ['Π(4,128)', 'L(C(32,{4,5}))', 'L²(C(8,{2,3}))', 'L²(K4,4)']
+    ['Π(4,128)', 'C(128,{8,9})', 'L(C(32,{4,5}))', 'L²(C(8,{2,3}))', 'L²(K4,4)']
     """
     return tuple(dict.fromkeys(_designs(num_nodes, degree)))
 
@@ -42,7 +42,7 @@ def _designs(num_nodes: int, degree: int) -> Iterator[Recipe]:
     yield GeneralizedKautz(degree, num_nodes)
     base, times = num_nodes, 0
     while base > degree:
-        if degree == 4 and 7 <= base <= 64:
+        if degree == 4 and base >= 7:
             yield _line(optimal_circulant(base), times)
         if base == 2 * degree:
             yield _line(CompleteBipartite(degree), times)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bounds import bound
+from ocs_codesign.cost import Cost, undominated
 from ocs_codesign.design import Candidate
 from ocs_codesign.finder.literature import literature
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ocs_codesign.collective import Collective
-    from ocs_codesign.cost import Cost, CostModel
+    from ocs_codesign.cost import CostModel
     from ocs_codesign.question import Question
 
 
@@ -86,15 +87,18 @@ def pareto(
     By the cost of the collective, or of that for which they were scored. Of equal costs the first
     measured one stays.
     """
-    costs = [(c.cost_of(collective) if collective else c.cost, c) for c in candidates]
-    ordered = sorted(costs, key=lambda pair: (pair[0].steps, pair[0].t_b, not pair[1].measured))
-    kept: list[Candidate] = []
-    rest: list[Candidate] = []
-    least = None
-    for cost, candidate in ordered:
-        if least is None or cost.t_b < least:
-            kept.append(candidate)
-            least = cost.t_b
+
+    def cost(candidate: Candidate) -> Cost:
+        return candidate.cost_of(collective) if collective else candidate.cost
+
+    ordered = sorted(candidates, key=lambda c: (cost(c).steps, cost(c).t_b, not c.measured))
+    kept = undominated(ordered, cost)
+    pending = iter([*kept, None])
+    expected = next(pending)
+    rest = []
+    for candidate in ordered:  # in the order of ``kept``, so one pass tells the two apart
+        if candidate is expected:
+            expected = next(pending)
         else:
             rest.append(candidate)
     return kept, rest

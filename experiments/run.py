@@ -1,0 +1,81 @@
+"""Run the experiments, or check that their tables are the bytes in figures/.
+
+    python experiments/run.py --all [--quick] [--benchmarks]
+    python experiments/run.py --check [--quick]
+
+`--all` runs every experiment, with `--benchmarks` those that time as well; `--quick` is passed on,
+so small sizes run and nothing is written. `--check` makes the CSVs of the reproducible experiments
+again in a temporary directory and exits with 1 naming the first that differs; with `--quick` only
+the fast ones, at full size. The named graphs have a script and a `--check` of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from reporting import EXPERIMENTS, FIGURES
+
+FAST = ("testbed_sizes", "published_frontier", "allreduce_time")
+SLOW = ("frontier_by_nodes",)
+BENCHMARKS = ("benchmark_bfb", "generation_time")
+
+
+def run(name: str, arguments: Sequence[str], *, quiet: bool = False) -> None:
+    """One experiment in its own process; SystemExit with its exit code if it fails."""
+    command = [sys.executable, str(EXPERIMENTS / f"{name}.py"), *arguments]
+    done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL if quiet else None)
+    if done.returncode:
+        sys.stderr.write(f"{name} failed with exit code {done.returncode}\n")
+        sys.exit(done.returncode)
+
+
+def difference(made: Path, stored: Path) -> str:
+    """Where two files differ first, in words; empty if they are the same bytes."""
+    if not stored.is_file():
+        return "is missing"
+    ours, theirs = made.read_bytes(), stored.read_bytes()
+    if ours == theirs:
+        return ""
+    pairs = zip(ours.splitlines(), theirs.splitlines(), strict=False)
+    line = next((at for at, (one, other) in enumerate(pairs, 1) if one != other), None)
+    return f"differs in line {line}" if line else "differs in length"
+
+
+def check(names: Sequence[str]) -> None:
+    """Make the tables again; SystemExit with 1 at the first that is not the one in figures/."""
+    with TemporaryDirectory() as directory:
+        for name in names:
+            run(name, ["--out", directory], quiet=True)
+            found = difference(Path(directory) / f"{name}.csv", FIGURES / f"{name}.csv")
+            sys.stdout.write(f"figures/{name}.csv {found or 'is reproduced'}\n")
+            if found:
+                sys.exit(1)
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--all", action="store_true", help="run every experiment")
+    what.add_argument("--check", action="store_true", help="compare the tables with figures/")
+    parser.add_argument("--quick", action="store_true", help="small sizes; check the fast ones")
+    parser.add_argument("--benchmarks", action="store_true", help="with --all: those that time too")
+    given = parser.parse_args()
+    if given.check and given.benchmarks:
+        parser.error("--check and --benchmarks: timings are not reproducible")
+    if given.check:
+        check(FAST if given.quick else FAST + SLOW)
+        return
+    for name in (*FAST, *SLOW, *(BENCHMARKS if given.benchmarks else ())):
+        sys.stdout.write(f"== {name}\n")
+        sys.stdout.flush()
+        run(name, ["--quick"] if given.quick else [])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The experiments: every script runs at a small size, and the fast tables are those in figures/."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ocs_codesign
+
+ROOT = Path(__file__).resolve().parent.parent
+REPRODUCIBLE = ["testbed_sizes", "published_frontier", "allreduce_time", "frontier_by_nodes"]
+REPORTS = [*REPRODUCIBLE, "generation_time"]
+
+
+def run(script: str, *arguments: str, cwd: Path = ROOT) -> str:
+    """Standard output of a script in its own process, which must end well and warn of nothing."""
+    command = [sys.executable, "-W", "error", str(ROOT / "experiments" / f"{script}.py")]
+    done = subprocess.run(
+        [*command, *arguments], cwd=cwd, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def stored() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (ROOT / "figures").iterdir()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REPORTS)
+def test_quick_run_writes_only_where_it_is_told(name, tmp_path):
+    before = stored()
+    out = tmp_path / "made" / "here"
+    table = run(name, "--quick", "--out", str(out), cwd=tmp_path)
+    assert sorted(path.name for path in out.iterdir()) == [f"{name}.csv", f"{name}.png"]
+    assert (out / f"{name}.csv").read_text(encoding="utf-8") == table
+    assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+    assert stored() == before
+
+
+@pytest.mark.slow
+def test_benchmark_runs():
+    assert "integral schedule" in run("benchmark_bfb", "--quick")
+
+
+@pytest.mark.parametrize("name", [*REPORTS, "benchmark_bfb"])
+def test_every_script_is_documented_and_has_its_table_and_picture(name):
+    source = (ROOT / "experiments" / f"{name}.py").read_text(encoding="utf-8")
+    assert f"python experiments/{name}.py [--quick]" in source
+    lines = (ROOT / "figures" / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith(
+        f"# python experiments/{name}.py, ocs_codesign {ocs_codesign.__version__}"
+    )
+    table = list(csv.DictReader(lines[1:]))
+    assert table
+    assert all(None not in row and None not in row.values() for row in table)
+    assert name == "benchmark_bfb" or (ROOT / "figures" / f"{name}.png").is_file()
+
+
+def test_the_timings_say_that_they_are_timings():
+    first = (ROOT / "figures" / "generation_time.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert "timings differ from run to run" in first
+
+
+def test_the_runner_knows_every_script():
+    source = (ROOT / "experiments" / "run.py").read_text(encoding="utf-8")
+    scripts = {
+        path.stem
+        for path in (ROOT / "experiments").glob("*.py")
+        if "parse_arguments(__doc__)" in path.read_text(encoding="utf-8")
+    }
+    assert scripts == set(REPORTS)
+    assert all(f'"{name}"' in source for name in scripts)
+
+
+@pytest.mark.slow
+def test_the_fast_tables_are_reproduced():
+    said = run("run", "--check", "--quick").splitlines()
+    assert [line.split()[0] for line in said] == [f"figures/{n}.csv" for n in REPRODUCIBLE[:3]]
+    assert all(line.endswith("is reproduced") for line in said)
+
+
+def test_the_runner_names_the_first_table_that_differs(tmp_path):
+    code = (
+        "import sys; sys.path.insert(0, 'experiments'); import run; from pathlib import Path;"
+        f"run.FIGURES = Path({str(tmp_path)!r}); run.run = lambda name, arguments, quiet:"
+        "(Path(arguments[1]) / f'{name}.csv').write_text('a\\nb\\n'); run.check(['one', 'two'])"
+    )
+    (tmp_path / "one.csv").write_text("a\nb\n")
+    (tmp_path / "two.csv").write_text("a\nc\n")
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines() == [
+        "figures/one.csv is reproduced",
+        "figures/two.csv differs in line 2",
+    ]
+
+
+def test_timings_cannot_be_checked():
+    command = [sys.executable, "experiments/run.py", "--check", "--benchmarks"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "not reproducible" in done.stderr
