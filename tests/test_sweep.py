@@ -144,7 +144,8 @@ def test_killed_at_any_moment_it_resumes(tmp_path, sign):
         os.killpg(process.pid, sign)
     else:
         process.send_signal(sign)
-    process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60)
+    assert (b"the answers so far are kept" in errors) == (sign is signal.SIGINT)
     assert process.returncode == (130 if sign is signal.SIGINT else -sign)
     assert 5 <= len(content(broken)) < len(content(whole))
     subprocess.run(command(broken), check=True, capture_output=True)

@@ -84,16 +84,20 @@ def sweep(
         f"--degrees {degrees[0]}-{degrees[-1]} --links {links} --seed {seed}"
     )
     questions = _questions(nodes, degrees, links)
-    with progress("Sweeping") as shown, _executor(workers, scheduler) as (executor, number):
-        answered = run(
-            Path(path),
-            questions,
-            executor,
-            number,
-            command=command,
-            effort=Effort(seed=seed),
-            on_progress=shown.tell,
-        )
+    try:
+        with progress("Sweeping") as shown, _executor(workers, scheduler) as (executor, number):
+            answered = run(
+                Path(path),
+                questions,
+                executor,
+                number,
+                command=command,
+                effort=Effort(seed=seed),
+                on_progress=shown.tell,
+            )
+    except KeyboardInterrupt:
+        click.echo(f"Interrupted: the answers so far are kept in {path}.", err=True)
+        raise click.exceptions.Exit(130) from None
     value = {"catalogue": path, "command": command, "asked": len(questions), "answered": answered}
     facts = [("catalogue", path), ("questions", len(questions)), ("answered now", answered)]
     emit(value, json_path, lambda console: show_facts(console, facts))
