@@ -1,0 +1,58 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from ocs_codesign.cli import main
+
+README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_python_example_prints_what_it_says():
+    (code,) = blocks("python")
+    assert len([line for line in code.splitlines() if line.strip()]) == 6
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    assert printed.getvalue() in blocks("text")
+
+
+@pytest.mark.slow
+def test_the_main_command_prints_what_it_says(capsys):
+    (command,) = re.findall(r"<!-- main command -->\n```bash\n(.*?)\n```", README)
+    arguments = command.split("ocs-codesign ")[1].split()
+    assert main(arguments) == 0
+    shown = blocks("text")[0]
+    assert capsys.readouterr().out.startswith(shown)
+
+
+@pytest.mark.slow
+def test_the_other_commands_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = "\n".join(blocks("bash")).replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if line.startswith("ocs-codesign ")]
+    assert len(lines) >= 10
+    for line in lines:
+        if "--nodes 1024" in line or " sweep " in line:
+            continue
+        import shlex
+
+        assert main(shlex.split(line)[1:]) == 0, line
+    assert capsys.readouterr().err == ""
+
+
+def test_links_and_pictures_exist():
+    root = Path(__file__).resolve().parent.parent
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if not target.startswith("http"):
+            assert (root / target).exists(), target
