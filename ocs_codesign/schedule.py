@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.topology import Topology
+from ocs_codesign.topology import MAX_STEPS, Topology
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-MAX_STEPS = 2**24
 COLUMNS = ("root", "lo", "hi", "link", "step")
 
 

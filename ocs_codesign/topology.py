@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 MAX_LINKS = 100_000_000
 """Largest number of links a topology may have (800 MB of endpoints)."""
+MAX_STEPS = 2**24
+"""Largest number of steps that a schedule may take."""
 
 
 @final
@@ -27,6 +29,10 @@ class Symmetry:
 
     node_orbit: NDArray[np.int32]
     link_orbit: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        self.node_orbit.setflags(write=False)
+        self.link_orbit.setflags(write=False)
 
     def representatives(self) -> NDArray[np.int64]:
         """The first node of every orbit, in orbit order."""

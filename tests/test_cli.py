@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import ocs_codesign
@@ -68,8 +69,13 @@ def test_choices_are_those_of_the_library():
 
 
 def test_every_command_writes_json():
-    for command in app.commands.values():
-        assert any("--json" in parameter.opts for parameter in command.params), command.name
+    pending = list(app.commands.values())
+    while pending:
+        command = pending.pop()
+        if isinstance(command, click.Group):
+            pending += command.commands.values()
+        else:
+            assert any("--json" in one.opts for one in command.params), command.name
 
 
 USAGE = [

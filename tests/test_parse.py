@@ -172,6 +172,8 @@ def test_recipes_as_deep_as_they_may_be():
         ("Hamming(4)", "Hamming does not take 1 argument"),
         ("Line()", "Line does not take 0 arguments"),
         ("Complete(n=4)", r"'Complete\(n=4\)' is not allowed in a recipe"),
+        ("Complete(True)", "'True' is not allowed in a recipe"),
+        ("Complete(None)", "'None' is not allowed in a recipe"),
         ("Complete(4).n", r"'Complete\(4\).n' is not allowed in a recipe"),
         ("Complete(", r"cannot read 'Complete\(' as a recipe"),
         ("Cyclic(4)", r"'Cyclic\(4\)' is not a recipe"),

@@ -136,6 +136,37 @@ def test_declared_symmetry_is_honest(recipe):
         spheres = np.sort(one, axis=1)
         assert (spheres == spheres[symmetry.representatives()][nodes]).all()
     assert_links_follow_nodes(topology, nodes, links)
+    for first in symmetry.representatives().tolist():
+        others = np.flatnonzero(nodes == nodes[first])
+        for other in (others[len(others) // 2], others[-1]):
+            assert_automorphism(topology, automorphism(topology, first, int(other)))
+
+
+def automorphism(topology: Topology, first: int, other: int) -> list[int]:
+    """Where every node goes when ``first`` goes to ``other`` and links stay in their orbits."""
+    follow: list[dict[int, int]] = [{} for _ in range(topology.num_nodes)]
+    rows = zip(topology.tail.tolist(), topology.head.tolist(), strict=True)
+    for (tail, head), orbit in zip(rows, topology.symmetry.link_orbit.tolist(), strict=True):
+        follow[tail][orbit] = head
+    image, queue = {first: other}, [first]
+    for node in queue:
+        assert follow[node].keys() == follow[image[node]].keys()
+        for orbit, head in follow[node].items():
+            expected = follow[image[node]][orbit]
+            if head not in image:
+                image[head] = expected
+                queue.append(head)
+            assert image[head] == expected
+    return [image[node] for node in range(topology.num_nodes)]
+
+
+def assert_automorphism(topology: Topology, image: list[int]) -> None:
+    """It permutes the nodes within their orbits, and fixes none unless it fixes all."""
+    assert sorted(image) == list(range(topology.num_nodes))
+    orbit = topology.symmetry.node_orbit
+    assert (orbit[image] == orbit).all()
+    fixed = sum(node == to for node, to in enumerate(image))
+    assert fixed in (0, topology.num_nodes)
 
 
 def assert_links_follow_nodes(topology: Topology, nodes: np.ndarray, links: np.ndarray) -> None:

@@ -167,6 +167,19 @@ def test_undirected_when_united_with_the_transpose(topology):
     assert topology.is_undirected() == (links == sorted((head, tail) for tail, head in links))
 
 
+@given(st.data())
+def test_undirected_by_definition(data):
+    one = data.draw(multigraphs(max_nodes=3, max_extra=6))
+    tail, head = np.append(one.tail, one.head), np.append(one.head, one.tail)
+    order = data.draw(st.permutations(range(2 * one.num_links)))
+    both = Topology(one.num_nodes, tail[order], head[order], np.tile(one.speeds(), 2)[order])
+    assert both.is_undirected()
+    rows = zip(one.tail.tolist(), one.head.tolist(), one.speeds().tolist(), strict=True)
+    forward = sorted(rows)
+    backward = sorted((head, tail, speed) for tail, head, speed in forward)
+    assert one.is_undirected() == (forward == backward)
+
+
 def test_undirected_looks_at_speeds():
     assert Topology(2, [0, 1], [1, 0], [2, 2]).is_undirected()
     assert not Topology(2, [0, 1], [1, 0], [2, 3]).is_undirected()

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from ocs_codesign.catalogue.entry import Entry, Provenance, digest
 from ocs_codesign.cost import Cost
-from ocs_codesign.data_files import base_topologies_path
 from ocs_codesign.question import Question
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ _COLUMNS = (
 
 def shipped_path() -> Path:
     """The catalogue that comes with the package."""
-    return base_topologies_path() / "catalogue.sqlite"
+    return Path(__file__).with_name("designs.sqlite")
 
 
 @final

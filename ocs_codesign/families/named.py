@@ -11,11 +11,11 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from ocs_codesign.data_files import base_topologies_path
 from ocs_codesign.families.shape import Shape
 from ocs_codesign.topology import Topology
 
@@ -80,6 +80,15 @@ def named(name: str) -> Topology:
         edges = np.concatenate([edges, edges[:, ::-1]])
     order = np.lexsort((edges[:, 1], edges[:, 0]))
     return Topology(entry.nodes, edges[order, 0], edges[order, 1])
+
+
+def base_topologies_path() -> Path:
+    """The folder of the data files: inside an installed package, beside it in a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "base_topologies", package.parent / "base_topologies"):
+        if (folder / "index.json").is_file():
+            return folder
+    raise FileNotFoundError(f"base_topologies/index.json is missing beside {package}")
 
 
 @cache

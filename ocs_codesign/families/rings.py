@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import comb, prod
 
 from ocs_codesign.families.cayley import abelian, axis_steps
-from ocs_codesign.families.shape import Shape, size, sizes
+from ocs_codesign.families.shape import Shape, checked_steps, size, sizes
 from ocs_codesign.topology import Topology
 
 
@@ -63,7 +63,7 @@ def uni_ring(d: int, m: int) -> Topology:
 def uni_ring_loads(d: int, m: int) -> tuple[Fraction, ...]:
     """One shard a step over d parallel links."""
     uni_ring_shape(d, m)
-    return (Fraction(1, d),) * (m - 1)
+    return (Fraction(1, d),) * checked_steps(m - 1)
 
 
 def bi_ring_shape(d: int, m: int) -> Shape:
@@ -152,4 +152,4 @@ def _both_ways(n: int, offsets: tuple[int, ...]) -> list[int]:
 
 def _ring_profile(side: int) -> list[int]:
     """Number of nodes at every distance on a two-way ring."""
-    return [1] + [2] * ((side - 1) // 2) + [1] * (side % 2 == 0)
+    return [1] + [2] * checked_steps((side - 1) // 2) + [1] * (side % 2 == 0)

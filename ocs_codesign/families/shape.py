@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-from ocs_codesign.topology import MAX_LINKS
+from ocs_codesign.topology import MAX_LINKS, MAX_STEPS
+
+MAX_NODES = 2**64
 
 
 @final
@@ -16,14 +18,24 @@ class Shape:
     num_nodes: int
     degree: int
 
+    def __post_init__(self) -> None:
+        if self.num_nodes > MAX_NODES or self.degree > MAX_NODES:
+            raise ValueError("a topology has at most 2^64 nodes and as many ports")
+
     def check_buildable(self) -> None:
         """ValueError if the graph has too many links to hold in memory."""
         if self.num_nodes * self.degree > MAX_LINKS:
-            size = f"{self.num_nodes} nodes" if self.num_nodes < 2**64 else "more than 2^64 nodes"
             raise ValueError(
-                f"{size} of degree {self.degree} have too many links to build: "
+                f"{self.num_nodes} nodes of degree {self.degree} have too many links to build: "
                 f"at most {MAX_LINKS} are supported"
             )
+
+
+def checked_steps(number: int) -> int:
+    """The number if so many steps can be listed; ValueError if not."""
+    if number > MAX_STEPS:
+        raise ValueError(f"a schedule of {number} steps: at most {MAX_STEPS} are supported")
+    return number
 
 
 def size(value: Any, name: str, least: int, most: int = 2**31 - 1) -> int:
