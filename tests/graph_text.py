@@ -1,0 +1,27 @@
+"""Graphs from text in one of the formats that are imported."""
+
+from __future__ import annotations
+
+import json
+
+from ocs_codesign.export import IMPORTERS
+from ocs_codesign.topology import Topology
+
+
+def read(kind: str, text: str | bytes) -> Topology:
+    return IMPORTERS[kind](text.encode() if isinstance(text, str) else text, "x")
+
+
+def json_graph(**changes):
+    graph = {
+        "directed": True,
+        "multigraph": True,
+        "nodes": [{"id": 0}, {"id": 1}],
+        "edges": [{"source": 0, "target": 1}, {"source": 1, "target": 0}],
+    }
+    graph.update(changes)
+    return json.dumps({key: value for key, value in graph.items() if value is not None})
+
+
+def graphml(inside: str, head: str = "", default: str = 'edgedefault="directed"') -> str:
+    return f"<graphml>\n{head}<graph {default}>\n{inside}\n</graph></graphml>"
