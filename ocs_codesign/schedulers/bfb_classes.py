@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ocs_codesign.reach import all_distances
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ocs_codesign.reach import InNeighbours
     from ocs_codesign.topology import Topology
 
@@ -28,7 +30,7 @@ def loads_by_classes(topology: Topology, neighbours: InNeighbours) -> tuple[Frac
     return tuple(Fraction(int(top), int(bottom)) for top, bottom in best)
 
 
-def distances_to(topology: Topology):  # type: ignore[no-untyped-def]
+def distances_to(topology: Topology) -> NDArray[Any]:
     """dist(v, u) at row u, column v; ValueError if one node or not strongly connected."""
     if topology.num_nodes < 2:
         raise ValueError("a collective needs at least two nodes")
