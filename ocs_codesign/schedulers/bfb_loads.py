@@ -72,20 +72,21 @@ def num_chunks_for(loads: Iterable[Fraction]) -> int:
     return lcm(*(load.denominator for load in loads))
 
 
-def largest_ratio(
-    counts: NDArray[Any], weights: NDArray[Any], at_least: Fraction = Fraction(0)
-) -> Fraction:
-    """Largest counts / weights over all entries of positive weight, exactly, or ``at_least``."""
-    counts, weights = np.broadcast_arrays(counts.astype(np.int64), weights.astype(np.int64))
-    best = at_least
+def largest_ratio(counts: NDArray[Any], weights: NDArray[Any]) -> Fraction:
+    """Largest counts / weights over all entries of positive weight, exactly; 0 if there is none."""
+    counts, weights = np.broadcast_arrays(counts, weights)
+    ratios = np.divide(counts, weights, out=np.zeros(counts.shape), where=weights > 0)
+    best = Fraction(0)
     while True:
-        better = counts * best.denominator > weights * best.numerator
-        better &= weights > 0
-        if not better.any():
+        # Floats guess the largest, integers prove it: what is above the guess is looked at again.
+        top = np.unravel_index(np.argmax(ratios), ratios.shape)
+        if weights[top] > 0:
+            best = max(best, Fraction(int(counts[top]), int(weights[top])))
+        above = counts * np.int64(best.denominator) > weights * np.int64(best.numerator)
+        above &= weights > 0
+        if not above.any():
             return best
-        counts, weights = counts[better], weights[better]
-        top = int(np.argmax(counts / weights))
-        best = Fraction(int(counts[top]), int(weights[top]))
+        counts, weights, ratios = counts[above], weights[above], ratios[above]
 
 
 def subset_sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
