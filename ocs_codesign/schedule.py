@@ -122,18 +122,20 @@ class Schedule:
         busiest: list[Fraction] = []
         start = np.searchsorted(self.step, np.arange(1, self.num_steps + 2))
         speeds = self.topology.speeds()
+        # Links of one speed compare by load alone: one exact maximum a speed, then fractions.
+        classes = [(int(speed), np.flatnonzero(speeds == speed)) for speed in np.unique(speeds)]
         for first, last in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
             load = np.bincount(
                 self.link[first:last],
                 weights=self.hi[first:last] - self.lo[first:last],
                 minlength=self.topology.num_links,
             ).astype(np.int64)
-            # Links of one speed compare by load alone: one exact maximum a speed, then fractions.
-            tops = [
-                Fraction(int(load[speeds == speed].max()), self.num_chunks * int(speed))
-                for speed in np.unique(speeds)
-            ]
-            busiest.append(max(tops))
+            busiest.append(
+                max(
+                    Fraction(int(load[links].max()), self.num_chunks * speed)
+                    for speed, links in classes
+                )
+            )
         return tuple(busiest)
 
     def reversed(self) -> Schedule:

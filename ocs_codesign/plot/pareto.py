@@ -147,7 +147,8 @@ def _draw_dominated(axes: Axes, frontier: Frontier, shown: Sequence[Candidate]) 
     missing = len(frontier.dominated) - len(rest)
     note = f" ({missing} more outside the picture)" if missing else ""
     _dots(axes, rest, f"dominated: {len(rest)}{note}", color=_REST, markeredgewidth=0, zorder=2)
-    published = [candidate for candidate in rest if candidate in frontier.published]
+    known = frontier.published
+    published = [candidate for candidate in rest if candidate in known]
     if published:
         note = f"published designs: {len(published)}"
         _dots(axes, published, note, color="white", markeredgecolor=_PUBLISHED, zorder=3)
