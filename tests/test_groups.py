@@ -11,6 +11,7 @@ from samples import GROUP_SAMPLES
 
 from ocs_codesign.groups import (
     GROUPS,
+    Affine,
     Cyclic,
     Dicyclic,
     Dihedral,
@@ -53,6 +54,17 @@ def test_group_axioms(group, generators):
     assert (np.sort(times, axis=0) == numbers[:, None]).all()
     assert (np.sort(times, axis=1) == numbers).all()
     assert (times[times] == times[numbers[:, None, None], times]).all()
+
+
+@every_group
+def test_arrays_broadcast(group, generators):
+    del generators
+    times, numbers = table(group), np.arange(group.order)
+    assert np.array_equal(group.right_multiply(numbers[:, None], numbers[None]), times)
+    assert np.array_equal(group.right_multiply(numbers[:, None], numbers), times)
+    assert np.array_equal(group.right_multiply(numbers, numbers[:, None]), times.T)
+    assert np.array_equal(group.right_multiply(numbers, numbers[::-1]), times[:, ::-1].diagonal())
+    assert group.right_multiply(numbers[:0, None], numbers).shape == (0, group.order)
 
 
 @every_group
@@ -106,6 +118,13 @@ def test_prints_and_parses_back(group, generators):
             lambda g, s: tuple(s[i] for i in g),
         ),
         (
+            Affine(4, ((1, 2), (0, 3)), 2),
+            lambda g, s: (
+                ((g[0][0] + s[0][0] + 2 * g[1] * s[0][1]) % 4, (g[0][1] + 3 ** g[1] * s[0][1]) % 4),
+                (g[1] + s[1]) % 2,
+            ),
+        ),
+        (
             DirectProduct(Cyclic(3), Cyclic(4)),
             lambda g, s: ((g[0] + s[0]) % 3, (g[1] + s[1]) % 4),
         ),
@@ -137,6 +156,41 @@ def test_quaternions_have_one_involution_and_the_square_five():
         diagonal = table(group).diagonal()
         orders.append(int((diagonal == 0).sum()) - 1)
     assert orders == [1, 5]
+
+
+A4 = Affine(2, ((0, 1), (1, 1)), 3)
+
+
+def test_matrices_are_reduced():
+    group = Affine(3, ((-2, 4), (3, 7)), 3)
+    assert group == Affine(3, ((1, 1), (0, 1)), 3)
+    assert repr(group) == "Affine(3, ((1, 1), (0, 1)), 3)"
+    assert group.label() == "Z3²⋊Z3"
+    assert Affine(
+        2, tuple(tuple(int(i == j) for j in range(12)) for i in range(12)), 1
+    ).label() == ("Z2¹²⋊Z1")
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rule"),
+    [
+        (((1,),), "one row is Semidirect"),
+        ((), "two rows or more"),
+        (((1, 0), (0,)), "a square tuple of tuples of integers"),
+        (((1, 0, 0), (0, 1, 0)), "a square tuple of tuples of integers"),
+        (((1, 0), (0, True)), "a square tuple of tuples of integers"),
+        (((1, 0), (0, 1.0)), "a square tuple of tuples of integers"),
+        ([[1, 0], [0, 1]], "a square tuple of tuples of integers"),
+        (2, "a square tuple of tuples of integers"),
+        (((1,) * 25,) * 25, "at most 24"),
+        (((1,) * 24,) * 24, "an integer from 1 to 16777216"),
+        (((1, 1), (0, 1)), "must be the identity modulo n"),
+        (((0, 0), (0, 0)), "must be the identity modulo n"),
+    ],
+)
+def test_bad_matrices(matrix, rule):
+    with pytest.raises(ValueError, match=rule):
+        Affine(2, matrix, 3)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +250,11 @@ def test_closure_that_grows_too_large_is_refused(monkeypatch):
         lambda: Semidirect(7, 3, 2.0),
         lambda: Semidirect(7, 3, True),
         lambda: Semidirect(2**13, 2**13, 1),
+        lambda: Affine(1, ((0, 0), (0, 0)), 2),
+        lambda: Affine(2.0, ((1, 0), (0, 1)), 2),
+        lambda: Affine(2, ((1, 0), (0, 1)), 0),
+        lambda: Affine(2, ((1, 0), (0, 1)), True),
+        lambda: Affine(2**12, ((1, 0), (0, 1)), 2),
         lambda: Dihedral(0),
         lambda: Dihedral(2**24),
         lambda: Dicyclic(0),
@@ -224,6 +283,12 @@ BAD_ELEMENTS: list[tuple[Group, Any]] = [
     (DirectProduct(Cyclic(2), Cyclic(3)), (1, 0, 0)),
     (Semidirect(7, 3, 2), 5),
     (Semidirect(7, 3, 2), (1, "0")),
+    (A4, 1),
+    (A4, (1, 0, 0)),
+    (A4, ((1, 0, 0), 0)),
+    (A4, ([1, 0], 0)),
+    (A4, ((1, 0.0), 0)),
+    (A4, ((1, 0), "0")),
     (Dihedral(3), (0, None)),
     (Dicyclic(3), [1, 0]),
     (Permutations((1, 2, 0)), (1, 0, 2)),
@@ -242,10 +307,12 @@ def test_bad_elements(group, element):
 def test_residues_wrap():
     assert Cyclic(5).index(-1) == 4
     assert Dihedral(5).index((-1, 3)) == Dihedral(5).index((4, 1))
+    assert A4.index(((-1, 4), -1)) == A4.index(((1, 0), 2))
 
 
 def test_groups_are_values():
     assert Cyclic(4) == Cyclic(4) != Cyclic(5)
     assert Dihedral(4) != Dicyclic(4)
     assert Permutations((1, 0)) == Permutations((1, 0))
+    assert Affine(2, ((0, 1), (1, 1)), 3) == A4 != Affine(2, ((1, 1), (1, 0)), 3)
     assert len({Semidirect(7, 3, 2), Semidirect(7, 3, 2), Semidirect(7, 3, 4)}) == 2

@@ -45,7 +45,9 @@ class Cyclic(Group):
     def element(self, number: int) -> int:
         return number
 
-    def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
+    def right_multiply(
+        self, left: NDArray[np.int64], right: int | NDArray[np.int64]
+    ) -> NDArray[np.int64]:
         return (left + right) % self.n
 
     def label(self) -> str:
@@ -95,12 +97,14 @@ class DirectProduct(Group):
             parts.append(factor.element(part))
         return tuple(reversed(parts))
 
-    def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
-        result = np.zeros_like(left)
+    def right_multiply(
+        self, left: NDArray[np.int64], right: int | NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        result = np.zeros(np.broadcast_shapes(left.shape, np.shape(right)), dtype=np.int64)
         stride = 1
         for factor in reversed(self.factors):
             left, mine = np.divmod(left, factor.order)
-            right, other = divmod(right, factor.order)
+            right, other = np.divmod(right, factor.order)
             result += stride * factor.right_multiply(mine, other)
             stride *= factor.order
         return result
@@ -149,9 +153,11 @@ class Semidirect(Group):
     def element(self, number: int) -> tuple[int, int]:
         return divmod(number, self.m)
 
-    def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
+    def right_multiply(
+        self, left: NDArray[np.int64], right: int | NDArray[np.int64]
+    ) -> NDArray[np.int64]:
         x, y = np.divmod(left, self.m)
-        other_x, other_y = divmod(right, self.m)
+        other_x, other_y = np.divmod(right, self.m)
         powers = np.array([pow(self.action, k, self.n) for k in range(self.m)], dtype=np.int64)
         first: NDArray[np.int64] = (x + powers[y] * other_x) % self.n
         second: NDArray[np.int64] = (y + other_y) % self.m
@@ -196,7 +202,9 @@ class Dihedral(Group):
     def element(self, number: int) -> tuple[int, int]:
         return divmod(number, 2)
 
-    def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
+    def right_multiply(
+        self, left: NDArray[np.int64], right: int | NDArray[np.int64]
+    ) -> NDArray[np.int64]:
         return Semidirect(self.n, 2, -1).right_multiply(left, right)
 
     def label(self) -> str:
@@ -236,9 +244,11 @@ class Dicyclic(Group):
     def element(self, number: int) -> tuple[int, int]:
         return divmod(number, 2)
 
-    def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
+    def right_multiply(
+        self, left: NDArray[np.int64], right: int | NDArray[np.int64]
+    ) -> NDArray[np.int64]:
         k, e = np.divmod(left, 2)
-        other_k, other_e = divmod(right, 2)
+        other_k, other_e = np.divmod(right, 2)
         k = k + np.where(e == 1, -other_k, other_k) + self.n * (e * other_e)
         power: NDArray[np.int64] = k % (2 * self.n)
         letter: NDArray[np.int64] = (e + other_e) % 2

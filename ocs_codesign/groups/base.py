@@ -2,7 +2,7 @@
 
 The elements of a group are numbered from 0, the identity first. An element is written as an int, a
 tuple of elements (products, pairs) or a tuple of images (permutations); ``index`` turns it into its
-number and ``right_multiply`` maps the numbers of g to those of g * s for one s.
+number and ``right_multiply`` maps the numbers of g to those of g * s, for one s or many.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ class Group(ABC):
         """The element of a number, as ``index`` reads it."""
 
     @abstractmethod
-    def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
-        """Numbers of g * s for the numbers ``left`` of g and ``right`` of s."""
+    def right_multiply(
+        self, left: NDArray[np.int64], right: int | NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Numbers of g * s for the numbers ``left`` of g and ``right`` of s; arrays broadcast."""
 
     @abstractmethod
     def label(self) -> str:

@@ -74,8 +74,11 @@ class Permutations(Group):
     def element(self, number: int) -> tuple[int, ...]:
         return tuple(self._elements[number].tolist())
 
-    def right_multiply(self, left: NDArray[np.int64], right: int) -> NDArray[np.int64]:
-        return self._numbers(self._elements[right][self._elements[left]])
+    def right_multiply(
+        self, left: NDArray[np.int64], right: int | NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        points = self._elements[left]
+        return self._numbers(self._elements[np.asarray(right)[..., None], points])
 
     def _numbers(self, rows: NDArray[np.uint8]) -> NDArray[np.int64]:
         return np.searchsorted(_keys(self._elements), _keys(rows))
@@ -103,4 +106,4 @@ def _closure(generators: tuple[tuple[int, ...], ...]) -> NDArray[np.uint8]:
 def _keys(rows: NDArray[np.uint8]) -> NDArray[Any]:
     """One comparable value a row; byte strings drop trailing zeros, so images count from 1."""
     shifted = np.ascontiguousarray(rows + np.uint8(1))
-    return shifted.view(f"S{rows.shape[1]}")[:, 0]
+    return shifted.view(f"S{rows.shape[-1]}")[..., 0]
