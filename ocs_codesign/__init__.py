@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ocs_codesign.export import save_design as save_design
     from ocs_codesign.finder import Frontier as Frontier
     from ocs_codesign.finder import frontier as frontier
+    from ocs_codesign.groups import Affine as Affine
     from ocs_codesign.groups import Cyclic as Cyclic
     from ocs_codesign.groups import Dicyclic as Dicyclic
     from ocs_codesign.groups import Dihedral as Dihedral
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from ocs_codesign.recipe import Hamming as Hamming
     from ocs_codesign.recipe import Hypercube as Hypercube
     from ocs_codesign.recipe import Kautz as Kautz
+    from ocs_codesign.recipe import Lift as Lift
     from ocs_codesign.recipe import Line as Line
     from ocs_codesign.recipe import Named as Named
     from ocs_codesign.recipe import Power as Power
@@ -81,12 +83,12 @@ _NAMES_BY_MODULE = {
     "design": "Candidate Design Score build build_topology measure measure_topology predict",
     "export": "import_graph load_design save_design",
     "finder": "Frontier frontier",
-    "groups": "Cyclic Dicyclic Dihedral DirectProduct Permutations Semidirect",
+    "groups": "Affine Cyclic Dicyclic Dihedral DirectProduct Permutations Semidirect",
     "plot": "frontier_figure",
     "recipe": (
         "BiRing Bidirected Cayley Circulant Complete CompleteBipartite DeBruijn Degree "
-        "DirectedCirculant GeneralizedKautz Hamming Hypercube Kautz Line Named Power Product "
-        "Recipe Torus Transpose UniRing parse"
+        "DirectedCirculant GeneralizedKautz Hamming Hypercube Kautz Lift Line Named Power "
+        "Product Recipe Torus Transpose UniRing parse"
     ),
     "schedule": "Schedule",
     "schedulers.bfb": "bfb",

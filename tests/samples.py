@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ocs_codesign.groups import (
+    Affine,
     Cyclic,
     Dicyclic,
     Dihedral,
@@ -30,6 +31,16 @@ GROUP_SAMPLES: dict[str, list[tuple[Group, tuple[Any, ...]]]] = {
         (Semidirect(8, 2, 3), ((1, 1), (0, 1))),
         (Semidirect(5, 4, 2), ((1, 0), (0, 1))),
         (Semidirect(1, 4, 0), ((0, 1),)),
+    ],
+    "Affine": [
+        (Affine(2, ((0, 1), (1, 1)), 3), (((1, 0), 0), ((0, 0), 1))),
+        (Affine(2, ((0, 0, 1), (1, 0, 1), (0, 1, 0)), 7), (((1, 0, 0), 1), ((0, 0, 0), 3))),
+        (Affine(3, ((0, 1), (1, 1)), 8), (((0, 2), 0), ((0, 0), 1))),
+        (Affine(2, ((0, 1, 0), (0, 0, 1), (1, 0, 0)), 3), (((1, 0, 0), 0), ((0, 0, 0), 1))),
+        (Affine(3, ((0, 1, 0), (0, 0, 1), (1, 0, 0)), 3), (((1, 0, 0), 1), ((0, 0, 0), 1))),
+        (Affine(3, ((1, 1), (0, 1)), 3), (((0, 1), 0), ((0, 0), 1))),
+        (Affine(4, ((1, 2), (0, -1)), 2), (((1, 0), 0), ((0, 1), 0), ((0, 0), 1))),
+        (Affine(2, ((1, 0), (0, 1)), 2), (((1, 0), 0), ((0, 1), 0), ((0, 0), 1))),
     ],
     "Dihedral": [
         (Dihedral(1), ((0, 1),)),
@@ -70,6 +81,14 @@ FAMILY_SIZES: dict[str, list[tuple[Any, ...]]] = {
         for samples in GROUP_SAMPLES.values()
         for group, generators in samples
         if group.order > 1
+    ],
+    "Lift": [
+        (Cyclic(1), ((1, 1), (0, 2), (0, 2))),
+        (Cyclic(5), ((1, 2),)),
+        (Cyclic(7), ((1, 7, 9), (3, 5, 12))),
+        (Cyclic(12), ((13, 25), (25, 1), (11, 14))),
+        (Dihedral(3), ((1, 6, 8), (2, 9, 5))),
+        (Semidirect(7, 3, 2), ((1, 22), (3, 40))),
     ],
 }
 """Sizes of strongly connected graphs of every family."""

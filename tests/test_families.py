@@ -13,7 +13,7 @@ from slow_bfb import slow_bfb_loads
 from ocs_codesign.families import FAMILIES
 from ocs_codesign.families.cayley import abelian
 from ocs_codesign.families.shape import Shape, size, sizes
-from ocs_codesign.groups import Cyclic
+from ocs_codesign.groups import Cyclic, Semidirect
 from ocs_codesign.recipe import BASES, parse
 from ocs_codesign.schedulers.bfb_loads import bfb_loads
 from ocs_codesign.topology import MAX_LINKS, Topology
@@ -99,6 +99,7 @@ def test_loads_are_those_of_bfb_by_definition(name, numbers):
         ("DeBruijn", (3, 2), Shape(9, 3)),
         ("Named", ("petersen",), Shape(10, 3)),
         ("Cayley", (Cyclic(9), (1, 2, 2)), Shape(9, 3)),
+        ("Lift", (Cyclic(9), ((1, 9, 2), (0, 10, 11))), Shape(18, 3)),
     ],
 )
 def test_nodes_and_degree(name, numbers, shape):
@@ -177,6 +178,15 @@ def test_closed_form_of_kautz_graphs_of_degree_1(k):
         ("Cayley", (Cyclic(5), [1])),
         ("Cayley", (Cyclic(5), 1)),
         ("Cayley", (Cyclic(5), ((1, 0),))),
+        ("Lift", (5, ((1,),))),
+        ("Lift", (Cyclic(5), ())),
+        ("Lift", (Cyclic(5), (1, 2))),
+        ("Lift", (Cyclic(5), ((),))),
+        ("Lift", (Cyclic(5), ((1, 2), (7,)))),
+        ("Lift", (Cyclic(5), ((1, 10), (0, 5)))),
+        ("Lift", (Cyclic(5), ((1, -1), (5, 6)))),
+        ("Lift", (Cyclic(5), ((1, True), (5, 6)))),
+        ("Lift", (Cyclic(5), ((1, 2), (3, 5)))),
     ],
 )
 def test_bad_sizes(name, numbers):
@@ -224,6 +234,19 @@ def test_abelian_counts_with_the_last_coordinate_fastest():
     grid = abelian([2, 3], [(0, 1), (1, 0)])
     links: dict[int, Any] = {v: grid.head[grid.tail == v].tolist() for v in range(grid.num_nodes)}
     assert links == {0: [1, 3], 1: [2, 4], 2: [0, 5], 3: [4, 0], 4: [5, 1], 5: [3, 2]}
+
+
+def test_a_lift_over_the_trivial_group_is_its_adjacency_list():
+    rows = ((1, 2), (2, 0), (0, 1))
+    topology = FAMILIES["Lift"].build(Cyclic(1), rows)
+    assert topology.head.reshape(3, 2).tolist() == [list(row) for row in rows]
+
+
+def test_a_lift_with_one_orbit_is_a_cayley_digraph():
+    group = Semidirect(7, 3, 2)
+    generators = ((1, 0), (3, 1))
+    rows = (tuple(group.index(generator) for generator in generators),)
+    assert FAMILIES["Lift"].build(group, rows) == FAMILIES["Cayley"].build(group, generators)
 
 
 def test_parallel_links_and_loops_are_kept_as_ports():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.families import cayley, dense, named, rings, shifts
+from ocs_codesign.families import cayley, dense, lift, named, rings, shifts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,4 +56,5 @@ FAMILIES: dict[str, Family] = {
     "DeBruijn": Family(shifts.de_bruijn_shape, shifts.de_bruijn, shifts.de_bruijn_loads),
     "Named": Family(named.named_shape, named.named),
     "Cayley": Family(cayley.cayley_shape, cayley.cayley),
+    "Lift": Family(lift.lift_shape, lift.lift),
 }

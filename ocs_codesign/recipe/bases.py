@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, final
 
 from ocs_codesign.families.named import named_graph
@@ -249,7 +250,7 @@ class Cayley(Base):
 
     @property
     def reverse_symmetric(self) -> bool:
-        return self.group.is_abelian
+        return self.group.is_abelian or self.bidirectional
 
     @property
     def has_self_loops(self) -> bool:
@@ -258,6 +259,31 @@ class Cayley(Base):
     def label(self) -> str:
         inner = ",".join(str(generator).replace(" ", "") for generator in self.generators)
         return f"Cay({self.group.label()},{{{inner}}})"
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class Lift(Base):
+    """Lift of a voltage digraph: row u of ``heads`` lists the out-neighbours of (u, identity).
+
+    Node (v, g) has the number v * order + g; a link (u, g) -> (v, g * a) for every entry
+    v * order + a of row u. Over ``Cyclic(1)`` the rows are an adjacency list: any regular digraph.
+
+    >>> from ocs_codesign.groups import Cyclic
+    >>> Lift(Cyclic(1), ((1, 2), (2, 0), (0, 1))).predict() == Complete(3).predict()
+    True
+    """
+
+    group: Group
+    heads: tuple[tuple[int, ...], ...]
+
+    @property
+    def reverse_symmetric(self) -> bool:
+        return self.bidirectional
+
+    def label(self) -> str:
+        digits = blake2b(repr(self.heads).encode(), digest_size=2).hexdigest()
+        return f"Lift({len(self.heads)}×{self.group.label()},{digits})"
 
 
 BASES: dict[str, type[Base]] = {
@@ -277,6 +303,7 @@ BASES: dict[str, type[Base]] = {
         DeBruijn,
         Named,
         Cayley,
+        Lift,
     )
 }
 """Every base recipe by its family's name."""
