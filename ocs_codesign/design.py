@@ -129,17 +129,27 @@ def predict(recipe: Recipe, collective: Collective | str = Collective.ALLGATHER)
     return _candidate(recipe, Collective.parse(collective), gather, scatter)
 
 
-def measure(recipe: Recipe, collective: Collective | str = Collective.ALLGATHER) -> Candidate:
+def measure(
+    recipe: Recipe, collective: Collective | str = Collective.ALLGATHER, *, confirm: bool = True
+) -> Candidate:
     """The candidate with exact costs: BFB on the built graph, or the mapped schedule if better.
+
+    A mapped schedule that wins is built and verified; without ``confirm`` its cost stays predicted,
+    which is all that a search needs of candidates that may yet be dropped.
 
     >>> from ocs_codesign.recipe import parse
     >>> candidate = measure(parse("Degree(CompleteBipartite(2), 2)"))
     >>> candidate.cost, candidate.score.schedule, candidate.moore_optimal
     (Cost(steps=2, t_b=Fraction(7, 8)), 'bfb', True)
     """
-    gather = _better_half(recipe, Collective.ALLGATHER)
-    scatter = _better_half(recipe, Collective.REDUCE_SCATTER)
+    gather = _better_half(recipe, Collective.ALLGATHER, confirm)
+    scatter = _better_half(recipe, Collective.REDUCE_SCATTER, confirm)
     return _candidate(recipe, Collective.parse(collective), gather, scatter)
+
+
+def can_confirm(recipe: Recipe) -> bool:
+    """Whether a search may build and verify the recipe's mapped schedule: about N^2 sends."""
+    return recipe.num_nodes**2 <= _MAX_VERIFIED_SENDS
 
 
 def measure_topology(
@@ -210,7 +220,7 @@ def _candidate(recipe: Recipe, collective: Collective, gather: Score, scatter: S
     return Candidate(recipe, scores[collective], gather.cost, scatter.cost)
 
 
-def _better_half(recipe: Recipe, collective: Collective) -> Score:
+def _better_half(recipe: Recipe, collective: Collective, confirm: bool = True) -> Score:
     """Score of an allgather or reduce-scatter under the better of the two schedules."""
     transposed = collective is Collective.REDUCE_SCATTER
     loads = measured_gather_loads(recipe, transposed and not recipe.reverse_symmetric)
@@ -224,7 +234,7 @@ def _better_half(recipe: Recipe, collective: Collective) -> Score:
     )
     if _rank(mapped) >= _rank(measured):
         return measured
-    if recipe.num_nodes**2 > _MAX_VERIFIED_SENDS:
+    if not confirm or not can_confirm(recipe):
         return mapped
     verdict = verify(recipe.expansion_schedule(collective))
     if not verdict.ok:

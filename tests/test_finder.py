@@ -11,6 +11,7 @@ from ocs_codesign.bounds import bound, moore_steps
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.design import build, measure
+from ocs_codesign.expansions.line import line_bfb_loads
 from ocs_codesign.families.cayley import transitive
 from ocs_codesign.finder import MAX_NODES, frontier
 from ocs_codesign.finder.bases import BASE_SOURCES, cayley_recipe, searched
@@ -163,6 +164,7 @@ def test_generator_scores_are_exact_bfb(group, degree):
         loads = bfb_loads(topology)
         unit = np.lcm.reduce(np.arange(1, degree + 1))
         assert (len(loads), sum(loads) * int(unit)) == (scores.steps[0], scores.total_load[0])
+        assert sum(line_bfb_loads(topology)) * int(unit) == scores.line_load[0]
 
 
 def test_pruning_keeps_the_frontier_of_generator_sets():

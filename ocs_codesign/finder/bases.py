@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ocs_codesign.finder.effort import Effort
     from ocs_codesign.groups import Group
 
-MAX_SEARCHED_NODES = 1024
+MAX_SEARCHED_NODES = 2048
 MAX_SEARCHED_DEGREE = 8
 _KEPT_PER_GROUP = 2
 
@@ -80,9 +80,11 @@ def shifts(question: Question, _effort: Effort) -> Iterator[Recipe]:
 
 
 def rings(question: Question, _effort: Effort) -> Iterator[Recipe]:
-    """One-way and two-way rings, tori and the optimal circulants with two offsets."""
+    """One-way and two-way rings, tori, circulants that theory knows to be optimal."""
     num_nodes, degree = question.num_nodes, question.degree
     yield UniRing(degree, num_nodes)
+    if num_nodes == degree + 2:
+        yield DirectedCirculant(num_nodes, tuple(range(1, degree + 1)))
     if degree % 2 == 0 and num_nodes > 2:
         yield BiRing(degree, num_nodes)
     for sides in _sides(num_nodes, num_nodes):
@@ -119,9 +121,11 @@ def searched(question: Question, effort: Effort) -> Iterator[Recipe]:
     num_nodes, degree = question.num_nodes, question.degree
     if not (2 <= degree <= MAX_SEARCHED_DEGREE and degree < num_nodes <= MAX_SEARCHED_NODES):
         return
-    most = max(64, min(4000, effort.work // (num_nodes << degree)))
+    most = effort.num_sets(num_nodes, degree)
+    if not most:
+        return
     sets = generator_sets(num_nodes, degree, most, effort.seed)
-    for group in islice(groups_of_order(num_nodes), effort.num_groups):
+    for group in islice(groups_of_order(num_nodes), effort.groups_to_search(num_nodes)):
         table = multiplication_table(group)
         if question.bidirectional:
             sets = symmetric_generator_sets(table, degree, most, effort.seed)

@@ -7,11 +7,12 @@ from numba import njit
 
 
 @njit(cache=True)
-def score_sets(table, inverse, generators, unit, least, steps, total):
+def score_sets(table, inverse, generators, unit, least, steps, total, line_total):
     """Fill ``steps`` and ``total`` load (in 1 / ``unit``) of every set that is not dominated.
 
     ``least[k]`` is the least total load of a set with at most k steps, updated on the way. A set is
-    dropped when what it has so far, plus an even spread of what it lacks, is no less than that.
+    dropped when what it has so far, plus an even spread of what it lacks, is more than that.
+    ``line_total`` is the total load of the line digraph, by the formula of ``line_bfb_loads``.
     """
     order = table.shape[0]
     degree = generators.shape[1]
@@ -36,6 +37,7 @@ def score_sets(table, inverse, generators, unit, least, steps, total):
         first, last = 0, 1
         level = 0
         load_sum = 0
+        line_sum = unit
         while first < last:
             level += 1
             end = last
@@ -58,17 +60,29 @@ def score_sets(table, inverse, generators, unit, least, steps, total):
                 for inside in range(subsets):
                     if inside >> i & 1:
                         confined[inside] += confined[inside ^ (1 << i)]
+            # A source next to the identity on every link is the receiver of one of them.
+            next_hops = 0
+            for i in range(degree):
+                if distance[generators[row, i]] == level:
+                    next_hops |= mask[generators[row, i]]
+                else:
+                    next_hops |= subsets
             load = 0
+            line_load = 0
             for inside in range(1, subsets):
                 load = max(load, confined[inside] * share[inside])
+                own = (next_hops | inside) == inside
+                line_load = max(line_load, (degree * confined[inside] - own) * share[inside])
             load_sum += load
+            line_sum += line_load
             if last == order:
                 steps[row] = level
                 total[row] = load_sum
+                line_total[row] = line_sum
                 for k in range(level, order + 1):
                     if least[k] <= load_sum:
                         break
                     least[k] = load_sum
                 break
-            if load_sum + (order - last) * unit // degree >= least[level]:
+            if load_sum + (order - last) * unit // degree > least[level]:
                 break

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations
 from math import comb, lcm
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from ocs_codesign.groups import Group
@@ -20,23 +18,26 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class GeneratorScores:
-    """Scores of generator sets (rows): steps and the sum of the BFB loads.
+    """Scores of generator sets (rows): steps and sums of BFB loads, of the line digraph too.
 
-    ``total_load`` is in units of 1/lcm(1 .. d). A set that does not generate the group has steps 0,
-    and so may one that another set dominates.
+    Loads are in units of 1/lcm(1 .. d). A set that does not generate the group has steps 0, and so
+    may one that another set dominates.
     """
 
     generators: NDArray[np.int64]
     steps: NDArray[np.int64]
     total_load: NDArray[np.int64]
+    line_load: NDArray[np.int64]
 
     def best(self, keep: int) -> NDArray[np.int64]:
         """Generators of the best sets: for each number of steps up to ``keep`` of the least load.
 
-        Only numbers of steps that improve the load on all smaller ones are kept.
+        Only numbers of steps that improve the load on all smaller ones are kept. Of sets of equal
+        load those come first whose line digraph has the least.
         """
         valid = np.flatnonzero(self.steps)
-        order = valid[np.lexsort((valid, self.total_load[valid], self.steps[valid]))]
+        keys = (valid, self.line_load[valid], self.total_load[valid], self.steps[valid])
+        order = valid[np.lexsort(keys)]
         chosen: list[int] = []
         least = None
         for steps in np.unique(self.steps[order]):
@@ -51,8 +52,12 @@ class GeneratorScores:
 def multiplication_table(group: Group) -> NDArray[np.int32]:
     """Number of g * v at row g, column v."""
     elements = np.arange(group.order)
-    columns = [group.right_multiply(elements, v) for v in range(group.order)]
-    return np.stack(columns, axis=1).astype(np.int32)
+    table = np.empty((group.order, group.order), dtype=np.int32)
+    rows = 1 + 2**17 // group.order  # what a processor's cache holds
+    for first in range(0, group.order, rows):
+        block = elements[first : first + rows, None]
+        table[first : first + rows] = group.right_multiply(block, elements)
+    return table
 
 
 def generator_sets(order: int, degree: int, most: int, seed: int) -> NDArray[np.int64]:
@@ -83,28 +88,47 @@ def symmetric_generator_sets(
     inverse.
     """
     order = len(table)
+    elements = np.arange(order)
     inverse = np.argmin(table, axis=1)
-    involutions = [v for v in range(1, order) if inverse[v] == v]
-    pairs = [(v, int(inverse[v])) for v in range(1, order) if v < inverse[v]]
+    involutions = elements[1:][inverse[1:] == elements[1:]]
+    firsts = elements[elements < inverse]
     rng = np.random.default_rng((seed, order, degree))
-    found: dict[tuple[int, ...], None] = {}
-    for singles in range(degree % 2, min(degree, len(involutions)) + 1, 2):
-        doubles = (degree - singles) // 2
-        if doubles > len(pairs):
+    found = [np.empty((0, degree), dtype=np.int64)]
+    for num_singles in range(degree % 2, min(degree, len(involutions)) + 1, 2):
+        num_doubles = (degree - num_singles) // 2
+        if num_doubles > len(firsts):
             continue
-        if comb(len(involutions), singles) * comb(len(pairs), doubles) <= most:
-            chosen = product(combinations(involutions, singles), combinations(pairs, doubles))
-            found.update((_joined(some, others), None) for some, others in chosen)
-            continue
-        for _ in range(most):
-            some = rng.permutation(involutions)[:singles].tolist()
-            others = [pairs[i] for i in rng.permutation(len(pairs))[:doubles]]
-            found[_joined(some, others)] = None
-    return np.array(list(found), dtype=np.int64).reshape(-1, degree)
+        if comb(len(involutions), num_singles) * comb(len(firsts), num_doubles) <= most:
+            singles, doubles = _all_pairs(
+                _combinations(involutions, num_singles), _combinations(firsts, num_doubles)
+            )
+        else:
+            singles = _samples(involutions, num_singles, most, rng)
+            doubles = _samples(firsts, num_doubles, most, rng)
+        joined = np.concatenate([singles, doubles, inverse[doubles]], axis=1)
+        found.append(np.unique(np.sort(joined, axis=1), axis=0))
+    return np.concatenate(found)
 
 
-def _joined(singles: Iterable[int], doubles: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-    return tuple(sorted((*singles, *(v for pair in doubles for v in pair))))
+def _combinations(values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """All subsets of a size as rows."""
+    rows = list(combinations(values.tolist(), size))
+    return np.array(rows, dtype=np.int64).reshape(len(rows), size)
+
+
+def _all_pairs(
+    one: NDArray[np.int64], other: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every row of one beside every row of the other."""
+    return np.repeat(one, len(other), axis=0), np.tile(other, (len(one), 1))
+
+
+def _samples(
+    values: NDArray[np.int64], size: int, count: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Random subsets of a size as rows."""
+    order = np.argpartition(rng.random((count, len(values))), max(0, size - 1), axis=1)
+    return values[order[:, :size]]
 
 
 def score_generator_sets(
@@ -127,6 +151,7 @@ def score_generator_sets(
     least = np.full(order + 1, np.iinfo(np.int64).max)
     steps = np.zeros(len(generators), dtype=np.int64)
     total = np.zeros(len(generators), dtype=np.int64)
+    line_total = np.zeros(len(generators), dtype=np.int64)
     unit = lcm(*range(1, degree + 1))
-    score_sets(table, inverse, generators, unit, least, steps, total)
-    return GeneratorScores(generators, steps, total)
+    score_sets(table, inverse, generators, unit, least, steps, total, line_total)
+    return GeneratorScores(generators, steps, total, line_total)

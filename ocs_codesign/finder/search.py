@@ -13,9 +13,10 @@ from itertools import product
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.design import Candidate, measure, predict
+from ocs_codesign.design import Candidate, can_confirm, measure, predict
 from ocs_codesign.expansions.line import line_bfb_loads
 from ocs_codesign.finder.bases import BASE_SOURCES
+from ocs_codesign.finder.lifts import climbed
 from ocs_codesign.finder.literature import literature
 from ocs_codesign.finder.moves import MOVES, Move
 from ocs_codesign.finder.pareto import pareto
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _KEPT_PER_STEPS = 3
 _FACTORS = 4
+_PRODUCTS = 12
 _MAX_RANKED_NODES = 256
 
 
@@ -40,6 +42,7 @@ class Part:
     """A recipe that answers a smaller question, as a part of larger ones."""
 
     recipe: Recipe
+    steps: int
     bw_optimal: bool
 
 
@@ -52,20 +55,28 @@ def enumerate_candidates(
     effort: Effort,
     on_progress: Progress | None = None,
 ) -> list[Candidate]:
-    """All candidates scored for a question: measured ones, and predicted ones left unmeasured."""
+    """All candidates scored for a question: measured ones, and predicted ones left unmeasured.
+
+    Those on the frontier are verified.
+    """
     smaller = [one for one in questions_behind([question]) if one != question]
     answers: Answers = {}
     for done, part in enumerate(smaller):
         if on_progress is not None:
             on_progress("smaller topologies", done, len(smaller))
         kept = keep(candidates_from(part, answers, collective, effort), [collective])
-        answers[part] = tuple(Part(c.recipe, c.bw_optimal) for c in kept)
+        answers[part] = tuple(Part(c.recipe, c.cost.steps, c.bw_optimal) for c in kept)
     known = tuple(
         recipe
         for recipe in literature(question.num_nodes, question.degree)
         if question.is_answered_by(recipe)
     )
-    return candidates_from(question, answers, collective, effort, known, on_progress)
+    scored = candidates_from(question, answers, collective, effort, known, on_progress)
+    return (
+        confirmed(scored, lambda candidates: pareto(candidates)[0])
+        if effort.num_measured
+        else scored
+    )
 
 
 def candidates_from(
@@ -78,20 +89,55 @@ def candidates_from(
 ) -> list[Candidate]:
     """Candidates of a question, given the answers to all that its expansions start from.
 
-    The most promising and ``always`` are measured, the rest predicted.
+    The most promising and ``always`` are measured (but not verified), the rest predicted; a local
+    search adds lifts where these leave gaps.
     """
     nodes = question.num_nodes
-    budget = max(8, min(effort.num_measured, effort.num_measured * 2**20 // nodes**2))
+    budget = min(effort.num_measured, max(8, effort.num_measured * 2**20 // nodes**2))
     recipes = dict.fromkeys([*_recipes(question, answers, effort), *always])
     predicted = {recipe: predict(recipe, collective) for recipe in recipes}
-    ranked = _by_promise(list(predicted.values()))
-    chosen = dict.fromkeys([*(c.recipe for c in ranked[:budget]), *always])
+    ranked = _by_promise(list(predicted.values()))[:budget]
+    chosen = dict.fromkeys([*(c.recipe for c in ranked), *(always if budget else ())])
     scored = []
     for done, recipe in enumerate(chosen):
         if on_progress is not None:
             on_progress("measuring", done, len(chosen))
-        scored.append(measure(recipe, collective))
-    return scored + [c for recipe, c in predicted.items() if recipe not in chosen]
+        scored.append(measure(recipe, collective, confirm=False))
+    scored += [c for recipe, c in predicted.items() if recipe not in chosen]
+    return scored + _lifts(question, scored, collective, effort)
+
+
+def confirmed(
+    scored: list[Candidate], select: Callable[[list[Candidate]], list[Candidate]]
+) -> list[Candidate]:
+    """The candidates after all that ``select`` picks have been verified, as far as size allows.
+
+    A verified schedule may be better than predicted, so the picks are made again until they stay.
+    """
+    tried: set[Recipe] = set()
+    while True:
+        unsure = {c.recipe for c in select(scored) if not c.measured and can_confirm(c.recipe)}
+        unsure -= tried
+        if not unsure:
+            return scored
+        tried |= unsure
+        scored = [
+            measure(c.recipe, c.score.collective) if c.recipe in unsure else c for c in scored
+        ]
+
+
+def _lifts(
+    question: Question, scored: list[Candidate], collective: Collective, effort: Effort
+) -> list[Candidate]:
+    """Measured lifts, and their transposes, for steps that the frontier has no good design for."""
+    front = [c.allgather for c in pareto(scored, Collective.ALLGATHER)[0]]
+    both = collective is Collective.ALLREDUCE
+    found: dict[Recipe, None] = {}
+    for recipe in climbed(question, front, effort, both=both):
+        found[recipe] = None
+        if not recipe.reverse_symmetric:
+            found[Transpose(recipe)] = None
+    return [measure(recipe, collective, confirm=False) for recipe in found]
 
 
 def keep(scored: list[Candidate], collectives: Iterable[Collective]) -> list[Candidate]:
@@ -140,20 +186,26 @@ def _recipes(question: Question, answers: Answers, effort: Effort) -> list[Recip
                 found[recipe] = None
                 if not recipe.reverse_symmetric:
                     found[Transpose(recipe)] = None
+    made: list[tuple[int, Recipe]] = []
     for move in _moves(question):
-        for combination in product(*(_parts(move, part, answers) for part in move.parts)):
-            made = move.make(*combination)
-            if made is not None:
-                found[made] = None
+        for parts in product(*(_parts(move, part, answers) for part in move.parts)):
+            expanded = move.make(*(part.recipe for part in parts))
+            if expanded is not None and move.bw_optimal_parts:
+                made.append((sum(part.steps for part in parts), expanded))
+            elif expanded is not None:
+                found[expanded] = None
+    # Of results that are all bandwidth-optimal only those of the fewest steps can be undominated.
+    for _, recipe in sorted(made, key=lambda one: one[0])[:_PRODUCTS]:
+        found[recipe] = None
     return list(found)
 
 
-def _parts(move: Move, question: Question, answers: Answers) -> list[Recipe]:
-    """Recipes of a smaller question that a move should try."""
+def _parts(move: Move, question: Question, answers: Answers) -> tuple[Part, ...]:
+    """Answers of a smaller question that a move should try."""
     parts = answers.get(question, ())
     if move.bw_optimal_parts:
-        return [part.recipe for part in parts if part.bw_optimal][:_FACTORS]
-    return [part.recipe for part in parts]
+        return tuple(part for part in parts if part.bw_optimal)[:_FACTORS]
+    return parts
 
 
 def _by_promise(candidates: list[Candidate]) -> list[Candidate]:

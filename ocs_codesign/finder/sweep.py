@@ -10,13 +10,21 @@ from __future__ import annotations
 import time
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign import __version__
 from ocs_codesign.catalogue import Catalogue, Entry, Provenance
 from ocs_codesign.collective import Collective
 from ocs_codesign.finder.effort import Effort
-from ocs_codesign.finder.search import Part, candidates_from, keep, parts_of, questions_behind
+from ocs_codesign.finder.search import (
+    Part,
+    candidates_from,
+    confirmed,
+    keep,
+    parts_of,
+    questions_behind,
+)
 from ocs_codesign.recipe import parse
 
 if TYPE_CHECKING:
@@ -34,9 +42,10 @@ _RETRIES = 3
 @final
 @dataclass(frozen=True, slots=True)
 class StoredPart:
-    """A part as it travels to a worker: the recipe's text and whether it is bandwidth-optimal."""
+    """A part as it travels to a worker: with the recipe's text."""
 
     recipe: str
+    steps: int
     bw_optimal: bool
 
 
@@ -105,10 +114,13 @@ def answer(
     """The answer to one question, for all collectives, from the answers to those behind it."""
     start = time.process_time()
     answers = {
-        one: tuple(Part(parse(part.recipe), part.bw_optimal) for part in kept)
+        one: tuple(Part(parse(part.recipe), part.steps, part.bw_optimal) for part in kept)
         for one, kept in parts.items()
     }
-    scored = candidates_from(question, answers, Collective.ALLREDUCE, effort)
+    scored = confirmed(
+        candidates_from(question, answers, Collective.ALLREDUCE, effort),
+        partial(keep, collectives=Collective),
+    )
     entries = tuple(as_entry(candidate) for candidate in keep(scored, Collective))
     return Answered(question, entries, time.process_time() - start)
 
@@ -135,7 +147,10 @@ def stored_parts(
 ) -> dict[Question, tuple[StoredPart, ...]]:
     """What the catalogue knows of the questions behind one."""
     return {
-        part: tuple(StoredPart(e.recipe, e.is_bw_optimal()) for e in catalogue.entries(part))
+        part: tuple(
+            StoredPart(e.recipe, e.allgather.steps, e.is_bw_optimal())
+            for e in catalogue.entries(part)
+        )
         for part in dict.fromkeys(parts_of(question))
     }
 
