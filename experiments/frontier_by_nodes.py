@@ -1,12 +1,10 @@
-"""Frontiers against N, d = 4 and 2: ours, generalized Kautz digraphs and the published designs.
+"""Frontiers against N, d = 4 and 2: ours, generalized Kautz digraphs and published closed forms.
 
 Three numbers of an allgather for every size and set: how many steps the point with the fewest steps
 is above the directed Moore bound, how far its t_b is above the optimum (N - 1)/N, and how many
-steps above the Moore bound a bandwidth-optimal t_b takes. Published designs of a size are those of
-Zhao et al. (arXiv 2202.03356) that `ocs_codesign.finder.literature` lists, and so that every size
-has a bandwidth-optimal one: the optimal circulant (d = 4), the two-way ring and the product of d
-one-way rings with the fewest steps. All are built and measured. A cell is empty where a set has no
-such design.
+steps above the Moore bound a bandwidth-optimal t_b takes. The published closed forms are what the
+finder of Zhao et al. (arXiv 2202.03356) can know of a size: our finder without its searches, every
+cost the prediction of a formula. A cell is empty where a set has no such design.
 
     python experiments/frontier_by_nodes.py [--quick] [--out DIR]
 
@@ -30,19 +28,8 @@ from reporting import (
     publish,
 )
 
-from ocs_codesign import (
-    BiRing,
-    Candidate,
-    GeneralizedKautz,
-    Product,
-    Recipe,
-    UniRing,
-    bound,
-    frontier,
-    measure,
-)
-from ocs_codesign.finder.bases import optimal_circulant
-from ocs_codesign.finder.literature import literature
+from ocs_codesign import Candidate, GeneralizedKautz, bound, frontier, measure
+from ocs_codesign.finder import CLOSED_FORMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +47,12 @@ FIELDS = (
     *("bw_optimal_steps", "bw_optimal_steps_above_moore", "bw_optimal_recipe"),
 )
 STYLES: dict[str, dict[str, Any]] = {
-    "published designs": {"color": PUBLISHED, "marker": "s", "markersize": 8, "fillstyle": "none"},
+    "published closed forms": {
+        "color": PUBLISHED,
+        "marker": "s",
+        "markersize": 8,
+        "fillstyle": "none",
+    },
     "generalized Kautz": {"color": KAUTZ, "marker": "x", "markersize": 5.5},
     "ours": {"color": OURS, "marker": "o", "markersize": 4.5},
 }
@@ -73,37 +65,12 @@ PANELS = (
 STEP_TICKS = (0, 1, 2, 5, 10, 20, 50)
 
 
-def ring_sides(nodes: int, count: int, largest: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write N as a product of this many sides of at least 2, descending."""
-    if count == 1:
-        if 2 <= nodes <= largest:
-            yield (nodes,)
-        return
-    for side in range(min(nodes, largest), 1, -1):
-        if nodes % side == 0:
-            for rest in ring_sides(nodes // side, count - 1, side):
-                yield (side, *rest)
-
-
-def published_recipes(nodes: int, degree: int) -> Iterator[Recipe]:
-    """The listed designs of the literature and its bandwidth-optimal ones for any size."""
-    yield from literature(nodes, degree)
-    if degree == 4 and nodes >= 7:
-        yield optimal_circulant(nodes)
-    yield BiRing(degree, nodes)
-    sides = min(ring_sides(nodes, degree, nodes), key=sum, default=())
-    if sides:
-        yield Product(*(UniRing(1, side) for side in sides))
-
-
 def candidates(nodes: int, degree: int) -> dict[str, Sequence[Candidate]]:
-    """Every set's designs of a size, measured."""
+    """Every set's designs of a size."""
     return {
         "ours": frontier(nodes, degree).candidates,
         "generalized Kautz": [measure(GeneralizedKautz(degree, nodes))],
-        "published designs": [
-            measure(recipe) for recipe in dict.fromkeys(published_recipes(nodes, degree))
-        ],
+        "published closed forms": frontier(nodes, degree, effort=CLOSED_FORMS).candidates,
     }
 
 

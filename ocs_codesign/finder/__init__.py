@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.finder.effort import Effort
+from ocs_codesign.finder.effort import CLOSED_FORMS, Effort
 from ocs_codesign.finder.pareto import Frontier, pareto
 from ocs_codesign.finder.search import enumerate_candidates
 from ocs_codesign.question import Question
@@ -13,7 +13,7 @@ from ocs_codesign.question import Question
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Effort", "Frontier", "frontier"]
+__all__ = ["CLOSED_FORMS", "Effort", "Frontier", "frontier"]
 
 MAX_NODES = 2**20
 
