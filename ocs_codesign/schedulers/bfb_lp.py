@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.lp import LinearProgram, Status, as_fractions, solve
+from ocs_codesign.lp import LinearProgram, Options, Status, as_fractions, solve
 from ocs_codesign.schedulers.bfb_classes import distances_to
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def bfb_lp_loads(
         groups = [demands] if formulation == FORMULATIONS[2] else [[one] for one in demands]
         optima = []
         for group in groups:
-            solution = solve(_program(group), solver, time_limit_s)
+            solution = solve(_program(group), solver, Options(time_limit_s=time_limit_s))
             if solution.status is not Status.OPTIMAL or solution.objective is None:
-                raise RuntimeError(f"{solver}: {solution.status.value}")
+                raise RuntimeError(solution.message)
             optima.append(solution.objective)
         loads.append(as_fractions(np.array([max(optima)]), largest)[0])
     return tuple(loads)

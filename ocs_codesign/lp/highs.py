@@ -1,0 +1,236 @@
+"""HiGHS through its array interface."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ocs_codesign.lp.feasibility import unbounded_or_infeasible
+from ocs_codesign.lp.options import (
+    BRANCH_AND_BOUND,
+    FIRST_ORDER,
+    IPX,
+    IPX_NO_CROSSOVER,
+    SIMPLEX,
+)
+from ocs_codesign.lp.solution import (
+    Basis,
+    BasisStatus,
+    Raw,
+    Status,
+    without_point,
+    worked_out,
+)
+
+if TYPE_CHECKING:
+    from ocs_codesign.lp.options import Options
+    from ocs_codesign.lp.program import LinearProgram
+    from ocs_codesign.lp.solution import Solution
+
+NAME = "highs"
+KEEPS_POINT = (
+    Status.OPTIMAL,
+    Status.TIME_LIMIT,
+    Status.MEMORY,
+    Status.INTERRUPTED,
+    Status.FAILED,
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """One of HiGHS's algorithms: its method, its own name, options, and its share of the time."""
+
+    method: str
+    name: str
+    settings: tuple[tuple[str, Any], ...] = ()
+    share: float = 1.0
+    keeps_iterate: bool = True
+
+
+_IPX_ALONE = _Engine(IPX_NO_CROSSOVER, "ipx", (("solver", "ipx"), ("run_crossover", "off")))
+ENGINES = {
+    SIMPLEX: (_Engine(SIMPLEX, "simplex", (("solver", "simplex"),)),),
+    # "ipm" would let HiGHS choose another interior point method.
+    IPX: (_Engine(IPX, "ipx", (("solver", "ipx"),)),),
+    IPX_NO_CROSSOVER: (_IPX_ALONE,),
+    # On all-to-all programs of random digraphs hipdlp is 2 to 6 times as fast as pdlp, but on those
+    # of tori, hypercubes and rings it may never end, and then leaves nothing. pdlp always ended.
+    FIRST_ORDER: (
+        _Engine(
+            FIRST_ORDER,
+            "hipdlp",
+            (("solver", "hipdlp"), ("pdlp_iteration_limit", 10_000)),
+            share=0.3,
+            keeps_iterate=False,
+        ),
+        _Engine(FIRST_ORDER, "pdlp", (("solver", "pdlp"), ("pdlp_iteration_limit", 500_000))),
+        _IPX_ALONE,
+    ),
+    BRANCH_AND_BOUND: (_Engine(BRANCH_AND_BOUND, BRANCH_AND_BOUND),),
+}
+"""The engines of a method, to be tried in this order until one ends with an answer."""
+
+
+def solve_highs(program: LinearProgram, options: Options) -> Solution:
+    """Solve with HiGHS; Ctrl-C ends the solve with Status.INTERRUPTED and what it has."""
+    method = options.method_for(program)
+    try:
+        import highspy  # noqa: F401
+    except ImportError:
+        return without_point(Status.NOT_INSTALLED, NAME, method, "pip install highspy")
+    began = time.monotonic()
+    engines = ENGINES[method]
+    solution = kept = without_point(Status.FAILED, NAME, method)
+    for engine in engines:
+        left = options.after(time.monotonic() - began)
+        share = engine.share * left.time_limit_s if left.time_limit_s is not None else None
+        solution = _run(program, engine, left, share)
+        kept = solution if solution.has_point else kept
+        unfinished = engine.share < 1 and solution.status is Status.TIME_LIMIT
+        undecided = solution.status in (Status.FAILED, Status.REFUSED)
+        if not (unfinished or undecided) or engine is engines[-1]:
+            break
+    if solution.status is Status.UNBOUNDED:
+        left = options.after(time.monotonic() - began)
+        status = unbounded_or_infeasible(program, solve_highs, left)
+        return without_point(status, NAME, method)
+    if kept.has_point and not solution.has_point and solution.status in KEEPS_POINT:
+        return replace(kept, status=solution.status, message=f"{kept.message}; {solution.message}")
+    return solution
+
+
+def _run(
+    program: LinearProgram, engine: _Engine, options: Options, limit_s: float | None
+) -> Solution:
+    import highspy
+
+    highs = highspy.Highs()  # type: ignore[no-untyped-call]
+    highs.setOptionValue("output_flag", False)
+    for name, value in _settings(engine, options, limit_s):
+        if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            reason = f"HiGHS {highs.version()} does not take {name} = {value}"
+            return without_point(Status.REFUSED, NAME, engine.method, reason)
+    if highs.passModel(_model(program)) == highspy.HighsStatus.kError:
+        reason = "it refused the arrays, as for a column twice in a row or an entry above 1e15"
+        return without_point(Status.FAILED, NAME, engine.method, reason)
+    interrupted = _was_interrupted(highs)
+    status = _status(highspy.HighsModelStatus, highs.getModelStatus())
+    if interrupted and status in (Status.FAILED, Status.TIME_LIMIT):
+        status = Status.INTERRUPTED
+    if status not in KEEPS_POINT:
+        return without_point(status, NAME, engine.method)
+    raw = _raw(highs, status, engine, mixed=program.is_mixed_integer)
+    return worked_out(program, raw, NAME, engine.method, options.tolerance)
+
+
+def _settings(engine: _Engine, options: Options, limit_s: float | None) -> list[tuple[str, Any]]:
+    settings: list[tuple[str, Any]] = [("threads", options.threads), *engine.settings]
+    settings.append(("small_matrix_value", 1e-12))  # by default entries of 1e-9 vanish
+    if limit_s is not None:
+        settings.append(("time_limit", float(limit_s)))
+    if options.tolerance is not None:
+        settings.append(("kkt_tolerance", options.tolerance))
+    if engine.method == BRANCH_AND_BOUND:
+        settings.append(("mip_rel_gap", options.relative_gap))
+        if options.tolerance is not None:
+            settings.append(("mip_feasibility_tolerance", options.tolerance))
+    return settings
+
+
+def _model(program: LinearProgram) -> Any:
+    import highspy
+
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = program.num_columns, program.num_rows
+    model.col_cost_ = program.cost
+    model.col_lower_, model.col_upper_ = program.col_lower, program.col_upper
+    model.row_lower_, model.row_upper_ = program.row_lower, program.row_upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = program.start
+    model.a_matrix_.index_ = program.index
+    model.a_matrix_.value_ = program.values
+    if program.integer is not None:
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        model.integrality_ = [kinds[bool(integer)] for integer in program.integer]
+    return model
+
+
+def _was_interrupted(highs: Any) -> bool:
+    """Run in a thread of its own, so that Ctrl-C is heard, and say whether it was.
+
+    The thread also has its own scheduler: the next solve may use another number of threads, and a
+    process forked afterwards does not wait for threads that it does not have. A second Ctrl-C is
+    raised, since first-order engines do not hear the first.
+    """
+    highs.HandleUserInterrupt = True
+    highs.startSolve()
+    try:
+        _wait(highs)
+    except KeyboardInterrupt:
+        highs.cancelSolve()
+        _wait(highs)
+        return True
+    return False
+
+
+def _wait(highs: Any) -> None:
+    """Until HiGHS is done; after Ctrl-C in a join, Python 3.11 takes a running thread as ended."""
+    while not highs.wait(1.0)[0]:
+        pass
+
+
+def _status(names: Any, model_status: Any) -> Status:
+    return {
+        names.kOptimal: Status.OPTIMAL,
+        names.kModelEmpty: Status.OPTIMAL,
+        names.kInfeasible: Status.INFEASIBLE,
+        names.kUnbounded: Status.UNBOUNDED,
+        names.kUnboundedOrInfeasible: Status.UNBOUNDED,
+        names.kTimeLimit: Status.TIME_LIMIT,
+        names.kMemoryLimit: Status.MEMORY,
+        names.kInterrupt: Status.INTERRUPTED,
+        names.kHighsInterrupt: Status.INTERRUPTED,
+    }.get(model_status, Status.FAILED)
+
+
+def _raw(highs: Any, status: Status, engine: _Engine, *, mixed: bool) -> Raw:
+    found, info, basis = highs.getSolution(), highs.getInfo(), highs.getBasis()
+    counts = {
+        "simplex": info.simplex_iteration_count,
+        "interior point": info.ipm_iteration_count,
+        "crossover": info.crossover_iteration_count,
+        "first-order": info.pdlp_iteration_count,
+    }
+    how = " and ".join(f"{n} {name} iterations" for name, n in counts.items() if n > 0)
+    how = f"{engine.name} ({how or 'solved by presolve'})"
+    if mixed:
+        how = f"{engine.name} ({max(info.mip_node_count, 0)} nodes)"
+    bound = float(info.mip_dual_bound) if mixed and np.isfinite(info.mip_dual_bound) else None
+    # A program without columns and rows is optimal without a valid solution.
+    everything = status is Status.OPTIMAL and not len(found.col_value) + len(found.row_dual)
+    useful = status is Status.OPTIMAL or engine.keeps_iterate
+    has_values, has_duals = found.value_valid or everything, found.dual_valid or everything
+    has_basis = basis.valid or everything
+    return Raw(
+        status,
+        how,
+        np.array(found.col_value, dtype=np.float64) if useful and has_values else None,
+        np.array(found.row_dual, dtype=np.float64) if useful and has_duals and not mixed else None,
+        _basis(basis) if useful and has_basis and not mixed else None,
+        bound,
+    )
+
+
+def _basis(basis: Any) -> Basis | None:
+    columns = np.array(basis.col_status, dtype=np.int8)
+    rows = np.array(basis.row_status, dtype=np.int8)
+    # HiGHS numbers them as BasisStatus does; beyond it only "nonbasic, wherever" is left.
+    known = max(BasisStatus)
+    return (
+        Basis(columns, rows) if max(columns.max(initial=0), rows.max(initial=0)) <= known else None
+    )
