@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from ocs_codesign.bounds import bound as bound
+    from ocs_codesign.bounds import hop_sum as hop_sum
     from ocs_codesign.bounds import moore_steps as moore_steps
     from ocs_codesign.bounds import topology_bound as topology_bound
     from ocs_codesign.collective import Collective as Collective
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
     from ocs_codesign.verification import verify as verify
 
 _NAMES_BY_MODULE = {
-    "bounds": "bound moore_steps topology_bound",
+    "bounds": "bound hop_sum moore_steps topology_bound",
     "collective": "Collective",
     "cost": "Cost CostModel",
     "design": "Candidate Design Score build build_topology measure measure_topology predict",

@@ -18,8 +18,7 @@ def moore_steps(num_nodes: int, degree: int) -> int:
     >>> moore_steps(1024, 4), moore_steps(8, 1)
     (5, 7)
     """
-    if num_nodes < 1 or degree < 1:
-        raise ValueError(f"N = {num_nodes}, d = {degree}: both must be at least 1")
+    _check_sizes(num_nodes, degree)
     if degree == 1:
         return num_nodes - 1
     steps, layer, reached = 0, 1, 1
@@ -30,17 +29,41 @@ def moore_steps(num_nodes: int, degree: int) -> int:
     return steps
 
 
+def hop_sum(num_nodes: int, degree: int) -> int:
+    """Least sum of the distances from a node to all others: that of a full d-ary out-tree.
+
+    >>> hop_sum(1024, 4), hop_sum(8, 1)
+    (4667, 28)
+    """
+    _check_sizes(num_nodes, degree)
+    if degree == 1:
+        return num_nodes * (num_nodes - 1) // 2
+    total, hops, layer, left = 0, 0, 1, num_nodes - 1
+    while left:
+        hops, layer = hops + 1, min(layer * degree, left)
+        total += hops * layer
+        left -= layer
+    return total
+
+
 def bound(num_nodes: int, degree: int, collective: Collective | str = "allgather") -> Cost:
     """Least steps and least t_b of any topology with N nodes of degree d; no one need meet both.
 
     t_b >= (N - 1)/N, since every node must receive (or send) all other shards; an allreduce needs
-    both halves.
+    both halves. In an all-to-all every piece of M/N uses as many links as it goes hops, so
+    t_b >= hop_sum / N.
 
     >>> bound(1024, 4)
     Cost(steps=5, t_b=Fraction(1023, 1024))
+    >>> bound(8, 2, "alltoall")
+    Cost(steps=3, t_b=Fraction(13, 8))
     """
+    collective = Collective.parse(collective)
+    if collective is Collective.ALLTOALL:
+        hops = Fraction(hop_sum(num_nodes, degree), num_nodes)
+        return Cost(moore_steps(num_nodes, degree), hops)
     once = Cost(moore_steps(num_nodes, degree), Fraction(num_nodes - 1, num_nodes))
-    return once + once if Collective.parse(collective) is Collective.ALLREDUCE else once
+    return once + once if collective is Collective.ALLREDUCE else once
 
 
 def topology_bound(
@@ -49,8 +72,9 @@ def topology_bound(
     """Least steps and t_b of any schedule on one topology, with its own ports and link speeds.
 
     An allgather brings N - 1 shards into every node, over at most that node's ingress without
-    self-loops; a reduce-scatter is the same for egress. B is the largest egress of a node. A
-    ``diameter`` that is known is not computed.
+    self-loops; a reduce-scatter is the same for egress. An all-to-all does both with pieces, and
+    all its hops together must fit on all links. B is the largest egress of a node. A ``diameter``
+    that is known is not computed.
 
     >>> from ocs_codesign.topology import Topology
     >>> loops = Topology(2, [0, 0, 1, 1], [0, 1, 0, 1])
@@ -62,6 +86,20 @@ def topology_bound(
     missing = Fraction(topology.num_nodes - 1, topology.num_nodes) * topology.node_speed()
     gather = Cost(steps, missing / topology.ingress_speed())
     scatter = Cost(steps, missing / topology.egress_speed())
+    if collective is Collective.ALLTOALL:
+        return Cost(steps, max(gather.t_b, scatter.t_b, _least_time_of_all_hops(topology)))
     if collective is Collective.ALLGATHER:
         return gather
     return scatter if collective is Collective.REDUCE_SCATTER else scatter + gather
+
+
+def _least_time_of_all_hops(topology: Topology) -> Fraction:
+    """Time in M/B in which all links together can carry a piece over every shortest path."""
+    hops = int(topology.distances().sum())
+    useful = int(topology.speeds()[topology.tail != topology.head].sum())
+    return topology.t_b(Fraction(hops, useful))
+
+
+def _check_sizes(num_nodes: int, degree: int) -> None:
+    if num_nodes < 1 or degree < 1:
+        raise ValueError(f"N = {num_nodes}, d = {degree}: both must be at least 1")

@@ -80,12 +80,12 @@ class Candidate:
         return self.score.cost
 
     def cost_of(self, collective: Collective) -> Cost:
-        """Cost of any of the collectives."""
+        """Cost of any collective of GATHERING."""
         return {
             Collective.ALLGATHER: self.allgather,
             Collective.REDUCE_SCATTER: self.reduce_scatter,
             Collective.ALLREDUCE: self.reduce_scatter + self.allgather,
-        }[collective]
+        }[Collective.parse_gathering(collective)]
 
     @property
     def measured(self) -> bool:
@@ -122,11 +122,12 @@ class Design:
 
 def predict(recipe: Recipe, collective: Collective | str = Collective.ALLGATHER) -> Candidate:
     """The candidate by formula alone; nothing bigger than a base graph is built."""
+    collective = Collective.parse_gathering(collective)
     gather, scatter = (
         Score(kind, recipe.predict(kind), recipe.predicted_loads(kind), EXPANSION, False)
         for kind in (Collective.ALLGATHER, Collective.REDUCE_SCATTER)
     )
-    return _candidate(recipe, Collective.parse(collective), gather, scatter)
+    return _candidate(recipe, collective, gather, scatter)
 
 
 def measure(
@@ -142,9 +143,10 @@ def measure(
     >>> candidate.cost, candidate.score.schedule, candidate.moore_optimal
     (Cost(steps=2, t_b=Fraction(7, 8)), 'bfb', True)
     """
+    collective = Collective.parse_gathering(collective)
     gather = _better_half(recipe, Collective.ALLGATHER, confirm)
     scatter = _better_half(recipe, Collective.REDUCE_SCATTER, confirm)
-    return _candidate(recipe, Collective.parse(collective), gather, scatter)
+    return _candidate(recipe, collective, gather, scatter)
 
 
 def can_confirm(recipe: Recipe) -> bool:
@@ -156,7 +158,7 @@ def measure_topology(
     topology: Topology, collective: Collective | str = Collective.ALLGATHER
 ) -> Score:
     """Exact BFB score of any topology, for instance an imported one."""
-    collective = Collective.parse(collective)
+    collective = Collective.parse_gathering(collective)
     if collective is Collective.ALLREDUCE:
         scatter = measure_topology(topology, Collective.REDUCE_SCATTER)
         return scatter.then(measure_topology(topology, Collective.ALLGATHER))
@@ -182,7 +184,7 @@ def build(
     >>> build(parse("Line(Complete(3))"), "allreduce").cost
     Cost(steps=4, t_b=Fraction(2, 1))
     """
-    collective = Collective.parse(collective)
+    collective = Collective.parse_gathering(collective)
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule is {schedule!r}: it must be one of {', '.join(SCHEDULES)}")
     if collective is Collective.ALLREDUCE:

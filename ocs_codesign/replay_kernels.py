@@ -6,6 +6,7 @@ from numba import njit
 
 NEVER = 2**31 - 1
 FINE, NOT_HELD, REDUNDANT, ROOT_SENDS, SENT_TWICE, STALE, LOST = range(7)
+OWN_PIECE, SENT_ON, LEAVES, IDLE, COMES_HOME = range(7, 12)
 
 
 @njit(cache=True)
@@ -53,6 +54,34 @@ def replay_reduce(tail, head, root, lo, hi, link, step, first_root, state):
             if state[block, receiver, chunk] < 0:
                 return row, chunk, LOST
             state[block, receiver, chunk] = step[row]
+    return -1, -1, FINE
+
+
+@njit(cache=True)
+def replay_moves(tail, head, root, lo, hi, link, step, first_root, owner, place, since):
+    """Replay sends that move: (row, chunk, fault) of the first bad one, fault FINE if none.
+
+    ``place[root - first_root, chunk]`` is the one node that has the chunk, from the end of step
+    ``since`` on; at first the root, from step 0 on. ``owner[chunk]`` is the node that it is for.
+    """
+    for row in range(len(root)):
+        block = root[row] - first_root
+        if block < 0 or block >= place.shape[0]:
+            continue
+        sender, receiver = tail[link[row]], head[link[row]]
+        for chunk in range(lo[row], hi[row]):
+            if owner[chunk] == root[row]:
+                return row, chunk, OWN_PIECE
+            if place[block, chunk] != sender or since[block, chunk] >= step[row]:
+                return row, chunk, NOT_HELD
+            if owner[chunk] == sender:
+                return row, chunk, LEAVES
+            if receiver == sender:
+                return row, chunk, IDLE
+            if receiver == root[row]:
+                return row, chunk, COMES_HOME
+            place[block, chunk] = receiver
+            since[block, chunk] = step[row]
     return -1, -1, FINE
 
 

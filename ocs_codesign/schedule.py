@@ -25,7 +25,9 @@ class Schedule:
     At ``step`` (from 1) chunks [``lo``, ``hi``) of ``root``'s shard cross ``link``; a shard has
     ``num_chunks`` equal chunks. ``root`` is the shard's owner: its source in an allgather, the node
     that ends with its sum in a reduce-scatter. An allreduce has a sixth column ``phase``: 0 for a
-    send of its reduce-scatter, 1 for one of its allgather. Columns are copied to read-only and
+    send of its reduce-scatter, 1 for one of its allgather. In an all-to-all ``root`` is the source
+    and its shard is N pieces of M/N, piece v for node v: chunk c belongs to node
+    c // chunks_per_unit, so ``num_chunks`` is a multiple of N. Columns are copied to read-only and
     sorted stably. Raises ValueError for values out of range or columns of unequal length; whether
     the sends achieve the collective is for ``verification.verify`` to say.
 
@@ -63,6 +65,11 @@ class Schedule:
             )
         if (phase is not None) != (collective is Collective.ALLREDUCE):
             raise ValueError("an allreduce, and only an allreduce, has a phase for every send")
+        if collective is Collective.ALLTOALL and num_chunks % topology.num_nodes:
+            raise ValueError(
+                f"num_chunks is {num_chunks}: in an all-to-all it must be a multiple of the "
+                f"{topology.num_nodes} nodes, as every shard has a piece for each"
+            )
         for name, value in (
             ("topology", topology),
             ("collective", collective),
@@ -112,14 +119,22 @@ class Schedule:
         """The last step in use, 0 for an empty schedule."""
         return int(self.step[-1]) if self.num_sends else 0
 
+    @property
+    def chunks_per_unit(self) -> int:
+        """Chunks that make M/N bytes, the unit of loads: a shard's, in an all-to-all a piece's."""
+        if self.collective is Collective.ALLTOALL:
+            return self.num_chunks // self.topology.num_nodes
+        return self.num_chunks
+
     def columns(self) -> list[NDArray[np.int32]]:
         """The columns in the order root, lo, hi, link, step and, for an allreduce, phase."""
         columns = [self.root, self.lo, self.hi, self.link, self.step]
         return columns if self.phase is None else [*columns, self.phase]
 
     def max_loads(self) -> tuple[Fraction, ...]:
-        """Largest link load of every step, in shards a unit of link speed."""
+        """Largest link load of every step, in shards (all-to-all: pieces) a unit of link speed."""
         busiest: list[Fraction] = []
+        unit = self.chunks_per_unit
         start = np.searchsorted(self.step, np.arange(1, self.num_steps + 2))
         speeds = self.topology.speeds()
         # Links of one speed compare by load alone: one exact maximum a speed, then fractions.
@@ -131,10 +146,7 @@ class Schedule:
                 minlength=self.topology.num_links,
             ).astype(np.int64)
             busiest.append(
-                max(
-                    Fraction(int(load[links].max()), self.num_chunks * speed)
-                    for speed, links in classes
-                )
+                max(Fraction(int(load[links].max()), unit * speed) for speed, links in classes)
             )
         return tuple(busiest)
 
@@ -142,6 +154,8 @@ class Schedule:
         """The schedule with time and links reversed: allgather and reduce-scatter change places.
 
         It runs on the transpose, whose link ids are the same; reversing twice gives the original.
+        In an all-to-all, roots and destinations change places: what root r sends to node v becomes
+        what v sends to r. A send for several nodes is split into one for each.
         """
         turns = self.num_steps + 1
         start = np.searchsorted(self.step, np.arange(1, turns + 1))
@@ -149,7 +163,10 @@ class Schedule:
         order = np.concatenate(
             [np.arange(start[i], start[i + 1]) for i in range(turns - 2, -1, -1)] or [np.arange(0)]
         )
-        root, lo, hi, link, step, *phase = (column[order] for column in self.columns())
+        columns = [column[order] for column in self.columns()]
+        if self.collective is Collective.ALLTOALL:
+            columns = _mirrored_pieces(columns, self.chunks_per_unit)
+        root, lo, hi, link, step, *phase = columns
         return Schedule(
             self.topology.transpose(),
             self.collective.mirrored,
@@ -168,7 +185,10 @@ class Schedule:
             Collective.REDUCE_SCATTER,
             Collective.ALLGATHER,
         ):
-            raise ValueError("an allreduce is a reduce-scatter and then an allgather")
+            raise ValueError(
+                "an allreduce is a reduce-scatter and then an allgather, "
+                f"not {self.collective.value} and then {allgather.collective.value}"
+            )
         if self.topology != allgather.topology:
             raise ValueError("both halves of an allreduce must run on the same topology")
         chunks = int(np.lcm(self.num_chunks, allgather.num_chunks))
@@ -253,6 +273,18 @@ def _check_ranges(topology: Topology, num_chunks: int, columns: list[NDArray[Any
         if broken.any():
             row = int(np.argmax(broken))
             raise ValueError(f"send {row}: {name} is {int(column[row])}, but {rule}")
+
+
+def _mirrored_pieces(columns: list[NDArray[Any]], chunks: int) -> list[NDArray[Any]]:
+    """All-to-all columns cut at pieces of so many chunks, roots and destinations swapped."""
+    first, last = columns[1] // chunks, (columns[2] - 1) // chunks
+    count = (last - first + 1).astype(np.int64)
+    row = np.repeat(np.arange(len(count)), count)
+    piece = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    root, lo, hi, link, step = (column[row].astype(np.int64) for column in columns)
+    lo = np.maximum(lo - piece * chunks, 0) + root * chunks
+    hi = np.minimum(hi - piece * chunks, chunks) + root * chunks
+    return [piece, lo, hi, link, step]
 
 
 def _sorted_by_step_and_link(columns: list[NDArray[Any]]) -> list[NDArray[Any]]:

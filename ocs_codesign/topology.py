@@ -165,7 +165,8 @@ class Topology:
     def t_b(self, total_load: Fraction) -> Fraction:
         """T_B in units of M/B of a schedule whose largest link loads add up to ``total_load``.
 
-        Loads are in shards a unit of link speed, so a d-regular topology gives d / N times the sum.
+        Loads are in shards (all-to-all: pieces), M/N bytes either way, a unit of link speed, so a
+        d-regular topology gives d / N times the sum.
         """
         return total_load * self.node_speed() / self.num_nodes
 

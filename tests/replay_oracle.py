@@ -1,7 +1,8 @@
 """Two slow judges of schedules that share nothing with the package's replay.
 
 ``is_valid`` states what a schedule must be, chunk by chunk, in dicts: the sends of one chunk of one
-root form a tree whose sends follow each other in time. ``runs_correctly`` moves real numbers.
+root form a tree whose sends follow each other in time, in an all-to-all a path from the root to the
+node that the chunk is for. ``runs_correctly`` moves real numbers.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ Hop = tuple[int, int, int]
 def is_valid(schedule: Schedule) -> bool:
     """Whether the sends achieve the collective, every one of them needed."""
     sums, copies = _hops_by_chunk(schedule)
+    if schedule.collective is Collective.ALLTOALL:
+        return all(
+            _arrives(root, _owner(schedule, chunk), sums[root, chunk])
+            for root in range(schedule.topology.num_nodes)
+            for chunk in range(schedule.num_chunks)
+        )
     reduces = schedule.collective is not Collective.ALLGATHER
     gathers = schedule.collective is not Collective.REDUCE_SCATTER
     for root in range(schedule.topology.num_nodes):
@@ -57,6 +64,25 @@ def _sums_once(schedule: Schedule, root: int, hops: list[Hop]) -> bool:
     return all(node == root or step < sent[node] for _, node, step in hops)
 
 
+def _arrives(root: int, owner: int, hops: list[Hop]) -> bool:
+    """Whether the hops, in the order of time, lead from root to owner; each is met but once."""
+    hops = sorted(hops, key=lambda hop: hop[2])
+    steps = [step for _, _, step in hops]
+    walk = [root, *(receiver for _, receiver, _ in hops)]
+    return (
+        len(set(steps)) == len(steps)
+        and [sender for sender, _, _ in hops] == walk[:-1]
+        and all(sender != receiver for sender, receiver, _ in hops)
+        and walk[-1] == owner
+        and walk.count(root) == walk.count(owner) == 1
+    )
+
+
+def _owner(schedule: Schedule, chunk: int) -> int:
+    """The node that a chunk of an all-to-all is for."""
+    return chunk * schedule.topology.num_nodes // schedule.num_chunks
+
+
 def _hops_by_chunk(
     schedule: Schedule,
 ) -> tuple[dict[tuple[int, int], list[Hop]], dict[tuple[int, int], list[Hop]]]:
@@ -87,7 +113,7 @@ def runs_correctly(schedule: Schedule) -> bool:
     given = np.random.default_rng(7).integers(1, 2**40, (nodes, nodes, chunks))
     owner = np.arange(nodes)
     held = given.copy()
-    if schedule.collective is Collective.ALLGATHER:
+    if schedule.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
         held[:] = -1
         held[owner, owner] = given[owner, owner]
     for step in range(1, schedule.num_steps + 1):
@@ -96,11 +122,25 @@ def runs_correctly(schedule: Schedule) -> bool:
             if at != step:
                 continue
             sender, receiver = schedule.topology.tail[link], schedule.topology.head[link]
-            if phase:
+            if schedule.collective is Collective.ALLTOALL:
+                held[sender, root, lo:hi] = -1
+                held[receiver, root, lo:hi] = before[sender, root, lo:hi]
+            elif phase:
                 held[receiver, root, lo:hi] = before[sender, root, lo:hi]
             else:
                 held[receiver, root, lo:hi] += before[sender, root, lo:hi]
+    if schedule.collective is Collective.ALLTOALL:
+        return _all_moved(schedule, given, held)
     return _ended_right(schedule.collective, given, held)
+
+
+def _all_moved(schedule: Schedule, given: np.ndarray, held: np.ndarray) -> bool:
+    """Whether every chunk is where it belongs, and nowhere else."""
+    owner = np.arange(len(given))
+    right = np.full_like(held, -1)
+    for chunk in range(schedule.num_chunks):
+        right[_owner(schedule, chunk), :, chunk] = given[owner, owner, chunk]
+    return np.array_equal(held, right)
 
 
 def _ended_right(collective: Collective, given: np.ndarray, held: np.ndarray) -> bool:

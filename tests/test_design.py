@@ -11,7 +11,7 @@ from strategies import multigraphs
 
 from ocs_codesign import design as design_module
 from ocs_codesign.bounds import bound
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import (
     SCHEDULES,
@@ -53,7 +53,7 @@ def test_candidate_knows_both_halves_and_the_bound():
 def test_loads_of_a_score_add_up_to_its_cost():
     for text in ("GeneralizedKautz(2, 9)", LOOPY, "Degree(CompleteBipartite(2), 2)"):
         recipe = parse(text)
-        for collective in Collective:
+        for collective in GATHERING:
             for candidate in (predict(recipe, collective), measure(recipe, collective)):
                 score = candidate.score
                 assert score.collective is collective
@@ -126,7 +126,7 @@ def test_a_schedule_that_does_not_verify_never_leaves(monkeypatch):
 
 @given(multigraphs())
 def test_any_topology_is_scored_and_built(topology):
-    for collective in Collective:
+    for collective in GATHERING:
         score, design = measure_topology(topology, collective), build_topology(topology, collective)
         assert score.measured
         assert design.recipe is None
@@ -142,7 +142,7 @@ def test_progress_is_passed_on():
     assert heard == [(done, 6) for done in range(1, 7)] * 2 + [(done, 4) for done in range(1, 5)]
 
 
-@pytest.mark.parametrize("collective", Collective)
+@pytest.mark.parametrize("collective", GATHERING)
 def test_errors_of_a_topology(collective):
     for topology in (Topology(1, [], []), Topology(2, [0], [1])):
         for function in (measure_topology, build_topology):

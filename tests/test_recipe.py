@@ -12,7 +12,7 @@ from samples import EXPANSION_TEXTS
 from strategies import built, recipes
 
 from ocs_codesign.bounds import bound, moore_steps, topology_bound
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import GATHERING
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, measure, measure_topology, predict
 from ocs_codesign.families.shape import Shape
@@ -64,7 +64,7 @@ def test_reverse_symmetric_recipes_cost_the_same_both_ways(recipe):
 @given(recipes())
 @many
 def test_measured_is_never_worse_than_predicted(recipe):
-    for collective in Collective:
+    for collective in GATHERING:
         predicted, candidate = recipe.predict(collective), measure(recipe, collective)
         assert candidate.measured
         assert candidate.cost.t_b <= predicted.t_b
@@ -74,7 +74,7 @@ def test_measured_is_never_worse_than_predicted(recipe):
 @given(recipes())
 @many
 def test_nothing_beats_the_bounds(recipe):
-    for collective in Collective:
+    for collective in GATHERING:
         cost = measure(recipe, collective).cost
         least = bound(recipe.num_nodes, recipe.degree, collective)
         here = topology_bound(built(recipe), collective)
@@ -86,7 +86,7 @@ def test_nothing_beats_the_bounds(recipe):
 @given(recipes(max_nodes=120))
 @some
 def test_designs_are_verified_and_cost_what_was_measured(recipe):
-    for collective in Collective:
+    for collective in GATHERING:
         candidate, design = measure(recipe, collective), build(recipe, collective)
         assert design.cost == candidate.cost
         assert design.loads == candidate.score.loads

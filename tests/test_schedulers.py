@@ -7,14 +7,14 @@ from replay_oracle import is_valid, runs_correctly
 from samples import loaded_topologies
 
 from ocs_codesign.bounds import topology_bound
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import GATHERING
 from ocs_codesign.schedulers import SCHEDULERS
 from ocs_codesign.schedulers.bfb import bfb
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification import verify
 
 every_scheduler = pytest.mark.parametrize("name", sorted(SCHEDULERS))
-every_collective = pytest.mark.parametrize("collective", Collective)
+every_collective = pytest.mark.parametrize("collective", GATHERING)
 
 
 def test_bfb_is_one_of_them():

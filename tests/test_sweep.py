@@ -14,7 +14,7 @@ import pytest
 
 from ocs_codesign.catalogue import Catalogue, find
 from ocs_codesign.cli import main
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import GATHERING
 from ocs_codesign.design import measure
 from ocs_codesign.finder import frontier
 from ocs_codesign.finder.search import questions_behind
@@ -71,7 +71,7 @@ def test_entries_are_exact_and_as_good_as_the_finder(serial):
             if question == Question(9, 3, True):
                 assert store.entries(question) == ()
                 continue
-            for collective in Collective:
+            for collective in GATHERING:
                 answer = frontier(
                     question.num_nodes,
                     question.degree,

@@ -36,12 +36,12 @@ class Entry:
     measured: bool
 
     def cost(self, collective: Collective) -> Cost:
-        """Cost of a collective; an allreduce is the reduce-scatter and then the allgather."""
+        """Cost of a collective of GATHERING; an allreduce is reduce-scatter, then allgather."""
         return {
             Collective.ALLGATHER: self.allgather,
             Collective.REDUCE_SCATTER: self.reduce_scatter,
             Collective.ALLREDUCE: self.allgather + self.reduce_scatter,
-        }[collective]
+        }[Collective.parse_gathering(collective)]
 
     def is_bw_optimal(self, collective: Collective = Collective.ALLGATHER) -> bool:
         """Whether t_b is the least possible."""

@@ -51,7 +51,7 @@ def find(
     A bidirectional question is answered apart; a general one may have bidirectional answers too.
     Nothing is computed. Raises ValueError if nothing stored comes near the question.
     """
-    collective = Collective.parse(collective)
+    collective = Collective.parse_gathering(collective)
     for nodes in range(question.num_nodes, question.num_nodes + _TRIES):
         candidate = Question(nodes, question.degree, question.bidirectional)
         entries = catalogue.entries(candidate)

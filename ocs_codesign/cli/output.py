@@ -119,14 +119,14 @@ def _print(on: Console, table: Table) -> None:
         click.echo(line.rstrip())
 
 
-def show_loads(on: Console, loads: Sequence[Fraction]) -> None:
+def show_loads(on: Console, loads: Sequence[Fraction], unit: str = "shards") -> None:
     """The largest link load of every step; the middle of a long list is left out."""
     rows = [(str(step), str(load), f"{float(load):.5g}") for step, load in enumerate(loads, 1)]
     if len(rows) > _HEAD_ROWS + _TAIL_ROWS + 1:
         left_out = len(rows) - _HEAD_ROWS - _TAIL_ROWS
         rows[_HEAD_ROWS:-_TAIL_ROWS] = [("...", f"{left_out} more steps", "")]
     on.print()
-    show_table(on, ("step", "largest load (shards)", "decimal"), rows, numbers=3)
+    show_table(on, ("step", f"largest load ({unit})", "decimal"), rows, numbers=3)
 
 
 def cost_json(cost: Cost) -> dict[str, Any]:

@@ -119,7 +119,8 @@ def _show(console: Console, answer: dict[str, Any], verdict: Verdict) -> None:
             ("chunks a shard", answer["num_chunks"]),
         ],
     )
-    show_loads(console, verdict.max_loads)
+    unit = "pieces" if answer["collective"] == "alltoall" else "shards"
+    show_loads(console, verdict.max_loads, unit)
 
 
 def _witness_text(witness: dict[str, Any]) -> str:

@@ -2,8 +2,9 @@
 
 An archive holds one-dimensional integer arrays ``tail`` and ``head`` (and ``link_speed`` if link
 speeds differ), the columns ``root``, ``lo``, ``hi``, ``link`` and ``step`` (and ``phase`` for an
-allreduce), and two scalars: the integer ``num_chunks`` and the text ``collective``. The number of
-nodes is the largest endpoint plus one. ``numpy.load`` reads it.
+allreduce), and two scalars: the integer ``num_chunks`` (chunks of a shard; in an ``alltoall`` a
+multiple of the number of nodes) and the text ``collective``. The number of nodes is the largest
+endpoint plus one. ``numpy.load`` reads it.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def frontier(
     >>> [(c.recipe.label(), c.cost.steps, str(c.cost.t_b)) for c in frontier(8, 4).candidates]
     [('K4,4', 2, '7/8')]
     """
-    collective = Collective.parse(collective)
+    collective = Collective.parse_gathering(collective)
     if not 2 <= num_nodes <= MAX_NODES:
         raise ValueError(f"{num_nodes} nodes: the finder answers for 2 to {MAX_NODES}")
     if not 1 <= degree < num_nodes:

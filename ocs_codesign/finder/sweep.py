@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign import __version__
 from ocs_codesign.catalogue import Catalogue, Entry, Provenance
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.finder.effort import Effort
 from ocs_codesign.finder.search import (
     Part,
@@ -119,9 +119,9 @@ def answer(
     }
     scored = confirmed(
         candidates_from(question, answers, Collective.ALLREDUCE, effort),
-        partial(keep, collectives=Collective),
+        partial(keep, collectives=GATHERING),
     )
-    entries = tuple(as_entry(candidate) for candidate in keep(scored, Collective))
+    entries = tuple(as_entry(candidate) for candidate in keep(scored, GATHERING))
     return Answered(question, entries, time.process_time() - start)
 
 

@@ -88,7 +88,7 @@ class Recipe(ABC):
         self, collective: Collective | str = Collective.ALLGATHER
     ) -> tuple[Fraction, ...]:
         """Predicted largest link load, in shards, of every step of a collective."""
-        collective = Collective.parse(collective)
+        collective = Collective.parse_gathering(collective)
         if collective is Collective.ALLGATHER:
             return self.gather_loads()
         scatter = self.gather_loads(transposed=True)[::-1]
@@ -105,7 +105,7 @@ class Recipe(ABC):
 
     def expansion_schedule(self, collective: Collective | str = Collective.ALLGATHER) -> Schedule:
         """The base's BFB schedule mapped through the expansions, without solving anything."""
-        collective = Collective.parse(collective)
+        collective = Collective.parse_gathering(collective)
         if collective is Collective.ALLGATHER:
             return self.gather_schedule()
         scatter = self.gather_schedule(transposed=True).reversed()

@@ -38,8 +38,9 @@ def bfb(
     """The BFB schedule of a collective on a topology, with as few chunks as lose nothing.
 
     A reduce-scatter is the reversed allgather of the transpose, an allreduce the pair. About N^2
-    sends. ``on_progress(done, total)`` hears of the receivers done. Raises ValueError when the
-    topology has one node, is not strongly connected or the schedule would exceed MAX_SENDS.
+    sends. ``on_progress(done, total)`` hears of the receivers done. Raises ValueError for an
+    all-to-all, and when the topology has one node, is not strongly connected or the schedule would
+    exceed MAX_SENDS.
 
     >>> from ocs_codesign.topology import Topology
     >>> cycle = [0, 1, 2, 3]
@@ -47,7 +48,7 @@ def bfb(
     >>> schedule.num_sends, [str(load) for load in schedule.max_loads()]
     (16, ['1', '1/2'])
     """
-    collective = Collective.parse(collective)
+    collective = Collective.parse_gathering(collective)
     if collective is Collective.ALLGATHER:
         return _allgather(topology, on_progress)
     reduce_scatter = _allgather(topology.transpose(), on_progress).reversed()
