@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.cli.alltoall import COLLECTIVE, cost_of_alltoall
 from ocs_codesign.cli.options import (
+    GATHERING,
     Source,
-    collective_option,
+    collective_choice,
     graph_option,
     json_option,
     recipe_argument,
@@ -37,16 +39,20 @@ MAX_BOUND_NODES = 2**14
 @click.command(short_help="Exact cost of one recipe or graph.")
 @recipe_argument
 @graph_option
-@collective_option
+@collective_choice(*GATHERING, COLLECTIVE)
 @json_option
 def cost(recipe: str | None, graph: str | None, collective: str, json_path: str | None) -> None:
     """Measure the exact cost of a RECIPE, or of a graph from a file.
 
     It builds the graph and takes the better of the balanced breadth-first broadcast (BFB) and the
-    schedule mapped through the recipe's expansions.
+    schedule mapped through the recipe's expansions. For an all-to-all it finds the best routing of
+    messages that may split over paths, and proves how good it is.
     """
     source = Source.of(recipe, graph)
     check_outputs(json_path)
+    if collective == COLLECTIVE:
+        cost_of_alltoall(source, json_path)
+        return
     with progress("Measuring the cost"):
         answer, score = _measured(source, collective)
     emit(answer, json_path, lambda console: _show(console, answer, score))

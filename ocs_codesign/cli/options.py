@@ -35,13 +35,21 @@ bandwidth_option = quantity_option(
 )
 message_option = quantity_option("--message", parse_size, "Size of the whole data, such as 1MiB.")
 
-collective_option = click.option(
-    "--collective",
-    type=click.Choice(["allgather", "reduce-scatter", "allreduce"], case_sensitive=False),
-    default="allgather",
-    show_default=True,
-    help="The collective operation.",
-)
+GATHERING = ("allgather", "reduce-scatter", "allreduce")
+
+
+def collective_choice(*names: str) -> Callable[..., Any]:
+    """The option --collective with these choices, the first one the default."""
+    return click.option(
+        "--collective",
+        type=click.Choice(names, case_sensitive=False),
+        default=names[0],
+        show_default=True,
+        help="The collective operation.",
+    )
+
+
+collective_option = collective_choice(*GATHERING)
 json_option = click.option(
     "--json", "json_path", metavar="FILE", help="Write the answer as JSON; - is standard output."
 )

@@ -1,0 +1,39 @@
+"""All-to-all: every node sends a distinct message of M/N to every other node.
+
+``throughput`` finds the least time when messages may split over paths, with a proof of how good it
+is. Times are in units of M/B.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ocs_codesign.alltoall.master import master_throughput
+from ocs_codesign.alltoall.orbits import MAX_ORBITS, orbit_throughput
+from ocs_codesign.alltoall.quotient import quotient
+from ocs_codesign.alltoall.result import Throughput
+
+if TYPE_CHECKING:
+    from ocs_codesign.topology import Topology
+
+__all__ = ["Throughput", "throughput"]
+
+
+def throughput(
+    topology: Topology, time_limit_s: float | None = None, tolerance: float = 1e-5
+) -> Throughput:
+    """The all-to-all time of a topology, its bound and the routing's link loads.
+
+    Cutting planes where the declared symmetry leaves few link orbits, else a linear program with
+    one source an orbit: exact while it is small, with a first-order method to about ``tolerance``
+    and a certified gap beyond. Raises ValueError if the topology is not strongly connected or too large,
+    RuntimeError if a solver finds nothing in ``time_limit_s``.
+
+    >>> from ocs_codesign.recipe import parse
+    >>> throughput(parse("CompleteBipartite(4)").topology()).time
+    Fraction(5, 4)
+    """
+    whole = quotient(topology)
+    if whole.num_orbits <= MAX_ORBITS:
+        return orbit_throughput(whole)
+    return master_throughput(whole, time_limit_s, tolerance)
