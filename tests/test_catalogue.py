@@ -15,6 +15,7 @@ from ocs_codesign.catalogue.lookup import stored_frontier
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.question import Question
+from ocs_codesign.recipe import parse
 
 ORIGIN = Provenance("ocs-codesign sweep --nodes 8", "0.1.0", 1, 0.5)
 ASKED = Question(12, 3)
@@ -47,8 +48,8 @@ def test_what_is_stored_comes_back(path):
         assert store.has(ASKED)
         assert not store.has(Question(12, 3, True))
         assert store.entries(Question(5, 2)) == ()
-        assert store.of_recipe(CHEAP.recipe) == [(ASKED, CHEAP)]
-        assert store.of_recipe("Complete(4)") == []
+        assert store.of_recipe(parse(CHEAP.recipe)) == [(ASKED, CHEAP)]
+        assert store.of_recipe(parse("Complete(4)")) == []
         store.check()
 
 

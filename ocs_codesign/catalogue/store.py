@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
 
+    from ocs_codesign.recipe import Recipe
+
 APPLICATION_ID = 0x0C5C0DE
 SCHEMA_VERSION = 1
 _BUSY_S = 60.0
@@ -43,7 +45,6 @@ CREATE TABLE entry (
     schedule TEXT NOT NULL, measured INTEGER NOT NULL,
     PRIMARY KEY (asked_nodes, asked_degree, asked_bidirectional, rank)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX entry_recipe ON entry (recipe);
 """
 _COLUMNS = (
     "recipe, label, asked_nodes, asked_degree, bidirectional, reverse_symmetric, gather_steps, "
@@ -142,18 +143,11 @@ class Catalogue:
             raise ValueError(f"{self.path} is damaged: the entries of {question} were changed")
         return found
 
-    def of_recipe(self, recipe: str) -> list[tuple[Question, Entry]]:
-        """Entries with exactly this recipe text, with the questions they answer."""
-        rows = self._query(
-            "SELECT asked_nodes, asked_degree, asked_bidirectional FROM entry WHERE recipe = ? "
-            "ORDER BY 1, 2, 3",
-            (recipe,),
-        )
-        found = []
-        for nodes, degree, both in rows:
-            question = Question(nodes, degree, bool(both))
-            found += [(question, e) for e in self.entries(question) if e.recipe == recipe]
-        return found
+    def of_recipe(self, recipe: Recipe) -> list[tuple[Question, Entry]]:
+        """Entries of exactly this recipe, with the questions they answer."""
+        text = repr(recipe)
+        questions = [Question(recipe.num_nodes, recipe.degree, both) for both in (False, True)]
+        return [(q, entry) for q in questions for entry in self.entries(q) if entry.recipe == text]
 
     def all_entries(self) -> Iterator[tuple[Question, Entry]]:
         """Every entry with the question it answers, in order, its checksum verified."""

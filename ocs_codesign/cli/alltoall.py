@@ -92,4 +92,9 @@ def _bottleneck(found: Throughput) -> str:
 def _number(value: Fraction) -> str:
     """A fraction while it is short, with its decimal."""
     text = str(value)
-    return f"{text} ({float(value):.6g})" if len(text) <= 24 else f"{float(value):.9g}"
+    return f"{text} ({float(value):.6g})" if len(text) <= 24 else in_decimals(value)
+
+
+def in_decimals(value: Fraction) -> str:
+    """A fraction that is too long to read."""
+    return f"{float(value):.9g}"

@@ -94,10 +94,10 @@ def show_command(recipe: str, path: str | None, json_path: str | None) -> None:
     check_outputs(json_path)
     from ocs_codesign.catalogue import Catalogue
     from ocs_codesign.collective import Collective
+    from ocs_codesign.recipe import parse
 
     with Catalogue(path) as store:
-        # Only a text that is not stored literally is worth the time to parse and normalise.
-        found = store.of_recipe(recipe) or store.of_recipe(_normal(recipe))
+        found = store.of_recipe(parse(recipe))
         origins = [store.provenance(question) for question, _ in found]
     if not found:
         emit({"recipe": recipe, "found": False}, json_path, _say(f"{recipe} is not stored."))
@@ -257,12 +257,6 @@ def _fraction(text: str) -> Any:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise click.BadParameter(f"{text!r} is not a number such as 1.05 or 261/256") from None
-
-
-def _normal(recipe: str) -> str:
-    from ocs_codesign.recipe import parse
-
-    return repr(parse(recipe))
 
 
 def _say(text: str) -> Any:

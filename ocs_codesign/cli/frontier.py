@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.cli.alltoall import COLLECTIVE
 from ocs_codesign.cli.options import (
+    GATHERING,
     alpha_option,
     bandwidth_option,
-    collective_option,
+    collective_choice,
     json_option,
     message_option,
 )
@@ -40,12 +42,15 @@ MAX_DOMINATED_ROWS = 40
 @click.command(short_help="Find the best topologies of N nodes of degree d.")
 @click.option("--nodes", "num_nodes", type=int, required=True, help="Number of nodes N.")
 @click.option("--degree", type=int, required=True, help="Ports of a node d.")
-@collective_option
+@collective_choice(*GATHERING, COLLECTIVE)
 @alpha_option
 @bandwidth_option
 @message_option
 @click.option(
     "--bidirectional", is_flag=True, help="Only topologies with every link in both directions."
+)
+@click.option(
+    "--joint", is_flag=True, help="Topologies for both allgather and all-to-all: three criteria."
 )
 @click.option("--all", "show_all", is_flag=True, help="List dominated candidates too.")
 @click.option("--plot", metavar="FILE", help="Draw the frontier: .png, .svg or .pdf.")
@@ -58,6 +63,7 @@ def frontier(
     bandwidth: float | None,
     message: float | None,
     bidirectional: bool,
+    joint: bool,
     show_all: bool,
     plot: str | None,
     json_path: str | None,
@@ -65,11 +71,29 @@ def frontier(
     """Find the latency-throughput Pareto frontier of N nodes of degree d.
 
     With --alpha, --bandwidth and --message it also says which candidate is fastest for messages of
-    that size: T = alpha * steps + t_b * message / bandwidth.
+    that size: T = alpha * steps + t_b * message / bandwidth. All-to-all counts the diameter as
+    steps and the best routing of messages that may split as t_b.
     """
     workload = _workload(alpha, bandwidth, message)
     _check_plot(plot)
     check_outputs(json_path, plot)
+    if joint or collective == COLLECTIVE:
+        if workload is not None or plot is not None or show_all:
+            raise click.UsageError(
+                "--alpha, --bandwidth, --message, --plot and --all are not for all-to-all"
+            )
+        if joint and collective not in {GATHERING[0], COLLECTIVE}:
+            raise click.UsageError(f"--joint compares allgather and all-to-all, not {collective}")
+        from ocs_codesign.cli.joint import frontier_of_alltoall
+
+        frontier_of_alltoall(
+            num_nodes,
+            degree,
+            with_allgather=joint,
+            bidirectional=bidirectional,
+            json_path=json_path,
+        )
+        return
     from ocs_codesign.finder import frontier as find
 
     with progress("Searching") as shown:
