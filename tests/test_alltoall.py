@@ -20,9 +20,9 @@ from ocs_codesign.alltoall.certificates import (
     price_bound,
     routed_loads,
 )
-from ocs_codesign.alltoall.path_kernels import cancel_cycles
 from ocs_codesign.alltoall.master import certified, master_program, master_throughput
 from ocs_codesign.alltoall.orbits import orbit_throughput
+from ocs_codesign.alltoall.path_kernels import cancel_cycles
 from ocs_codesign.alltoall.quotient import quotient
 from ocs_codesign.lp import LinearProgram, solve
 from ocs_codesign.recipe import parse

@@ -1,22 +1,45 @@
 """All-to-all: every node sends a distinct message of M/N to every other node.
 
 ``throughput`` finds the least time when messages may split over paths, with a proof of how good it
-is. Times are in units of M/B.
+is; ``stepped_plan`` makes schedules for hosts that store and forward, ``path_table`` and its kin
+tables of paths for fabrics that route, which ``dependency_cycle`` checks for deadlock. Times are in
+units of M/B.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ocs_codesign.alltoall.master import master_throughput
+from ocs_codesign.alltoall.deadlock import dependency_cycle, up_down_table
+from ocs_codesign.alltoall.master import MAX_VERTEX_COLUMNS, master_throughput, num_columns
 from ocs_codesign.alltoall.orbits import MAX_ORBITS, orbit_throughput
+from ocs_codesign.alltoall.paths import PathTable, disjoint_path_table, path_table
 from ocs_codesign.alltoall.quotient import quotient
 from ocs_codesign.alltoall.result import Throughput
+from ocs_codesign.alltoall.stepped import (
+    SteppedPlan,
+    alltoall_frontier,
+    alltoall_schedule,
+    stepped_plan,
+)
 
 if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
-__all__ = ["Throughput", "throughput"]
+__all__ = [
+    "PathTable",
+    "SteppedPlan",
+    "Throughput",
+    "alltoall_frontier",
+    "alltoall_schedule",
+    "dependency_cycle",
+    "disjoint_path_table",
+    "is_quickly_solved",
+    "path_table",
+    "stepped_plan",
+    "throughput",
+    "up_down_table",
+]
 
 
 def throughput(
@@ -26,8 +49,8 @@ def throughput(
 
     Cutting planes where the declared symmetry leaves few link orbits, else a linear program with
     one source an orbit: exact while it is small, with a first-order method to about ``tolerance``
-    and a certified gap beyond. Raises ValueError if the topology is not strongly connected or too large,
-    RuntimeError if a solver finds nothing in ``time_limit_s``.
+    and a certified gap beyond. Raises ValueError if the topology is not strongly connected or too
+    large, RuntimeError if a solver finds nothing in ``time_limit_s``.
 
     >>> from ocs_codesign.recipe import parse
     >>> throughput(parse("CompleteBipartite(4)").topology()).time
@@ -37,3 +60,14 @@ def throughput(
     if whole.num_orbits <= MAX_ORBITS:
         return orbit_throughput(whole)
     return master_throughput(whole, time_limit_s, tolerance)
+
+
+def is_quickly_solved(topology: Topology) -> bool:
+    """Whether ``throughput`` takes seconds: few link orbits, or a program small enough to be exact.
+
+    >>> from ocs_codesign.recipe import parse
+    >>> is_quickly_solved(parse("GeneralizedKautz(4, 1000)").topology())
+    False
+    """
+    whole = quotient(topology)
+    return whole.num_orbits <= MAX_ORBITS or num_columns(whole) <= MAX_VERTEX_COLUMNS

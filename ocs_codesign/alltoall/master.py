@@ -39,7 +39,8 @@ def master_throughput(
 ) -> Throughput:
     """All-to-all routing by the program: a vertex while it is small, first-order beyond.
 
-    ``tolerance`` is that of the first-order method. Raises ValueError if the program is too large, RuntimeError if the solver has no point in time.
+    ``tolerance`` is that of the first-order method. Raises ValueError if the program is too large,
+    RuntimeError if the solver has no point in time.
 
     >>> from ocs_codesign.alltoall.quotient import quotient
     >>> from ocs_codesign.families.shifts import generalized_kautz

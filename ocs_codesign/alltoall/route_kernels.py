@@ -1,0 +1,118 @@
+"""Compiled searches over paths and their channel dependencies.
+
+Links are given by tail: those out of node u are ``out_link[out_start[u] : out_start[u + 1]]``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def disjoint_paths(sources, head, tail, out_start, out_link, is_down, most, ends, start, flat):
+    """Shortest paths of every pair, up to ``most``, each without the links of those before it.
+
+    A path that took a link of ``is_down`` takes only such links from there on. ``ends`` (2, paths)
+    becomes source number and node, ``flat[start[i] : start[i + 1]]`` the links of path i. Returns
+    the numbers of paths and links; with ``ends`` of no columns nothing is written.
+    """
+    nodes = len(out_start) - 1
+    used = np.zeros(len(tail), dtype=np.bool_)
+    via = np.empty(2 * nodes, dtype=np.int64)
+    before = np.empty(2 * nodes, dtype=np.int64)
+    queue = np.empty(2 * nodes, dtype=np.int64)
+    paths, links = 0, 0
+    for number in range(len(sources)):
+        for node in range(nodes):
+            if node == sources[number]:
+                continue
+            used[:] = False
+            for _ in range(most):
+                state = _search(
+                    sources[number],
+                    node,
+                    head,
+                    out_start,
+                    out_link,
+                    is_down,
+                    used,
+                    via,
+                    before,
+                    queue,
+                )
+                if state < 0:
+                    break
+                first = links
+                while before[state] >= 0:
+                    used[via[state]] = True
+                    if ends.shape[1]:
+                        flat[links] = via[state]
+                    links += 1
+                    state = before[state]
+                if ends.shape[1]:
+                    flat[first:links] = flat[first:links][::-1].copy()
+                    ends[0, paths], ends[1, paths] = number, node
+                    start[paths + 1] = links
+                paths += 1
+    return paths, links
+
+
+@njit(cache=True)
+def _search(source, target, head, out_start, out_link, is_down, used, via, before, queue):
+    """Breadth first over states node + nodes * (has gone down); the target's state or -1."""
+    nodes = len(out_start) - 1
+    before[:] = -2
+    before[source] = -1
+    queue[0] = source
+    first, last = 0, 1
+    while first < last:
+        state = queue[first]
+        first += 1
+        node, gone_down = state % nodes, state // nodes
+        for at in range(out_start[node], out_start[node + 1]):
+            link = out_link[at]
+            if used[link] or (gone_down and not is_down[link]):
+                continue
+            onto = head[link] + nodes * (1 if is_down[link] else 0)
+            if before[onto] == -2:
+                before[onto], via[onto] = state, link
+                if head[link] == target:
+                    return onto
+                queue[last] = onto
+                last += 1
+    return -1
+
+
+@njit(cache=True)
+def find_cycle(start, after, cycle):
+    """Length of a cycle in the graph of links ``after[start[a] : start[a + 1]]`` each, 0 if none.
+
+    ``cycle`` (int64, links + 1) becomes the links around it in its first places.
+    """
+    links = len(start) - 1
+    at = start[:-1].copy()
+    finished = np.zeros(links, dtype=np.bool_)
+    place = np.full(links, -1, dtype=np.int64)
+    for root in range(links):
+        if finished[root]:
+            continue
+        cycle[0], place[root], depth = root, 0, 1
+        while depth:
+            link = cycle[depth - 1]
+            if at[link] == start[link + 1]:
+                finished[link] = True
+                place[link] = -1
+                depth -= 1
+                continue
+            onto = after[at[link]]
+            at[link] += 1
+            if finished[onto]:
+                continue
+            if place[onto] >= 0:
+                length = depth - place[onto]
+                cycle[:length] = cycle[place[onto] : depth].copy()
+                return length
+            cycle[depth], place[onto] = onto, depth
+            depth += 1
+    return 0

@@ -1,0 +1,126 @@
+"""The time-stepped program without a solver, for large networks: a game of routing and prices.
+
+In every round the routing spreads each piece over all its walks, exp(-what they have cost so far)
+times as likely, and every step prices its links by exp(what they have carried so far). Both count
+the last round twice, which keeps them from chasing each other; their averages approach an optimal
+flow and optimal prices. Source: Rakhlin and Sridharan (2013), optimistic mirror descent.
+"""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocs_codesign.alltoall.certificates import as_prices
+from ocs_codesign.alltoall.chunks import conserved
+from ocs_codesign.alltoall.time_network import stepped_bound
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ocs_codesign.alltoall.time_network import TimeNetwork
+
+MAX_ROUNDS = 1000
+CLOSE = 1e-3
+_CHECKS = 20
+_PRICE_RATE, _ROUTE_RATE = 0.5, 0.3
+
+
+def soft_optimum(
+    network: TimeNetwork, time_limit_s: float | None = None
+) -> tuple[NDArray[np.float64], Fraction]:
+    """A flow over the arcs whose loads are close to least, and a bound that its prices prove.
+
+    Ends when the two are within CLOSE, after MAX_ROUNDS, or out of time.
+
+    >>> from ocs_codesign.alltoall.quotient import quotient
+    >>> from ocs_codesign.alltoall.time_network import time_network
+    >>> from ocs_codesign.families.rings import hypercube
+    >>> cube = hypercube(3)
+    >>> flow, bound = soft_optimum(time_network(quotient(cube), cube.distances()[:1], 3))
+    >>> round(float(flow.sum()), 6), bound
+    (21.0, Fraction(4, 1))
+    """
+    began = time.monotonic()
+    game = _Game(network)
+    for number in range(1, MAX_ROUNDS + 1):
+        game.play(number)
+        if number % _CHECKS == 0:
+            game.weigh()
+            is_late = time_limit_s is not None and time.monotonic() - began > time_limit_s
+            if is_late or game.least <= float(game.bound) * (1 + CLOSE):
+                break
+    return game.best, game.bound
+
+
+class _Game:
+    """What routing and prices have done so far, and the best of either."""
+
+    def __init__(self, network: TimeNetwork) -> None:
+        self.network = network
+        self.speed = network.row_speed().astype(float)
+        self.moves = network.row >= 0
+        self.columns = (network.arcs_before(), network.source, network.tail, network.head)
+        self.shape = (network.num_phases, network.quotient.num_orbits)
+        self.best = self.flow = conserved(network, _eager(network))
+        self.last_load = self.loads(self.flow)
+        self.scale = self.last_load.max(axis=1).mean()
+        self.least = self.last_load.max(axis=1).sum()
+        self.bound = stepped_bound(network, np.ones(network.num_rows, dtype=np.int64))
+        self.last_price = np.full(self.shape, 1 / self.shape[1])
+        self.load, self.price = np.zeros(self.shape), np.zeros(self.shape)
+        self.flow_sum, self.price_sum = np.zeros(network.num_arcs), np.zeros(self.shape)
+        self.rounds = 0
+
+    def loads(self, flow: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Load / speed of every row (steps x orbits)."""
+        row = self.network.row[self.moves]
+        load = np.bincount(row, flow[self.moves], self.network.num_rows)
+        busy: NDArray[np.float64] = (load / self.speed).reshape(self.shape)
+        return busy
+
+    def play(self, weight: int) -> None:
+        """One round; it counts so much in the averages."""
+        from ocs_codesign.alltoall.stepped_kernels import soft_walks
+
+        network, quotient = self.network, self.network.quotient
+        power = _PRICE_RATE / self.scale * (self.load + self.last_load)
+        price = np.exp(power - power.max(axis=1, keepdims=True))
+        price /= price.sum(axis=1, keepdims=True)
+        cost = _ROUTE_RATE * self.shape[1] * (self.price + self.last_price).ravel() / self.speed
+        wish = np.empty(network.num_arcs)
+        nodes = quotient.topology.num_nodes
+        soft_walks(*self.columns, network.row, quotient.sources, nodes, cost, wish)
+        self.flow = conserved(network, wish)
+        self.last_load, self.last_price = self.loads(self.flow), price
+        self.load += self.last_load
+        self.price += price
+        self.flow_sum += weight * self.flow
+        self.price_sum += weight * price
+        self.rounds += weight
+
+    def weigh(self) -> None:
+        """Keep the better of the best so far, the averages and the last round."""
+        for flow in (self.flow_sum / self.rounds, self.flow):
+            total = self.loads(flow).max(axis=1).sum()
+            if total < self.least:
+                self.best, self.least = flow.copy(), total
+        for price in (self.price_sum, self.last_price):
+            proof = stepped_bound(self.network, as_prices(price.ravel() / self.speed))
+            self.bound = max(self.bound, proof)
+
+
+def _eager(network: TimeNetwork) -> NDArray[np.float64]:
+    """The wish to take shortest paths, in a network of steps without a stop on the way."""
+    topology, sources = network.quotient.topology, network.quotient.sources
+    arrival = np.full((len(sources), topology.num_nodes), network.num_steps + 1)
+    arrival[np.arange(len(sources)), sources] = 0
+    np.minimum.at(arrival, (network.source, network.head), network.step)
+    near = arrival[network.source, network.head]
+    nearer = arrival[network.source, network.tail] < near
+    if network.num_phases == network.num_steps:
+        nearer = (near == network.step) | (network.row < 0)
+    return nearer.astype(float)
