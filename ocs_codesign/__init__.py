@@ -18,6 +18,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ocs_codesign.alltoall import PathTable as PathTable
+    from ocs_codesign.alltoall import SteppedPlan as SteppedPlan
+    from ocs_codesign.alltoall import Throughput as Throughput
+    from ocs_codesign.alltoall import alltoall_frontier as alltoall_frontier
+    from ocs_codesign.alltoall import alltoall_schedule as alltoall_schedule
+    from ocs_codesign.alltoall import dependency_cycle as dependency_cycle
+    from ocs_codesign.alltoall import disjoint_path_table as disjoint_path_table
+    from ocs_codesign.alltoall import path_table as path_table
+    from ocs_codesign.alltoall import stepped_plan as stepped_plan
+    from ocs_codesign.alltoall import throughput as throughput
+    from ocs_codesign.alltoall import up_down_table as up_down_table
     from ocs_codesign.bounds import bound as bound
     from ocs_codesign.bounds import hop_sum as hop_sum
     from ocs_codesign.bounds import moore_steps as moore_steps
@@ -38,6 +49,7 @@ if TYPE_CHECKING:
     from ocs_codesign.export import save_design as save_design
     from ocs_codesign.finder import Frontier as Frontier
     from ocs_codesign.finder import frontier as frontier
+    from ocs_codesign.finder import joint_frontier as joint_frontier
     from ocs_codesign.groups import Affine as Affine
     from ocs_codesign.groups import Cyclic as Cyclic
     from ocs_codesign.groups import Dicyclic as Dicyclic
@@ -72,18 +84,26 @@ if TYPE_CHECKING:
     from ocs_codesign.schedule import Schedule as Schedule
     from ocs_codesign.schedulers.bfb import bfb as bfb
     from ocs_codesign.schedulers.bfb_loads import bfb_loads as bfb_loads
+    from ocs_codesign.schedulers.exact import ExactAnswer as ExactAnswer
+    from ocs_codesign.schedulers.exact import exact_frontier as exact_frontier
+    from ocs_codesign.schedulers.exact import exact_schedule as exact_schedule
+    from ocs_codesign.schedulers.exact import fractional_bound as fractional_bound
     from ocs_codesign.topology import Topology as Topology
     from ocs_codesign.verification import Verdict as Verdict
     from ocs_codesign.verification import Witness as Witness
     from ocs_codesign.verification import verify as verify
 
 _NAMES_BY_MODULE = {
+    "alltoall": (
+        "PathTable SteppedPlan Throughput alltoall_frontier alltoall_schedule dependency_cycle "
+        "disjoint_path_table path_table stepped_plan throughput up_down_table"
+    ),
     "bounds": "bound hop_sum moore_steps topology_bound",
     "collective": "Collective",
     "cost": "Cost CostModel",
     "design": "Candidate Design Score build build_topology measure measure_topology predict",
     "export": "import_graph load_design save_design",
-    "finder": "Frontier frontier",
+    "finder": "Frontier frontier joint_frontier",
     "groups": "Affine Cyclic Dicyclic Dihedral DirectProduct Permutations Semidirect",
     "plot": "frontier_figure",
     "recipe": (
@@ -94,6 +114,7 @@ _NAMES_BY_MODULE = {
     "schedule": "Schedule",
     "schedulers.bfb": "bfb",
     "schedulers.bfb_loads": "bfb_loads",
+    "schedulers.exact": "ExactAnswer exact_frontier exact_schedule fractional_bound",
     "topology": "Topology",
     "verification": "Verdict Witness verify",
 }

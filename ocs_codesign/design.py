@@ -195,13 +195,13 @@ def build(
         made = halves[0].schedule.then(halves[1].schedule)
         makers = [half.maker for half in halves]
         maker = makers[0] if makers[0] == makers[1] else "+".join(makers)
-        return _verified(recipe, made, maker)
+        return verified(recipe, made, maker)
     maker = schedule
     if schedule == "best":
         maker = _better_half(recipe, collective).schedule
     if maker == EXPANSION:
-        return _verified(recipe, recipe.expansion_schedule(collective), maker)
-    return _verified(recipe, bfb(recipe.topology(), collective, on_progress), maker)
+        return verified(recipe, recipe.expansion_schedule(collective), maker)
+    return verified(recipe, bfb(recipe.topology(), collective, on_progress), maker)
 
 
 def build_topology(
@@ -210,7 +210,7 @@ def build_topology(
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Design:
     """The verified BFB design on any topology."""
-    return _verified(None, bfb(topology, collective, on_progress), BFB)
+    return verified(None, bfb(topology, collective, on_progress), BFB)
 
 
 def _candidate(recipe: Recipe, collective: Collective, gather: Score, scatter: Score) -> Candidate:
@@ -248,7 +248,8 @@ def _rank(score: Score) -> tuple[Fraction, int]:
     return score.cost.t_b, score.cost.steps
 
 
-def _verified(recipe: Recipe | None, schedule: Schedule, maker: str) -> Design:
+def verified(recipe: Recipe | None, schedule: Schedule, maker: str) -> Design:
+    """The design of a schedule that verifies; RuntimeError with the witness if it does not."""
     verdict = verify(schedule)
     if not verdict.ok:
         raise RuntimeError(f"the schedule made by {maker} fails: {verdict.witness}")

@@ -51,7 +51,44 @@ def test_unreachable_nodes_are_one_sentence(capsys, tmp_path):
     assert "strongly connected" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["frontier --nodes 8 --degree 2", "sweep --nodes 8"])
-def test_commands_that_do_not_know_it_say_so(capsys, command):
-    assert main([*command.split(), "--collective", "alltoall"]) == 2
+def test_a_schedule_is_built_and_verified(capsys, tmp_path):
+    out = str(tmp_path / "design")
+    command = ["build", "GeneralizedKautz(4, 9)", "--collective", "alltoall", "--out", out]
+    assert main([*command, "--steps", "3"]) == 0
+    assert "no schedule of as many steps is better" in capsys.readouterr().out
+    assert main(["verify", out]) == 0
+    shown = capsys.readouterr().out
+    assert "3 steps, t_b 5/3" in shown
+    assert "largest load (pieces)" in shown
+
+
+def test_fewer_chunks_cost_time_and_the_bound_says_how_much(capsys, tmp_path):
+    command = ["build", "GeneralizedKautz(4, 9)", "--collective", "alltoall", "--steps", "3"]
+    out = ["--out", str(tmp_path / "design"), "--json", "-"]
+    assert main([*command, "--max-chunks", "1", *out]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["num_chunks"] == 9
+    assert Fraction(found["t_b"]) >= Fraction(found["t_b_bound"])
+    assert float(Fraction(found["t_b_bound"])) == pytest.approx(5 / 3, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        (["--collective", "alltoall", "--schedule", "bfb"], "not all-to-all"),
+        (["--steps", "3"], "for --collective alltoall"),
+        (["--max-chunks", "3"], "for --collective alltoall"),
+        (["--collective", "alltoall", "--steps", "1"], "steps"),
+        (["--collective", "alltoall", "--steps", "0"], "0 is not in the range"),
+    ],
+)
+def test_build_refuses(capsys, tmp_path, more, rule):
+    out = tmp_path / "design"
+    assert main(["build", "GeneralizedKautz(4, 9)", *more, "--out", str(out)]) == 2
+    assert rule in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_sweeps_do_not_know_it(capsys):
+    assert main(["sweep", "--nodes", "8", "--collective", "alltoall"]) == 2
     assert capsys.readouterr().err

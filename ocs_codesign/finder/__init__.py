@@ -13,7 +13,9 @@ from ocs_codesign.question import Question
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CLOSED_FORMS", "Effort", "Frontier", "frontier"]
+    from ocs_codesign.finder.joint import JointFrontier
+
+__all__ = ["CLOSED_FORMS", "Effort", "Frontier", "frontier", "joint_frontier"]
 
 MAX_NODES = 2**20
 
@@ -39,6 +41,43 @@ def frontier(
     [('K4,4', 2, '7/8')]
     """
     collective = Collective.parse_gathering(collective)
+    question = _question(num_nodes, degree, bidirectional)
+    candidates, dominated = pareto(
+        enumerate_candidates(question, collective, effort or Effort(), on_progress)
+    )
+    if not candidates:
+        raise ValueError(_nothing_known(question))
+    return Frontier(question, collective, tuple(candidates), tuple(dominated))
+
+
+def joint_frontier(
+    num_nodes: int,
+    degree: int,
+    *,
+    with_allgather: bool = True,
+    bidirectional: bool = False,
+    effort: Effort | None = None,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> JointFrontier:
+    """Which topologies serve all-to-all best, and with ``with_allgather`` both collectives.
+
+    Undominated in (steps, all-to-all time), or in (steps, allgather t_b, all-to-all time), among
+    the candidates of ``frontier`` whose all-to-all is solved in seconds. Arguments and errors are
+    those of ``frontier``.
+
+    >>> [(c.recipe.label(), str(c.alltoall.time)) for c in joint_frontier(8, 4).candidates]
+    [('K4,4', '5/4')]
+    """
+    from ocs_codesign.finder.joint import search_jointly
+
+    question = _question(num_nodes, degree, bidirectional)
+    found = search_jointly(question, effort or Effort(), on_progress, with_allgather=with_allgather)
+    if not found.candidates and not found.unsolved:
+        raise ValueError(_nothing_known(question))
+    return found
+
+
+def _question(num_nodes: int, degree: int, bidirectional: bool) -> Question:
     if not 2 <= num_nodes <= MAX_NODES:
         raise ValueError(f"{num_nodes} nodes: the finder answers for 2 to {MAX_NODES}")
     if not 1 <= degree < num_nodes:
@@ -46,13 +85,11 @@ def frontier(
             f"degree {degree} of {num_nodes} nodes: it must be from 1 to {num_nodes - 1}, "
             "since more ports than other nodes cannot help"
         )
-    question = Question(num_nodes, degree, bidirectional)
-    candidates, dominated = pareto(
-        enumerate_candidates(question, collective, effort or Effort(), on_progress)
+    return Question(num_nodes, degree, bidirectional)
+
+
+def _nothing_known(question: Question) -> str:
+    nodes = question.num_nodes
+    return f"no bidirectional topology of {nodes} nodes and degree {question.degree} is known" + (
+        ": an odd number of nodes needs an even degree" if nodes % 2 else ""
     )
-    if not candidates:
-        raise ValueError(
-            f"no bidirectional topology of {num_nodes} nodes and degree {degree} is known"
-            + (": an odd number of nodes needs an even degree" if num_nodes % 2 else "")
-        )
-    return Frontier(question, collective, tuple(candidates), tuple(dominated))
