@@ -485,9 +485,3 @@ def test_the_command_line_finds_a_fault(saved, capsys):
     save_design(broken, path)
     assert main(["verify", str(path)]) == 1
     assert "Not valid: " in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("command", ["frontier", "cost", "build"])
-def test_other_commands_do_not_offer_it_yet(command, capsys):
-    assert main([command, "--collective", "alltoall"]) == 2
-    assert "alltoall" in capsys.readouterr().err

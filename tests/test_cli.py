@@ -17,7 +17,7 @@ import ocs_codesign
 from ocs_codesign.cli import app, main
 from ocs_codesign.cli.graphs import EXPORT_FORMATS, IMPORT_FORMATS
 from ocs_codesign.cli.progress import Progress, progress
-from ocs_codesign.collective import GATHERING
+from ocs_codesign.collective import Collective
 from ocs_codesign.design import SCHEDULES
 from ocs_codesign.export import EXPORTERS, IMPORTERS
 
@@ -63,7 +63,7 @@ def test_choices_are_those_of_the_library():
     assert tuple(IMPORTERS) == IMPORT_FORMATS
     for name in ("frontier", "cost", "build"):
         (option,) = (p for p in app.commands[name].params if p.name == "collective")
-        assert list(option.type.choices) == [kind.value for kind in GATHERING]
+        assert list(option.type.choices) == [kind.value for kind in Collective]
     (option,) = (p for p in app.commands["build"].params if p.name == "schedule")
     assert tuple(option.type.choices) == SCHEDULES
 

@@ -68,7 +68,7 @@ def test_fewer_chunks_cost_time_and_the_bound_says_how_much(capsys, tmp_path):
     assert main([*command, "--max-chunks", "1", *out]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["num_chunks"] == 9
-    assert Fraction(found["t_b"]) >= Fraction(found["t_b_bound"])
+    assert Fraction(found["cost"]["t_b"]) >= Fraction(found["t_b_bound"])
     assert float(Fraction(found["t_b_bound"])) == pytest.approx(5 / 3, rel=1e-6)
 
 

@@ -39,8 +39,8 @@ def test_candidates_are_exact_and_undominated(nodes, degree, with_allgather):
 
 
 def test_allgather_only_adds_points():
-    alone = joint_frontier(64, 4, with_allgather=False, effort=SMALL)
-    both = joint_frontier(64, 4, effort=SMALL)
+    alone = joint_frontier(32, 4, with_allgather=False, effort=SMALL)
+    both = joint_frontier(32, 4, effort=SMALL)
     assert len(both.candidates) >= len(alone.candidates)
     best = min(one.alltoall.time for one in alone.candidates)
     assert best == min(one.alltoall.time for one in both.candidates)
@@ -49,10 +49,10 @@ def test_allgather_only_adds_points():
 def test_line_expansions_come_close_to_the_bound():
     """Closer than generalized Kautz digraphs, the published choice."""
     answer = joint_frontier(64, 4, with_allgather=False)
-    kautz = joint_frontier(64, 4, with_allgather=False, effort=Effort(work=0))
     best = answer.candidates[-1].alltoall.time
     assert best / answer.bound < 1.03
-    assert best <= min(one.alltoall.time for one in kautz.candidates)
+    # 2.879 in M/B at 64 nodes, solved to the exact fraction elsewhere.
+    assert best < 2.87
 
 
 def test_too_large_programs_are_left_with_their_bound():

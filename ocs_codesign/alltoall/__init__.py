@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ocs_codesign.alltoall.deadlock import dependency_cycle, up_down_table
-from ocs_codesign.alltoall.master import MAX_VERTEX_COLUMNS, master_throughput, num_columns
+from ocs_codesign.alltoall.master import master_throughput, num_columns
 from ocs_codesign.alltoall.orbits import MAX_ORBITS, orbit_throughput
 from ocs_codesign.alltoall.paths import PathTable, disjoint_path_table, path_table
 from ocs_codesign.alltoall.quotient import quotient
@@ -41,6 +41,8 @@ __all__ = [
     "up_down_table",
 ]
 
+_QUICK_COLUMNS = 6_000
+
 
 def throughput(
     topology: Topology, time_limit_s: float | None = None, tolerance: float = 1e-5
@@ -63,11 +65,11 @@ def throughput(
 
 
 def is_quickly_solved(topology: Topology) -> bool:
-    """Whether ``throughput`` takes seconds: few link orbits, or a program small enough to be exact.
+    """Whether ``throughput`` takes about a second: few link orbits, or a small program.
 
     >>> from ocs_codesign.recipe import parse
     >>> is_quickly_solved(parse("GeneralizedKautz(4, 1000)").topology())
     False
     """
     whole = quotient(topology)
-    return whole.num_orbits <= MAX_ORBITS or num_columns(whole) <= MAX_VERTEX_COLUMNS
+    return whole.num_orbits <= MAX_ORBITS or num_columns(whole) <= _QUICK_COLUMNS
