@@ -32,16 +32,14 @@ __all__ = [
     "Throughput",
     "alltoall_frontier",
     "alltoall_schedule",
+    "columns_to_solve",
     "dependency_cycle",
     "disjoint_path_table",
-    "is_quickly_solved",
     "path_table",
     "stepped_plan",
     "throughput",
     "up_down_table",
 ]
-
-_QUICK_COLUMNS = 6_000
 
 
 def throughput(
@@ -64,12 +62,12 @@ def throughput(
     return master_throughput(whole, time_limit_s, tolerance)
 
 
-def is_quickly_solved(topology: Topology) -> bool:
-    """Whether ``throughput`` takes about a second: few link orbits, or a small program.
+def columns_to_solve(topology: Topology) -> int:
+    """Columns of the program that ``throughput`` solves, 0 for cutting planes, which take no time.
 
     >>> from ocs_codesign.recipe import parse
-    >>> is_quickly_solved(parse("GeneralizedKautz(4, 1000)").topology())
-    False
+    >>> columns_to_solve(parse("GeneralizedKautz(4, 16)").topology())
+    1025
     """
     whole = quotient(topology)
-    return whole.num_orbits <= MAX_ORBITS or num_columns(whole) <= _QUICK_COLUMNS
+    return 0 if whole.num_orbits <= MAX_ORBITS else num_columns(whole)

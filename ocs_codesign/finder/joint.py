@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.alltoall import is_quickly_solved, throughput
+from ocs_codesign.alltoall import columns_to_solve, throughput
 from ocs_codesign.alltoall.certificates import price_bound
 from ocs_codesign.alltoall.quotient import quotient
 from ocs_codesign.bounds import bound
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
 _MAX_SOLVED = 40
+_MAX_COLUMNS = 60_000
 
 
 @final
@@ -102,6 +103,7 @@ def search_jointly(
     solved: list[JointCandidate] = []
     unsolved: list[JointCandidate] = []
     times: dict[Recipe, Throughput] = {}
+    columns = 0
     for done, one in enumerate(pending):
         if on_progress is not None:
             on_progress("all-to-all", done, len(pending))
@@ -109,10 +111,12 @@ def search_jointly(
             continue
         graph = _up_to_reversal(one.recipe)
         topology = graph.topology()
-        if graph not in times and (len(times) == _MAX_SOLVED or not is_quickly_solved(topology)):
-            unsolved.append(one)
-            continue
         if graph not in times:
+            more = columns_to_solve(topology)
+            if len(times) == _MAX_SOLVED or columns + more > _MAX_COLUMNS:
+                unsolved.append(one)
+                continue
+            columns += more
             times[graph] = throughput(topology)
         solved.append(JointCandidate(one.candidate, one.diameter, one.hop_bound, times[graph]))
     front = [one for one in solved if not _is_beaten(one, _others(one, solved), with_allgather)]
