@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from reporting import EXPERIMENTS, FIGURES
 
 FAST = ("testbed_sizes", "published_frontier", "allreduce_time")
-SLOW = ("frontier_by_nodes", "against_published")
+SLOW = ("frontier_by_nodes", "against_published", "alltoall_by_nodes")
 BENCHMARKS = ("benchmark_bfb", "generation_time")
 
 

@@ -20,6 +20,7 @@ from ocs_codesign.alltoall.certificates import (
     price_bound,
     routed_loads,
 )
+from ocs_codesign.alltoall.large import soft_throughput
 from ocs_codesign.alltoall.master import certified, master_program, master_throughput
 from ocs_codesign.alltoall.orbits import orbit_throughput
 from ocs_codesign.alltoall.path_kernels import cancel_cycles
@@ -283,3 +284,11 @@ def test_large_transitive_topologies_are_exact():
     found = throughput(parse("DirectedCirculant(4096, (1, 77, 901, 2011))").topology())
     assert found.gap < Fraction(1, 10**9)
     assert found.bound > Fraction(16)
+
+
+@pytest.mark.parametrize("text", ["GeneralizedKautz(4, 27)", "GeneralizedKautz(3, 20)"])
+def test_mirror_descent_brackets_the_exact_time(text):
+    topology = parse(text).topology()
+    exact, soft = throughput(topology), soft_throughput(quotient(topology))
+    assert soft.bound <= exact.time <= soft.time
+    assert float(soft.gap) < 0.01

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ocs_codesign.alltoall.deadlock import dependency_cycle, up_down_table
-from ocs_codesign.alltoall.master import master_throughput, num_columns
+from ocs_codesign.alltoall.large import soft_throughput
+from ocs_codesign.alltoall.master import MAX_COLUMNS, master_throughput, num_columns
 from ocs_codesign.alltoall.orbits import MAX_ORBITS, orbit_throughput
 from ocs_codesign.alltoall.paths import PathTable, disjoint_path_table, path_table
 from ocs_codesign.alltoall.quotient import quotient
@@ -49,8 +50,9 @@ def throughput(
 
     Cutting planes where the declared symmetry leaves few link orbits, else a linear program with
     one source an orbit: exact while it is small, with a first-order method to about ``tolerance``
-    and a certified gap beyond. Raises ValueError if the topology is not strongly connected or too
-    large, RuntimeError if a solver finds nothing in ``time_limit_s``.
+    beyond, and mirror descent to about a thousandth where no solver gets far; always with a
+    certified gap. Raises ValueError if the topology is not strongly connected, RuntimeError if a
+    solver finds nothing in ``time_limit_s``.
 
     >>> from ocs_codesign.recipe import parse
     >>> throughput(parse("CompleteBipartite(4)").topology()).time
@@ -59,7 +61,9 @@ def throughput(
     whole = quotient(topology)
     if whole.num_orbits <= MAX_ORBITS:
         return orbit_throughput(whole)
-    return master_throughput(whole, time_limit_s, tolerance)
+    if num_columns(whole) <= MAX_COLUMNS:
+        return master_throughput(whole, time_limit_s, tolerance)
+    return soft_throughput(whole, time_limit_s)
 
 
 def columns_to_solve(topology: Topology) -> int:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ocs_codesign.lp import ExactSolution
 
 MAX_VERTEX_COLUMNS = 20_000
-MAX_COLUMNS = 16_000_000
+MAX_COLUMNS = 300_000
 _NOISE = 1e-7
 
 
@@ -51,7 +51,7 @@ def master_throughput(
     if columns > MAX_COLUMNS:
         raise ValueError(
             f"all-to-all on {quotient.topology!r} is a program of {columns} columns: at most "
-            f"{MAX_COLUMNS} are supported without more symmetry"
+            f"{MAX_COLUMNS} are supported here"
         )
     program = master_program(quotient)
     if columns <= MAX_VERTEX_COLUMNS:

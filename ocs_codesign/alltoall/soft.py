@@ -44,8 +44,14 @@ def soft_optimum(
     >>> round(float(flow.sum()), 6), bound
     (21.0, Fraction(4, 1))
     """
+    game = played(network, time_limit_s)
+    return game.best, game.bound
+
+
+def played(network: TimeNetwork, time_limit_s: float | None = None) -> Game:
+    """The game at its end: ``best`` flow, ``bound`` and the ``prices`` (int64, a row) behind it."""
     began = time.monotonic()
-    game = _Game(network)
+    game = Game(network)
     for number in range(1, MAX_ROUNDS + 1):
         game.play(number)
         if number % _CHECKS == 0:
@@ -53,10 +59,10 @@ def soft_optimum(
             is_late = time_limit_s is not None and time.monotonic() - began > time_limit_s
             if is_late or game.least <= float(game.bound) * (1 + CLOSE):
                 break
-    return game.best, game.bound
+    return game
 
 
-class _Game:
+class Game:
     """What routing and prices have done so far, and the best of either."""
 
     def __init__(self, network: TimeNetwork) -> None:
@@ -69,7 +75,8 @@ class _Game:
         self.last_load = self.loads(self.flow)
         self.scale = self.last_load.max(axis=1).mean()
         self.least = self.last_load.max(axis=1).sum()
-        self.bound = stepped_bound(network, np.ones(network.num_rows, dtype=np.int64))
+        self.prices = np.ones(network.num_rows, dtype=np.int64)
+        self.bound = stepped_bound(network, self.prices)
         self.last_price = np.full(self.shape, 1 / self.shape[1])
         self.load, self.price = np.zeros(self.shape), np.zeros(self.shape)
         self.flow_sum, self.price_sum = np.zeros(network.num_arcs), np.zeros(self.shape)
@@ -109,8 +116,10 @@ class _Game:
             if total < self.least:
                 self.best, self.least = flow.copy(), total
         for price in (self.price_sum, self.last_price):
-            proof = stepped_bound(self.network, as_prices(price.ravel() / self.speed))
-            self.bound = max(self.bound, proof)
+            prices = as_prices(price.ravel() / self.speed)
+            proof = stepped_bound(self.network, prices)
+            if proof > self.bound:
+                self.bound, self.prices = proof, prices
 
 
 def _eager(network: TimeNetwork) -> NDArray[np.float64]:
