@@ -135,4 +135,5 @@ class TestMixedIntegerContract:
             check=True,
             timeout=60,
         )
-        assert done.stdout.splitlines()[-1] == "INTERRUPTED True True"
+        # Gurobi writes a line of its own, before or after.
+        assert "INTERRUPTED True True" in done.stdout.splitlines()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ocs_codesign.alltoall.time_network import TimeNetwork
 
 MAX_ROUNDS = 1000
-CLOSE = 1e-3
+CLOSE = 9e-4
 _CHECKS = 20
 _PRICE_RATE, _ROUTE_RATE = 0.5, 0.3
 
