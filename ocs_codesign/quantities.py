@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
+from fractions import Fraction
 
 _NUMBER = re.compile(
     r"([+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?)\s*(.*)"
@@ -63,6 +65,21 @@ def parse_size(text: str) -> float:
     ValueError: '64KB' is ambiguous: write 64kB (1000 bytes each) or 64KiB (1024 bytes each)
     """
     return _parse(text, "a size", _SIZE_UNITS, "1MiB")
+
+
+def exact(value: Fraction | float, name: str = "the value") -> Fraction:
+    """A number as a fraction: a float is read as the decimal that it prints as.
+
+    Raises ValueError with ``name`` if it is not finite.
+
+    >>> exact(1e-05), exact(0.1) * 3
+    (Fraction(1, 100000), Fraction(3, 10))
+    """
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{name} is {value}: it must be finite")
+        return Fraction(repr(float(value)))
+    return Fraction(value)
 
 
 def format_time(seconds: float) -> str:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import loaded_topologies
 from strategies import recipes
+from test_lp_programs import program
 
 from ocs_codesign.alltoall import throughput
 from ocs_codesign.alltoall.certificates import (
@@ -25,7 +26,7 @@ from ocs_codesign.alltoall.master import certified, master_program, master_throu
 from ocs_codesign.alltoall.orbits import orbit_throughput
 from ocs_codesign.alltoall.path_kernels import cancel_cycles
 from ocs_codesign.alltoall.quotient import quotient
-from ocs_codesign.lp import LinearProgram, solve
+from ocs_codesign.lp import solve
 from ocs_codesign.recipe import parse
 from ocs_codesign.topology import Symmetry, Topology
 
@@ -86,22 +87,9 @@ def multicommodity_time(topology):
         rows.append(row)
         lower.append(-np.inf)
         upper.append(topology.speeds()[link])
-    matrix = np.array(rows)
-    where = [np.flatnonzero(row) for row in matrix]
     cost = np.zeros(columns)
     cost[-1] = -1
-    solution = solve(
-        LinearProgram(
-            cost,
-            np.cumsum([0] + [len(w) for w in where]),
-            np.concatenate(where),
-            np.concatenate([row[w] for row, w in zip(matrix, where, strict=True)]),
-            np.array(lower, dtype=float),
-            np.array(upper, dtype=float),
-            np.zeros(columns),
-            np.full(columns, np.inf),
-        )
-    )
+    solution = solve(program(cost, rows, lower, upper))
     return topology.node_speed() / nodes / -solution.objective
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import loaded_topologies
 from strategies import multigraphs, recipes
+from test_lp_programs import program
 
 from ocs_codesign.alltoall import throughput
 from ocs_codesign.alltoall.automorphisms import images, quotient_and_images
@@ -24,7 +25,7 @@ from ocs_codesign.alltoall.time_network import (
     time_network,
 )
 from ocs_codesign.cost import Cost
-from ocs_codesign.lp import LinearProgram, solve
+from ocs_codesign.lp import solve
 from ocs_codesign.recipe import parse
 from ocs_codesign.topology import Symmetry, Topology
 from ocs_codesign.verification import verify
@@ -105,22 +106,9 @@ def textbook_total(topology, num_steps):
             rows[-1][len(pairs) * num_steps * each + step] = -topology.speeds()[link]
             lower.append(-np.inf)
             upper.append(0)
-    matrix = np.array(rows)
-    where = [np.flatnonzero(row) for row in matrix]
     cost = np.zeros(columns)
     cost[-num_steps:] = 1
-    return solve(
-        LinearProgram(
-            cost,
-            np.cumsum([0] + [len(w) for w in where]),
-            np.concatenate(where),
-            np.concatenate([row[w] for row, w in zip(matrix, where, strict=True)]),
-            np.array(lower, dtype=float),
-            np.array(upper, dtype=float),
-            np.zeros(columns),
-            np.full(columns, np.inf),
-        )
-    ).objective
+    return solve(program(cost, rows, lower, upper)).objective
 
 
 @pytest.mark.parametrize(("text", "steps"), KNOWN)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.cli.output import emit, show_facts
 from ocs_codesign.cli.progress import progress
+from ocs_codesign.collective import Collective
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ocs_codesign.alltoall import Throughput
     from ocs_codesign.cli.options import Source
 
-COLLECTIVE = "alltoall"
+COLLECTIVE = Collective.ALLTOALL.value
 
 
 def cost_of_alltoall(source: Source, json_path: str | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
+from ocs_codesign import collective
 from ocs_codesign.quantities import parse_bandwidth, parse_size, parse_time
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ bandwidth_option = quantity_option(
 )
 message_option = quantity_option("--message", parse_size, "Size of the whole data, such as 1MiB.")
 
-GATHERING = ("allgather", "reduce-scatter", "allreduce")
+GATHERING = tuple(kind.value for kind in collective.GATHERING)
 
 
 def collective_choice(*names: str) -> Callable[..., Any]:

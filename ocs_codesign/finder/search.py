@@ -72,11 +72,9 @@ def enumerate_candidates(
         if question.is_answered_by(recipe)
     )
     scored = candidates_from(question, answers, collective, effort, known, on_progress)
-    return (
-        confirmed(scored, lambda candidates: pareto(candidates)[0])
-        if effort.num_measured
-        else scored
-    )
+    if effort.num_measured:
+        scored, _ = confirmed(scored, lambda candidates: pareto(candidates)[0])
+    return scored
 
 
 def candidates_from(
@@ -109,17 +107,17 @@ def candidates_from(
 
 def confirmed(
     scored: list[Candidate], select: Callable[[list[Candidate]], list[Candidate]]
-) -> list[Candidate]:
-    """The candidates after all that ``select`` picks have been verified, as far as size allows.
+) -> tuple[list[Candidate], list[Candidate]]:
+    """The candidates after all that ``select`` picks were verified if size allows; the picks.
 
     A verified schedule may be better than predicted, so the picks are made again until they stay.
     """
     tried: set[Recipe] = set()
     while True:
-        unsure = {c.recipe for c in select(scored) if not c.measured and can_confirm(c.recipe)}
-        unsure -= tried
+        picks = select(scored)
+        unsure = {c.recipe for c in picks if not c.measured and can_confirm(c.recipe)} - tried
         if not unsure:
-            return scored
+            return scored, picks
         tried |= unsure
         scored = [
             measure(c.recipe, c.score.collective) if c.recipe in unsure else c for c in scored

@@ -117,11 +117,9 @@ def answer(
         one: tuple(Part(parse(part.recipe), part.steps, part.bw_optimal) for part in kept)
         for one, kept in parts.items()
     }
-    scored = confirmed(
-        candidates_from(question, answers, Collective.ALLREDUCE, effort),
-        partial(keep, collectives=GATHERING),
-    )
-    entries = tuple(as_entry(candidate) for candidate in keep(scored, GATHERING))
+    scored = candidates_from(question, answers, Collective.ALLREDUCE, effort)
+    _, kept = confirmed(scored, partial(keep, collectives=GATHERING))
+    entries = tuple(as_entry(candidate) for candidate in kept)
     return Answered(question, entries, time.process_time() - start)
 
 
