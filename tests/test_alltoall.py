@@ -17,12 +17,13 @@ from ocs_codesign.alltoall import throughput
 from ocs_codesign.alltoall.certificates import (
     UNIT,
     as_prices,
+    certified,
     integer_prices,
     price_bound,
     routed_loads,
 )
 from ocs_codesign.alltoall.large import soft_throughput
-from ocs_codesign.alltoall.master import certified, master_program, master_throughput
+from ocs_codesign.alltoall.master import master_program, master_throughput
 from ocs_codesign.alltoall.orbits import orbit_throughput
 from ocs_codesign.alltoall.path_kernels import cancel_cycles
 from ocs_codesign.alltoall.quotient import quotient

@@ -13,8 +13,21 @@ from samples import loaded_topologies
 from strategies import multigraphs, recipes
 
 from ocs_codesign.alltoall import throughput
-from ocs_codesign.alltoall.deadlock import dependency_cycle, up_down_order, up_down_table
-from ocs_codesign.alltoall.paths import disjoint_path_table, path_table
+from ocs_codesign.alltoall.choices import disjoint_choices, soft_shares
+from ocs_codesign.alltoall.deadlock import dependency_cycle
+from ocs_codesign.alltoall.paths import (
+    balanced_table,
+    disjoint_path_table,
+    path_table,
+)
+from ocs_codesign.alltoall.quotient import quotient
+from ocs_codesign.alltoall.up_down import (
+    depth_first_order,
+    has_up_down_order,
+    up_down_order,
+    up_down_table,
+)
+from ocs_codesign.lp import Options
 from ocs_codesign.recipe import parse
 from ocs_codesign.topology import Topology
 
@@ -153,10 +166,15 @@ def test_cycles_against_networkx(topology):
 
 
 @settings(max_examples=40, deadline=None)
-@given(multigraphs(max_nodes=7, max_extra=10))
-def test_up_down_wherever_there_is_an_order(topology):
+@given(multigraphs(max_nodes=7, max_extra=10), st.integers(0, 9))
+def test_up_down_wherever_there_is_an_order(topology, seed):
     orders = [up_down_order(topology, root) for root in range(topology.num_nodes)]
-    for root, rank in enumerate(orders):
+    random = np.random.default_rng(seed)
+    deep = [depth_first_order(topology, root, random) for root in range(topology.num_nodes)]
+    assert [one is None for one in orders] == [one is None for one in deep]
+    assert has_up_down_order(topology) == any(one is not None for one in orders)
+    for at, rank in enumerate(orders + deep):
+        root = at % topology.num_nodes
         if rank is None:
             continue
         assert rank[root] == 0
@@ -178,6 +196,31 @@ def test_undirected_graphs_always_have_an_order():
         topology = parse(text).topology()
         assert all(up_down_order(topology, root) is not None for root in range(5))
         assert dependency_cycle(checked(up_down_table(topology))) is None
+
+
+def test_the_best_of_several_orders_is_taken():
+    topology = parse("Torus((4, 4))").topology()
+    plain = Topology(topology.num_nodes, topology.tail, topology.head)
+    rank = up_down_order(topology)
+    is_down = rank[topology.head] > rank[topology.tail]
+    breadth_first = balanced_table(topology, quotient(plain), (), is_down, 4, 720, Options())
+    table = checked(up_down_table(topology))
+    assert table.time < Fraction(3) < breadth_first.time
+    for other in (up_down_table(topology, num_orders=1), up_down_table(topology, num_orders=2)):
+        assert dependency_cycle(checked(other)) is None
+    assert (up_down_table(topology).link == table.link).all()
+    with pytest.raises(ValueError, match="0 orders: at least one"):
+        up_down_table(topology, num_orders=0)
+
+
+def test_even_shares_are_no_better_than_the_best():
+    topology = parse("Torus((3, 4))").topology()
+    is_down = np.zeros(topology.num_links, dtype=bool)
+    choices = disjoint_choices(quotient(topology), is_down, 4)
+    even = choices.busy(choices.even_shares()).max()
+    soft = choices.busy(soft_shares(choices, Options()).share).max()
+    best = disjoint_path_table(topology).worst_load
+    assert float(best) - 1e-9 <= soft <= float(best) * 1.001 <= even
 
 
 def test_paths_of_a_pair():

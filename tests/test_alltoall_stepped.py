@@ -25,7 +25,7 @@ from ocs_codesign.alltoall.time_network import (
     time_network,
 )
 from ocs_codesign.cost import Cost
-from ocs_codesign.lp import solve
+from ocs_codesign.lp import Options, solve
 from ocs_codesign.recipe import parse
 from ocs_codesign.topology import Symmetry, Topology
 from ocs_codesign.verification import verify
@@ -213,7 +213,8 @@ def test_soft_optimum_is_close_to_the_program(text):
 
 
 def test_without_time_the_plan_still_holds():
-    plan = stepped_plan(parse("GeneralizedKautz(3, 40)").topology(), 5, time_limit_s=0.0)
+    at_once = Options(time_limit_s=0.0)
+    plan = stepped_plan(parse("GeneralizedKautz(3, 40)").topology(), 5, options=at_once)
     assert verify(plan.schedule, plan.cost).ok
     assert 0 < float(plan.gap) < 0.5
 

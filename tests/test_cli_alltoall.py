@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from fractions import Fraction
 
 import pytest
@@ -72,10 +73,45 @@ def test_fewer_chunks_cost_time_and_the_bound_says_how_much(capsys, tmp_path):
     assert float(Fraction(found["t_b_bound"])) == pytest.approx(5 / 3, rel=1e-6)
 
 
+def test_the_solver_may_be_chosen(capsys):
+    found = answer(capsys, "GeneralizedKautz(4, 9)", "--solver", "gurobi")
+    assert (found["t_b"], found["method"]) == ("5/3", "exact vertex")
+
+
+def test_out_of_time_it_says_what_is_known(capsys):
+    found = answer(capsys, "GeneralizedKautz(4, 25)", "--time-limit", "0s")
+    assert Fraction(found["proven_bound"]) <= Fraction(54, 25) < Fraction(found["t_b"])
+    assert not found["optimal"]
+    assert found["gap"] < 0.2
+    assert found["method"].endswith("the time limit was reached before optimality")
+
+
+def test_a_schedule_out_of_time_is_written_with_its_bound(capsys, tmp_path):
+    out = ["--out", str(tmp_path / "design"), "--json", "-", "--time-limit", "0s"]
+    assert main(["build", "GeneralizedKautz(4, 9)", "--collective", "alltoall", *out]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert Fraction(found["t_b_bound"]) <= Fraction(found["cost"]["t_b"])
+    assert main(["verify", str(tmp_path / "design")]) == 0
+
+
+@pytest.mark.skipif(os.environ.get("GRB_LICENSE_FILE") is not None, reason="a licence is installed")
+@pytest.mark.parametrize("command", ["cost", "build"])
+def test_a_licence_that_is_too_small_is_one_sentence(capsys, tmp_path, command):
+    arguments = [command, "GeneralizedKautz(4, 25)", "--collective", "alltoall"]
+    arguments += ["--solver", "gurobi", *(["--out", str(tmp_path / "d")] * (command == "build"))]
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("Error: gurobi: the solver's licence does not allow a program of this")
+    assert err.endswith("with --fallback HiGHS solves it\n")
+    assert os.listdir(tmp_path) == []
+    assert main([*arguments, "--fallback"]) == 0
+
+
 @pytest.mark.parametrize(
     ("more", "rule"),
     [
-        (["--collective", "alltoall", "--schedule", "bfb"], "not all-to-all"),
+        (["--collective", "alltoall", "--schedule", "bfb"], "not for all-to-all"),
         (["--steps", "3"], "for --collective alltoall"),
         (["--max-chunks", "3"], "for --collective alltoall"),
         (["--collective", "alltoall", "--steps", "1"], "steps"),

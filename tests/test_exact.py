@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import count, product
+from math import ceil
 
 import numpy as np
 import pytest
@@ -15,17 +16,16 @@ from ocs_codesign.bounds import topology_bound
 from ocs_codesign.cost import Cost
 from ocs_codesign.families.dense import complete, complete_bipartite
 from ocs_codesign.families.rings import bi_ring, circulant, directed_circulant, uni_ring
-from ocs_codesign.families.shifts import generalized_kautz, kautz
+from ocs_codesign.families.shifts import generalized_kautz, kautz, modified_de_bruijn
 from ocs_codesign.lp import Options, solve
-from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.schedulers.bfb import bfb, bfb_of_chunks
+from ocs_codesign.schedulers.bfb_loads import bfb_loads
 from ocs_codesign.schedulers.exact import (
     exact_frontier,
     exact_schedule,
     fractional_bound,
 )
-from ocs_codesign.schedulers.exact_de_bruijn import modified_de_bruijn
 from ocs_codesign.schedulers.exact_model import broadcasts
-from ocs_codesign.schedulers.exact_rows import one_tree_a_root
 from ocs_codesign.schedulers.exact_search import weighted_bound
 from ocs_codesign.schedulers.exact_symmetry import automorphisms
 from ocs_codesign.topology import Symmetry, Topology
@@ -154,10 +154,6 @@ class TestWhereBfbIsNotOptimal:
         head[0], head[-1] = 15, 0
         assert fractional_bound(Topology(16, tail, head), 5) == Fraction(79, 80)
 
-    def test_modified_de_bruijn_sizes(self):
-        with pytest.raises(ValueError, match="both must be at least 2"):
-            modified_de_bruijn(1, 3)
-
 
 class TestAgainstExhaustion:
     @pytest.mark.parametrize("extra_steps", [0, 1])
@@ -281,13 +277,11 @@ class TestHowItEnds:
         assert bfb(bi_ring(2, 4)).num_chunks == 2
         answer = exact_schedule(bi_ring(2, 4), 2, 1, options=NO_TIME)
         check(bi_ring(2, 4), answer, "allgather")
-        assert answer.schedule == one_tree_a_root(bi_ring(2, 4))
+        assert answer.schedule == bfb_of_chunks(bi_ring(2, 4), 1)
 
     def test_fewer_steps_than_the_diameter(self):
         answer = exact_schedule(kautz(2, 1), 1, 2)
-        assert answer.status == (
-            "no schedule: 1 steps are too few, allgather takes at least 2 here"
-        )
+        assert answer.status == ("no schedule: 1 step is too few, allgather takes at least 2 here")
         assert answer.schedule is answer.cost is answer.bound is answer.limit is None
         assert not answer.is_optimal
         assert exact_frontier(kautz(2, 1), 1, 2) == []
@@ -303,7 +297,7 @@ class TestHowItEnds:
 
     def test_optimal_for_the_chunks_only(self):
         assert exact_schedule(kautz(2, 1), 3, 1).status == (
-            "optimal: no schedule of 3 steps and 1 chunks a shard has less than t_b 1 "
+            "optimal: no schedule of 3 steps and 1 chunk a shard has less than t_b 1 "
             "(with any number of chunks: 5/6)"
         )
 
@@ -361,8 +355,13 @@ class TestParts:
         for _ in range(10):
             assert 0 < weighted_bound(model, cuts, random.random(len(cuts))) <= optimum
 
-    def test_one_tree_a_root(self):
-        for topology in (kautz(2, 1), uni_ring(3, 4), generalized_kautz(2, 8)):
-            verdict = verify(one_tree_a_root(topology))
+    @pytest.mark.parametrize("num_chunks", [1, 2, 3, 5])
+    def test_bfb_of_whole_chunks(self, num_chunks):
+        for topology in (kautz(2, 1), uni_ring(3, 4), generalized_kautz(2, 8), complete(4)):
+            verdict = verify(bfb_of_chunks(topology, num_chunks))
             assert verdict.ok
             assert verdict.cost.steps == topology.diameter()
+            rounded = [
+                Fraction(ceil(load * num_chunks), num_chunks) for load in bfb_loads(topology)
+            ]
+            assert list(verdict.max_loads) == rounded

@@ -10,21 +10,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ocs_codesign.alltoall.deadlock import dependency_cycle, up_down_table
+from ocs_codesign.alltoall.deadlock import dependency_cycle
 from ocs_codesign.alltoall.large import soft_throughput
 from ocs_codesign.alltoall.master import MAX_COLUMNS, master_throughput, num_columns
 from ocs_codesign.alltoall.orbits import MAX_ORBITS, orbit_throughput
-from ocs_codesign.alltoall.paths import PathTable, disjoint_path_table, path_table
+from ocs_codesign.alltoall.paths import disjoint_path_table, path_table
 from ocs_codesign.alltoall.quotient import quotient
-from ocs_codesign.alltoall.result import Throughput
+from ocs_codesign.alltoall.result import PathTable, Throughput
 from ocs_codesign.alltoall.stepped import (
     SteppedPlan,
     alltoall_frontier,
     alltoall_schedule,
     stepped_plan,
 )
+from ocs_codesign.alltoall.up_down import up_down_table
+from ocs_codesign.lp import DEFAULT_OPTIONS
 
 if TYPE_CHECKING:
+    from ocs_codesign.lp import Options
     from ocs_codesign.topology import Topology
 
 __all__ = [
@@ -43,16 +46,14 @@ __all__ = [
 ]
 
 
-def throughput(
-    topology: Topology, time_limit_s: float | None = None, tolerance: float = 1e-5
-) -> Throughput:
+def throughput(topology: Topology, options: Options = DEFAULT_OPTIONS) -> Throughput:
     """The all-to-all time of a topology, its bound and the routing's link loads.
 
     Cutting planes where the declared symmetry leaves few link orbits, else a linear program with
-    one source an orbit: exact while it is small, with a first-order method to about ``tolerance``
-    beyond, and mirror descent to about a thousandth where no solver gets far; always with a
-    certified gap. Raises ValueError if the topology is not strongly connected, RuntimeError if a
-    solver finds nothing in ``time_limit_s``.
+    one source an orbit: exact while it is small, with a first-order method beyond, and mirror
+    descent to about a thousandth where no solver gets far, or where it is out of time or memory;
+    always with a certified gap. Raises ValueError if the topology is not strongly
+    connected, SolverUnavailableError if the solver cannot take a program.
 
     >>> from ocs_codesign.recipe import parse
     >>> throughput(parse("CompleteBipartite(4)").topology()).time
@@ -60,10 +61,10 @@ def throughput(
     """
     whole = quotient(topology)
     if whole.num_orbits <= MAX_ORBITS:
-        return orbit_throughput(whole)
+        return orbit_throughput(whole, options)
     if num_columns(whole) <= MAX_COLUMNS:
-        return master_throughput(whole, time_limit_s, tolerance)
-    return soft_throughput(whole, time_limit_s)
+        return master_throughput(whole, options)
+    return soft_throughput(whole, options)
 
 
 def columns_to_solve(topology: Topology) -> int:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.alltoall.result import Throughput
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from ocs_codesign.alltoall.quotient import Quotient
     from ocs_codesign.topology import Topology
 
+_NOISE = 1e-7
 PRICE_SCALE = 2**30
 UNIT = 2**16 * 3**4 * 5**2 * 7 * 11 * 13
 """Parts a message is counted in: flows of small denominators are whole numbers of them."""
@@ -91,6 +94,15 @@ def routed_loads(
     total = np.zeros(quotient.num_orbits, dtype=np.int64)
     np.add.at(total, quotient.link_orbit, load)
     return tuple(Fraction(int(value), UNIT) for value in total)
+
+
+def certified(
+    quotient: Quotient, flow: NDArray[np.float64], prices: NDArray[np.int64], method: str
+) -> Throughput:
+    """What an approximate flow (sources x links) and prices (a link orbit) prove."""
+    loads = routed_loads(quotient, flow, prices, _NOISE)
+    bound, _ = price_bound(quotient, prices)
+    return Throughput(quotient, quotient.time(loads), bound, prices, loads, method)
 
 
 def as_prices(weights: NDArray[np.float64]) -> NDArray[np.int64]:

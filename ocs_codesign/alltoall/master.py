@@ -9,6 +9,8 @@ et al. (arXiv 2309.13541).
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -16,31 +18,32 @@ import numpy as np
 
 from ocs_codesign.alltoall.certificates import (
     as_prices,
+    certified,
     integer_prices,
-    price_bound,
-    routed_loads,
 )
+from ocs_codesign.alltoall.large import soft_throughput
 from ocs_codesign.alltoall.result import Throughput
-from ocs_codesign.lp import LinearProgram, Options, exact_vertex, solve
+from ocs_codesign.lp import DEFAULT_OPTIONS, LinearProgram, Status, exact_vertex, solve
+from ocs_codesign.lp.options import AUTO, FIRST_ORDER, IPX
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.alltoall.quotient import Quotient
-    from ocs_codesign.lp import ExactSolution
+    from ocs_codesign.lp import ExactSolution, Options
 
 MAX_VERTEX_COLUMNS = 20_000
 MAX_COLUMNS = 300_000
-_NOISE = 1e-7
+TOLERANCE = 1e-5
+"""Tolerance of the first-order method unless the options or their gap ask for another."""
 
 
-def master_throughput(
-    quotient: Quotient, time_limit_s: float | None = None, tolerance: float = 1e-5
-) -> Throughput:
+def master_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) -> Throughput:
     """All-to-all routing by the program: a vertex while it is small, first-order beyond.
 
-    ``tolerance`` is that of the first-order method. Raises ValueError if the program is too large,
-    RuntimeError if the solver has no point in time.
+    A method that the options name is used instead. What the solver leaves for time or memory, a few
+    rounds of mirror descent may better. Raises ValueError if the program is too large,
+    SolverUnavailableError if the solver cannot take it.
 
     >>> from ocs_codesign.alltoall.quotient import quotient
     >>> from ocs_codesign.families.shifts import generalized_kautz
@@ -53,19 +56,38 @@ def master_throughput(
             f"all-to-all on {quotient.topology!r} is a program of {columns} columns: at most "
             f"{MAX_COLUMNS} are supported here"
         )
-    program = master_program(quotient)
-    if columns <= MAX_VERTEX_COLUMNS:
-        options = Options("ipx", time_limit_s)
-    else:
-        options = Options("first-order", time_limit_s, tolerance=tolerance)
-    solution = solve(program, options=options)
-    values, duals = solution.point_and_duals()
-    vertex = exact_vertex(program, solution) if columns <= MAX_VERTEX_COLUMNS else None
+    began = time.monotonic()
+    program, is_small = master_program(quotient), columns <= MAX_VERTEX_COLUMNS
+    solution = solve(program, options=_suited(options, is_small)).taken()
+    vertex = exact_vertex(program, solution) if is_small else None
     if vertex is not None:
         return _at_vertex(quotient, vertex)
-    flow = values[:-1].reshape(quotient.num_sources, links)
-    prices = as_prices(-duals[-quotient.num_orbits :])
-    return certified(quotient, flow, prices, solution.method)
+    found = []
+    if solution.status is not Status.OPTIMAL:
+        left = options.after(time.monotonic() - began)
+        found.append(soft_throughput(quotient, left))
+    if solution.values is not None and solution.row_duals is not None:
+        flow = solution.values[:-1].reshape(quotient.num_sources, links)
+        prices = as_prices(-solution.row_duals[-quotient.num_orbits :])
+        found.append(certified(quotient, flow, prices, solution.method))
+    fastest = min(found, key=lambda one: one.time)
+    if solution.status is Status.OPTIMAL:
+        return fastest
+    best = max(found, key=lambda one: one.bound)
+    how = f"{fastest.method}; {solution.solver}: {solution.status.value}"
+    return replace(fastest, bound=best.bound, prices=best.prices, method=how)
+
+
+def _suited(options: Options, is_small: bool) -> Options:
+    """The options with the method for this size, and a tolerance that the gap calls for."""
+    if options.method != AUTO:
+        return options
+    if is_small:
+        return replace(options, method=IPX)
+    gap, tolerance = options.relative_gap, options.tolerance
+    if tolerance is None:
+        tolerance = TOLERANCE if gap is None else min(max(gap / 10, 1e-7), 100 * TOLERANCE)
+    return replace(options, method=FIRST_ORDER, tolerance=tolerance)
 
 
 def _at_vertex(quotient: Quotient, vertex: ExactSolution) -> Throughput:
@@ -78,17 +100,8 @@ def _at_vertex(quotient: Quotient, vertex: ExactSolution) -> Throughput:
     prices = integer_prices(weights)
     if prices is None:  # the duals are a proof all the same, only not one in 64 bits
         prices = as_prices(np.array(weights, dtype=float))
-    time = quotient.time(loads)
-    return Throughput(quotient, time, time, prices, tuple(loads), "exact vertex")
-
-
-def certified(
-    quotient: Quotient, flow: NDArray[np.float64], prices: NDArray[np.int64], method: str
-) -> Throughput:
-    """What an approximate flow (sources x links) and prices (a link orbit) prove."""
-    loads = routed_loads(quotient, flow, prices, _NOISE)
-    bound, _ = price_bound(quotient, prices)
-    return Throughput(quotient, quotient.time(loads), bound, prices, loads, method)
+    least = quotient.time(loads)
+    return Throughput(quotient, least, least, prices, tuple(loads), "exact vertex")
 
 
 def num_columns(quotient: Quotient) -> int:

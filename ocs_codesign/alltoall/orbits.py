@@ -12,6 +12,7 @@ for the program, Kelley (1960) for cutting planes.
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -19,32 +20,40 @@ import numpy as np
 
 from ocs_codesign.alltoall.certificates import as_prices, integer_prices, price_bound
 from ocs_codesign.alltoall.result import Throughput
-from ocs_codesign.lp import LinearProgram, exact_vertex, solve
+from ocs_codesign.lp import DEFAULT_OPTIONS, LinearProgram, Status, exact_vertex, solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.alltoall.quotient import Quotient
+    from ocs_codesign.lp import Options
 
 MAX_ORBITS = 20
 _MAX_PLANES = 2000
 _CLOSE = 1e-9
 
 
-def orbit_throughput(quotient: Quotient) -> Throughput:
+def orbit_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) -> Throughput:
     """Optimal all-to-all routing of a topology with few link orbits, exact if its prices are small.
+
+    Out of time, the routing and the bound found so far. Raises SolverUnavailableError if the solver
+    cannot take a program.
 
     >>> from ocs_codesign.alltoall.quotient import quotient
     >>> from ocs_codesign.families.rings import circulant
     >>> orbit_throughput(quotient(circulant(12, (2, 3)))).time
     Fraction(14, 9)
     """
+    began = time.monotonic()
     planes = _Planes(quotient)
     planes.price(quotient.is_useful.astype(np.int64))
+    shares = [Fraction(1)]
     while True:
         program = planes.program()
-        solution = solve(program)
-        values, duals = solution.point_and_duals()
+        solution = solve(program, options=options.after(time.monotonic() - began)).taken()
+        values, duals = solution.values, solution.row_duals
+        if solution.status is not Status.OPTIMAL or values is None or duals is None:
+            return planes.result(shares, f"cutting planes: {solution.status.value}")
         shares = [Fraction(max(0.0, -float(dual))) for dual in duals[:-1]]
         reach = float(quotient.scale) * values[-1]
         is_far = float(planes.bound) * (1 + _CLOSE) < reach and len(planes.hops) < _MAX_PLANES
@@ -99,14 +108,14 @@ class _Planes:
             np.append(np.where(self.quotient.is_useful, np.inf, 0.0), np.inf),
         )
 
-    def result(self, shares: list[Fraction]) -> Throughput:
-        """The routing that uses the trees in these shares, with the best bound so far."""
+    def result(self, shares: list[Fraction], method: str = "cutting planes") -> Throughput:
+        """The routing that uses the first trees in these shares, with the best bound so far."""
         whole = sum(shares)
-        parts = zip(shares, self.hops, strict=True)
+        parts = zip(shares, self.hops[: len(shares)], strict=True)
         used = [(share / whole, hops.tolist()) for share, hops in parts if share]
         loads = tuple(
             sum((share * hops[orbit] for share, hops in used), Fraction(0))
             for orbit in range(self.quotient.num_orbits)
         )
-        time = self.quotient.time(loads)
-        return Throughput(self.quotient, time, self.bound, self.prices, loads, "cutting planes")
+        least = self.quotient.time(loads)
+        return Throughput(self.quotient, least, self.bound, self.prices, loads, method)

@@ -9,32 +9,58 @@ flow and optimal prices. Source: Rakhlin and Sridharan (2013), optimistic mirror
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from ocs_codesign.alltoall.certificates import as_prices
 from ocs_codesign.alltoall.chunks import conserved
 from ocs_codesign.alltoall.time_network import stepped_bound
+from ocs_codesign.lp import DEFAULT_OPTIONS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.alltoall.time_network import TimeNetwork
+    from ocs_codesign.lp import Options
 
 MAX_ROUNDS = 1000
 CLOSE = 9e-4
-_CHECKS = 20
-_PRICE_RATE, _ROUTE_RATE = 0.5, 0.3
+CHECKS = 20
+MOST_PATIENT = 20.0
+PRICE_RATE, ROUTE_RATE = 0.5, 0.3
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """How close to the bound is close enough, and how many rounds are played for it at most."""
+
+    gap: float
+    rounds: int
+
+
+def goal(options: Options) -> Goal:
+    """The gap of the options, CLOSE by default; the gap shrinks about as the rounds grow.
+
+    >>> from ocs_codesign.lp import Options
+    >>> goal(Options()), goal(Options(relative_gap=3e-4)).rounds, goal(Options(relative_gap=0)).gap
+    (Goal(gap=0.0009, rounds=1000), 3000, 0)
+    """
+    gap = CLOSE if options.relative_gap is None else options.relative_gap
+    patience = min(max(CLOSE / gap, 1.0), MOST_PATIENT) if gap else MOST_PATIENT
+    return Goal(gap, round(MAX_ROUNDS * patience))
 
 
 def soft_optimum(
-    network: TimeNetwork, time_limit_s: float | None = None
+    network: TimeNetwork, options: Options = DEFAULT_OPTIONS
 ) -> tuple[NDArray[np.float64], Fraction]:
     """A flow over the arcs whose loads are close to least, and a bound that its prices prove.
 
-    Ends when the two are within CLOSE, after MAX_ROUNDS, or out of time.
+    Ends when the two are within the gap of the options (default CLOSE), after MAX_ROUNDS, more for
+    a smaller gap, or out of time.
 
     >>> from ocs_codesign.alltoall.quotient import quotient
     >>> from ocs_codesign.alltoall.time_network import time_network
@@ -44,20 +70,20 @@ def soft_optimum(
     >>> round(float(flow.sum()), 6), bound
     (21.0, Fraction(4, 1))
     """
-    game = played(network, time_limit_s)
+    game = played(network, options)
     return game.best, game.bound
 
 
-def played(network: TimeNetwork, time_limit_s: float | None = None) -> Game:
+def played(network: TimeNetwork, options: Options = DEFAULT_OPTIONS) -> Game:
     """The game at its end: ``best`` flow, ``bound`` and the ``prices`` (int64, a row) behind it."""
-    began = time.monotonic()
+    began, target = time.monotonic(), goal(options)
     game = Game(network)
-    for number in range(1, MAX_ROUNDS + 1):
+    for number in range(1, target.rounds + 1):
         game.play(number)
-        if number % _CHECKS == 0:
+        if number % CHECKS == 0:
             game.weigh()
-            is_late = time_limit_s is not None and time.monotonic() - began > time_limit_s
-            if is_late or game.least <= float(game.bound) * (1 + CLOSE):
+            is_late = options.after(time.monotonic() - began).time_limit_s == 0
+            if is_late or game.least <= float(game.bound) * (1 + target.gap):
                 break
     return game
 
@@ -94,10 +120,10 @@ class Game:
         from ocs_codesign.alltoall.stepped_kernels import soft_walks
 
         network, quotient = self.network, self.network.quotient
-        power = _PRICE_RATE / self.scale * (self.load + self.last_load)
+        power = PRICE_RATE / self.scale * (self.load + self.last_load)
         price = np.exp(power - power.max(axis=1, keepdims=True))
         price /= price.sum(axis=1, keepdims=True)
-        cost = _ROUTE_RATE * self.shape[1] * (self.price + self.last_price).ravel() / self.speed
+        cost = ROUTE_RATE * self.shape[1] * (self.price + self.last_price).ravel() / self.speed
         wish = np.empty(network.num_arcs)
         nodes = quotient.topology.num_nodes
         soft_walks(*self.columns, network.row, quotient.sources, nodes, cost, wish)

@@ -6,7 +6,8 @@ whole chunks, split into walks and copied from one source of every orbit to all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -29,7 +30,8 @@ from ocs_codesign.alltoall.time_network import (
     time_network,
 )
 from ocs_codesign.cost import Cost, undominated
-from ocs_codesign.lp import Options, Status, solve
+from ocs_codesign.lp import DEFAULT_OPTIONS, Options, Status, solve
+from ocs_codesign.lp.options import AUTO, IPX
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +76,7 @@ def alltoall_schedule(
     topology: Topology,
     num_steps: int | None = None,
     max_chunks: int = MAX_CHUNKS,
-    time_limit_s: float | None = None,
+    options: Options = DEFAULT_OPTIONS,
 ) -> Schedule:
     """The schedule of ``stepped_plan``.
 
@@ -82,21 +84,21 @@ def alltoall_schedule(
     >>> alltoall_schedule(complete_bipartite(2))
     Schedule(alltoall, 24 sends in 2 steps, 8 chunks a shard, Topology(4 nodes, 8 links, degree 2))
     """
-    return stepped_plan(topology, num_steps, max_chunks, time_limit_s).schedule
+    return stepped_plan(topology, num_steps, max_chunks, options).schedule
 
 
 def stepped_plan(
     topology: Topology,
     num_steps: int | None = None,
     max_chunks: int = MAX_CHUNKS,
-    time_limit_s: float | None = None,
+    options: Options = DEFAULT_OPTIONS,
 ) -> SteppedPlan:
     """An all-to-all schedule of at most ``num_steps`` steps (default: the diameter), and its bound.
 
     Pieces are cut into at most ``max_chunks`` chunks. Large programs, and those that the solver
-    leaves after ``time_limit_s``, are solved by ``soft_optimum``, to about a hundredth. Raises
+    leaves unsolved for time or memory, are solved by ``soft_optimum``, to about a hundredth. Raises
     ValueError if the topology has one node, is not strongly connected or too large, or if the steps
-    are too few.
+    are too few, SolverUnavailableError if the solver cannot take the program.
 
     >>> from ocs_codesign.families.dense import complete
     >>> plan = stepped_plan(complete(5))
@@ -106,7 +108,7 @@ def stepped_plan(
     steps = topology.diameter() if num_steps is None else num_steps
     whole, group, distance = checked_size(topology, steps, max_chunks, "num_steps")
     network = time_network(whole, distance, steps)
-    smooth, bound = optimal_flow(network, time_limit_s)
+    smooth, bound = optimal_flow(network, options)
     flow = chunk_flow(network, smooth, max_chunks)
     schedule = assemble(topology, whole.sources, flow.chunks, walks_of(network, flow), group)
     cost = Cost(schedule.num_steps, topology.t_b(sum(schedule.max_loads(), Fraction(0))))
@@ -138,23 +140,26 @@ def checked_size(
     return whole, group, distance
 
 
-def optimal_flow(
-    network: TimeNetwork, time_limit_s: float | None
-) -> tuple[NDArray[np.float64], Fraction]:
+def optimal_flow(network: TimeNetwork, options: Options) -> tuple[NDArray[np.float64], Fraction]:
     """A flow over arcs, optimal while the program is small, and a bound that prices prove."""
     if network.num_arcs > MAX_VERTEX_ARCS:
-        return soft_optimum(network, time_limit_s)
-    options = Options(method="ipx", time_limit_s=time_limit_s)
-    solution = solve(stepped_program(network), options=options)
+        return soft_optimum(network, options)
+    began = time.monotonic()
+    solution = solve(stepped_program(network), options=by_vertex(options)).taken()
     if (
         solution.status is not Status.OPTIMAL
         or solution.values is None
         or solution.row_duals is None
     ):
-        return soft_optimum(network, time_limit_s)
+        return soft_optimum(network, options.after(time.monotonic() - began))
     tries = likely_prices(-solution.row_duals[-network.num_rows :])
     bound = max(stepped_bound(network, prices) for prices in tries)
     return conserved(network, solution.values[: network.num_arcs]), bound
+
+
+def by_vertex(options: Options) -> Options:
+    """The options with interior point and crossover, unless they name a method."""
+    return replace(options, method=IPX) if options.method == AUTO else options
 
 
 def likely_prices(weights: NDArray[np.float64]) -> list[NDArray[np.int64]]:
@@ -171,12 +176,12 @@ def alltoall_frontier(
     topology: Topology,
     max_steps: int,
     max_chunks: int = MAX_CHUNKS,
-    time_limit_s: float | None = None,
+    options: Options = DEFAULT_OPTIONS,
 ) -> list[SteppedPlan]:
     """Plans of the diameter to ``max_steps`` steps whose cost no other's dominates.
 
-    It stops early when a plan is as fast as any number of steps allows (``throughput``). The limit
-    is for each solve. Raises ValueError as ``stepped_plan``.
+    It stops early when a plan is as fast as any number of steps allows (``throughput``). The time
+    limit is for each solve. Raises ValueError as ``stepped_plan``.
 
     >>> from ocs_codesign.families.shifts import generalized_kautz
     >>> [str(plan.cost.t_b) for plan in alltoall_frontier(generalized_kautz(4, 9), 4)]
@@ -187,10 +192,10 @@ def alltoall_frontier(
         raise ValueError(f"max_steps is {max_steps}: it must be at least the diameter, {diameter}")
     from ocs_codesign.alltoall import throughput
 
-    least = throughput(topology).bound
+    least = throughput(topology, options).bound
     plans: list[SteppedPlan] = []
     for num_steps in range(diameter, max_steps + 1):
-        plans.append(stepped_plan(topology, num_steps, max_chunks, time_limit_s))
+        plans.append(stepped_plan(topology, num_steps, max_chunks, options))
         if plans[-1].cost.t_b == least:
             break
     return undominated(plans, lambda plan: plan.cost)

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ocs_codesign.alltoall import Throughput
-    from ocs_codesign.cli.options import Source
+    from ocs_codesign.cli.options import SolverChoice, Source
 
 COLLECTIVE = Collective.ALLTOALL.value
 
 
-def cost_of_alltoall(source: Source, json_path: str | None) -> None:
+def cost_of_alltoall(source: Source, choice: SolverChoice, json_path: str | None) -> None:
     """Find the best routing when messages may split over paths, and say how good it is."""
     from ocs_codesign.alltoall import throughput
     from ocs_codesign.bounds import bound
 
     topology = source.topology()
-    with progress("Solving the all-to-all"):
-        found = throughput(topology)
+    with progress("Solving the all-to-all"), choice.solving() as options:
+        found = throughput(topology, options)
     least = bound(topology.num_nodes, topology.degree, COLLECTIVE).t_b
     answer = {
         "recipe": source.recipe_text,

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.cli.alltoall import COLLECTIVE, cost_of_alltoall
+from ocs_codesign.cli.exact import chunks_option, cost_exactly
 from ocs_codesign.cli.options import (
     GATHERING,
+    SolverChoice,
     Source,
     collective_choice,
     graph_option,
     json_option,
     recipe_argument,
+    solver_options,
 )
 from ocs_codesign.cli.output import (
     check_outputs,
@@ -40,22 +43,53 @@ MAX_BOUND_NODES = 2**14
 @recipe_argument
 @graph_option
 @collective_choice(*GATHERING, COLLECTIVE)
+@click.option(
+    "--exact", is_flag=True, help="The frontier of all schedules of few steps, by integer programs."
+)
+@click.option(
+    "--max-steps",
+    type=click.IntRange(min=1),
+    help="Most steps with --exact (default: 2 more than the fewest).",
+)
+@chunks_option
+@solver_options
 @json_option
-def cost(recipe: str | None, graph: str | None, collective: str, json_path: str | None) -> None:
+def cost(
+    recipe: str | None,
+    graph: str | None,
+    collective: str,
+    exact: bool,
+    max_steps: int | None,
+    chunks: int | None,
+    json_path: str | None,
+    choice: SolverChoice,
+) -> int:
     """Measure the exact cost of a RECIPE, or of a graph from a file.
 
     It builds the graph and takes the better of the balanced breadth-first broadcast (BFB) and the
     schedule mapped through the recipe's expansions. For an all-to-all it finds the best routing of
     messages that may split over paths, and proves how good it is.
+
+    With --exact it finds, for more and more steps, the least t_b of any schedule with so many
+    chunks, and what no number of chunks can beat. --time-limit (a minute if not given) is for all
+    of them; what is not proven by then is said to be open.
     """
     source = Source.of(recipe, graph)
+    if not exact and (max_steps is not None or chunks is not None):
+        raise click.UsageError("--max-steps and --chunks are for --exact")
+    if exact and collective == COLLECTIVE:
+        raise click.UsageError("--exact is for allgather, reduce-scatter and allreduce")
     check_outputs(json_path)
     if collective == COLLECTIVE:
-        cost_of_alltoall(source, json_path)
-        return
+        cost_of_alltoall(source, choice, json_path)
+        return 0
+    if exact:
+        return cost_exactly(source, collective, max_steps, chunks, choice, json_path)
+    choice.check_unused("--exact and --collective alltoall")
     with progress("Measuring the cost"):
         answer, score = _measured(source, collective)
     emit(answer, json_path, lambda console: _show(console, answer, score))
+    return 0
 
 
 def _measured(source: Source, collective_name: str) -> tuple[dict[str, Any], Score]:

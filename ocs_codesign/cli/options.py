@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -12,8 +15,9 @@ from ocs_codesign import collective
 from ocs_codesign.quantities import parse_bandwidth, parse_size, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from ocs_codesign.lp import Options
     from ocs_codesign.recipe import Recipe
     from ocs_codesign.topology import Topology
 
@@ -60,6 +64,43 @@ graph_option = click.option(
 )
 
 
+# Spelled out, since importing ocs_codesign.lp for a help text would take too long.
+HIGHS = "highs"
+SOLVERS = (HIGHS, "gurobi")
+
+_RATIO = re.compile(r"([0-9]{1,9}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(e-[0-9]{1,2})?(%?)")
+
+
+def _read_ratio(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """A ratio as in 0.01 or 1%."""
+    if value is None:
+        return None
+    found = _RATIO.fullmatch(value.strip())
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a ratio such as 0.01 or 1%", ctx, param)
+    digits, exponent, percent = found.groups()
+    return float(digits + (exponent or "")) / (100 if percent else 1)
+
+
+_SOLVER_OPTIONS = (
+    click.option(
+        "--solver",
+        type=click.Choice(SOLVERS, case_sensitive=False),
+        help="Who solves: HiGHS (the default) or Gurobi, as far as its licence goes.",
+    ),
+    quantity_option("--time-limit", parse_time, "Time for solving, such as 60s."),
+    click.option(
+        "--gap",
+        callback=_read_ratio,
+        metavar="RATIO",
+        help="Be content so close to the bound, as in 0.01 or 1%.",
+    ),
+    click.option(
+        "--fallback", is_flag=True, help="Let HiGHS solve what Gurobi's licence does not allow."
+    ),
+)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -101,6 +142,82 @@ class Source:
         from ocs_codesign.export import import_graph
 
         return import_graph(self.path or "")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SolverChoice:
+    """What the options of ``solver_options`` say of how programs are to be solved."""
+
+    solver: str | None
+    time_limit_s: float | None
+    relative_gap: float | None
+    fallback: bool
+
+    @contextmanager
+    def solving(self, default_limit_s: float | None = None) -> Iterator[Options]:
+        """The solver's options; ``default_limit_s`` is the time limit if none was given.
+
+        A program inside that the solver cannot take becomes a ClickException with what to do.
+        """
+        from ocs_codesign.lp import Options, SolverUnavailableError
+
+        limit = default_limit_s if self.time_limit_s is None else self.time_limit_s
+        try:
+            yield Options(
+                time_limit_s=limit,
+                relative_gap=self.relative_gap,
+                solver=self.solver or HIGHS,
+                fallback=HIGHS if self.fallback else None,
+            )
+        except SolverUnavailableError as error:
+            may_fall_back = self.solver not in {None, HIGHS} and not self.fallback
+            advice = "; with --fallback HiGHS solves it" if may_fall_back else ""
+            raise click.ClickException(f"{error}{advice}") from None
+
+    def check_unused(self, where: str) -> None:
+        """UsageError if an option was given although nothing is solved but ``where``."""
+        if self != NO_CHOICE:
+            raise click.UsageError(
+                f"--solver, --time-limit, --gap and --fallback are for {where}: "
+                "nothing else is given to a solver"
+            )
+
+
+NO_CHOICE = SolverChoice(None, None, None, False)
+
+
+def solver_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options --solver, --time-limit, --gap and --fallback, as the argument ``choice``.
+
+    >>> @click.command()
+    ... @solver_options
+    ... def solve(choice):
+    ...     click.echo(choice)
+    >>> solve(["--solver", "gurobi", "--time-limit", "60s", "--gap", "1%"], standalone_mode=False)
+    SolverChoice(solver='gurobi', time_limit_s=60.0, relative_gap=0.01, fallback=False)
+    """
+
+    @wraps(command)
+    def chosen(
+        *arguments: Any,
+        solver: str | None,
+        time_limit: float | None,
+        gap: float | None,
+        fallback: bool,
+        **others: Any,
+    ) -> Any:
+        if fallback and solver in {None, HIGHS}:
+            raise click.UsageError(
+                "--fallback solves with HiGHS what another --solver cannot take: name that one"
+            )
+        choice = SolverChoice(solver, time_limit, gap, fallback)
+        return command(*arguments, choice=choice, **others)
+
+    decorated: Callable[..., Any] = chosen
+    for option in reversed(_SOLVER_OPTIONS):
+        decorated = option(decorated)
+    return decorated
 
 
 def printable(name: str) -> str:

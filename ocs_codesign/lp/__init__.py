@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING
 from ocs_codesign.lp.exact import ExactSolution, NotExact, exact_vertex, refine
 from ocs_codesign.lp.gurobi import solve_gurobi
 from ocs_codesign.lp.highs import solve_highs
-from ocs_codesign.lp.options import AUTO, BRANCH_AND_BOUND, METHODS, Options
+from ocs_codesign.lp.options import (
+    AUTO,
+    BRANCH_AND_BOUND,
+    DEFAULT_OPTIONS,
+    GUROBI,
+    HIGHS,
+    METHODS,
+    Options,
+)
 from ocs_codesign.lp.program import LinearProgram
 from ocs_codesign.lp.rounding import as_fractions
 from ocs_codesign.lp.solution import (
@@ -24,6 +32,7 @@ from ocs_codesign.lp.solution import (
     Basis,
     BasisStatus,
     Solution,
+    SolverUnavailableError,
     Status,
     without_point,
 )
@@ -32,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "DEFAULT_OPTIONS",
     "METHODS",
     "SOLVERS",
     "Basis",
@@ -41,6 +51,7 @@ __all__ = [
     "NotExact",
     "Options",
     "Solution",
+    "SolverUnavailableError",
     "Status",
     "as_fractions",
     "exact_vertex",
@@ -49,16 +60,16 @@ __all__ = [
 ]
 
 SOLVERS: dict[str, Callable[[LinearProgram, Options], Solution]] = {
-    "highs": solve_highs,
-    "gurobi": solve_gurobi,
+    HIGHS: solve_highs,
+    GUROBI: solve_gurobi,
 }
 """Every solver by name."""
 
 
 def solve(
-    program: LinearProgram, solver: str = "highs", options: Options | None = None
+    program: LinearProgram, solver: str | None = None, options: Options | None = None
 ) -> Solution:
-    """Solve with the named solver, on one thread unless the options say otherwise.
+    """Solve with the named solver (else the one of the options), on one thread unless they say so.
 
     If it cannot take the program and ``options.fallback`` names another one, that one solves, and
     the message says why. Raises ValueError for a name that is not in SOLVERS.
@@ -71,6 +82,7 @@ def solve(
     3.0
     """
     options = options or Options()
+    solver = options.solver if solver is None else solver
     for name in (solver, options.fallback):
         if name is not None and name not in SOLVERS:
             raise ValueError(f"unknown solver {name!r}: expected one of {', '.join(SOLVERS)}")

@@ -12,6 +12,7 @@ from ocs_codesign.lp.feasibility import unbounded_or_infeasible
 from ocs_codesign.lp.options import (
     BRANCH_AND_BOUND,
     FIRST_ORDER,
+    GUROBI,
     IPX,
     IPX_NO_CROSSOVER,
     SIMPLEX,
@@ -21,6 +22,7 @@ from ocs_codesign.lp.solution import (
     BasisStatus,
     Raw,
     Status,
+    without_package,
     without_point,
     worked_out,
 )
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from ocs_codesign.lp.program import LinearProgram
     from ocs_codesign.lp.solution import Solution
 
-NAME = "gurobi"
+NAME = GUROBI
 SETTINGS: dict[str, tuple[tuple[str, int], ...]] = {
     SIMPLEX: (("Method", 1),),
     IPX: (("Method", 2),),
@@ -66,8 +68,8 @@ def solve_gurobi(program: LinearProgram, options: Options) -> Solution:
     method = options.method_for(program)
     try:
         import gurobipy
-    except ImportError:
-        return without_point(Status.NOT_INSTALLED, NAME, method, "pip install gurobipy")
+    except ImportError as error:
+        return without_package(error, NAME, method, "gurobipy")
     if method == FIRST_ORDER and gurobipy.gurobi.version() < (13,):
         method = IPX_NO_CROSSOVER  # it has no first-order method; the Solution names this one
     began = time.monotonic()
@@ -96,7 +98,7 @@ def _configure(gurobipy: Any, model: Any, method: str, options: Options) -> str:
     if options.tolerance is not None:
         settings += [(name, options.tolerance) for name in TOLERANCES[method]]
     if method == BRANCH_AND_BOUND:
-        settings.append(("MIPGap", options.relative_gap))
+        settings.append(("MIPGap", options.mip_gap))
     for name, value in settings:
         try:
             model.setParam(name, value)

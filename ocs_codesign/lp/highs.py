@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -12,6 +15,7 @@ from ocs_codesign.lp.feasibility import unbounded_or_infeasible
 from ocs_codesign.lp.options import (
     BRANCH_AND_BOUND,
     FIRST_ORDER,
+    HIGHS,
     IPX,
     IPX_NO_CROSSOVER,
     SIMPLEX,
@@ -21,16 +25,19 @@ from ocs_codesign.lp.solution import (
     BasisStatus,
     Raw,
     Status,
+    without_package,
     without_point,
     worked_out,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ocs_codesign.lp.options import Options
     from ocs_codesign.lp.program import LinearProgram
     from ocs_codesign.lp.solution import Solution
 
-NAME = "highs"
+NAME = HIGHS
 KEEPS_POINT = (
     Status.OPTIMAL,
     Status.TIME_LIMIT,
@@ -81,8 +88,8 @@ def solve_highs(program: LinearProgram, options: Options) -> Solution:
     method = options.method_for(program)
     try:
         import highspy  # noqa: F401
-    except ImportError:
-        return without_point(Status.NOT_INSTALLED, NAME, method, "pip install highspy")
+    except ImportError as error:
+        return without_package(error, NAME, method, "highspy")
     began = time.monotonic()
     engines = ENGINES[method]
     solution = kept = without_point(Status.FAILED, NAME, method)
@@ -136,7 +143,7 @@ def _settings(engine: _Engine, options: Options, limit_s: float | None) -> list[
     if options.tolerance is not None:
         settings.append(("kkt_tolerance", options.tolerance))
     if engine.method == BRANCH_AND_BOUND:
-        settings.append(("mip_rel_gap", options.relative_gap))
+        settings.append(("mip_rel_gap", options.mip_gap))
         if options.tolerance is not None:
             settings.append(("mip_feasibility_tolerance", options.tolerance))
     return settings
@@ -168,14 +175,35 @@ def _was_interrupted(highs: Any) -> bool:
     raised, since first-order engines do not hear the first.
     """
     highs.HandleUserInterrupt = True
-    highs.startSolve()
     try:
+        with _ctrl_c_later():
+            highs.startSolve()
         _wait(highs)
     except KeyboardInterrupt:
         highs.cancelSolve()
         _wait(highs)
         return True
     return False
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Hold a Ctrl-C back until the block is over; only the main thread ever gets one.
+
+    One that breaks off the start of the thread leaves it running, and then Python cannot end well.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    if usual is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _wait(highs: Any) -> None:

@@ -55,6 +55,13 @@ class Basis:
     rows: NDArray[np.int8]
 
 
+class SolverUnavailableError(RuntimeError):
+    """The solver cannot take a program: no licence or too small a one, no package, an option.
+
+    The message says which; another solver, as ``Options.fallback`` names one, may take it.
+    """
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
@@ -85,13 +92,24 @@ class Solution:
         """Whether there are values, optimal or not."""
         return self.values is not None
 
-    def point_and_duals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """``values`` and ``row_duals``; RuntimeError with the message if one is missing.
+    def taken(self) -> Solution:
+        """The solution itself, of a solver that took the program and was left to end.
 
-        A solve that the user interrupted raises KeyboardInterrupt instead.
+        Raises SolverUnavailableError with the message for the statuses NOT_TAKEN and
+        KeyboardInterrupt if the user interrupted it.
         """
         if self.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
+        if self.status in NOT_TAKEN:
+            raise SolverUnavailableError(self.message)
+        return self
+
+    def point_and_duals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """``values`` and ``row_duals``; RuntimeError with the message if one is missing.
+
+        Raises as ``taken`` does, too.
+        """
+        self.taken()
         if self.values is None or self.row_duals is None:
             raise RuntimeError(self.message)
         return self.values, self.row_duals
@@ -124,6 +142,17 @@ def without_point(status: Status, solver: str, method: str, reason: str = "") ->
     """A solution that is only a status and its sentence."""
     message = f"{solver}: {status.value}" + (f": {reason}" if reason else "")
     return Solution(status, solver, method, message)
+
+
+def without_package(error: ImportError, solver: str, method: str, package: str) -> Solution:
+    """The solution of a solver whose package cannot be imported.
+
+    A compiled package makes an ImportError of a Ctrl-C that comes while it is loaded: that one is
+    raised as what it was.
+    """
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        raise error.__cause__
+    return without_point(Status.NOT_INSTALLED, solver, method, f"pip install {package}")
 
 
 def worked_out(

@@ -9,6 +9,7 @@ and step has integral capacities. Source: Zhao et al. (arXiv 2202.03356).
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,7 +58,26 @@ def bfb(
     return reduce_scatter.then(_allgather(topology, on_progress))
 
 
-def _allgather(topology: Topology, on_progress: Callable[[int, int], None] | None) -> Schedule:
+def bfb_of_chunks(topology: Topology, num_chunks: int) -> Schedule:
+    """The BFB allgather of shards of so many chunks: each step's load rounded up to whole chunks.
+
+    Shortest paths still, and no balance of whole chunks has a smaller largest load a unit of speed
+    at any step if all speeds are equal. Raises as ``bfb``.
+
+    >>> from ocs_codesign.topology import Topology
+    >>> cycle = [0, 1, 2, 3]
+    >>> square = Topology(4, cycle * 2, [1, 2, 3, 0, 3, 0, 1, 2])
+    >>> [str(load) for load in bfb_of_chunks(square, 3).max_loads()]
+    ['1', '2/3']
+    """
+    return _allgather(topology, None, num_chunks)
+
+
+def _allgather(
+    topology: Topology,
+    on_progress: Callable[[int, int], None] | None,
+    num_chunks: int | None = None,
+) -> Schedule:
     if topology.num_nodes**2 > MAX_SENDS:
         raise ValueError(
             f"a schedule on {topology.num_nodes} nodes has about {topology.num_nodes**2:,} sends: "
@@ -65,7 +85,7 @@ def _allgather(topology: Topology, on_progress: Callable[[int, int], None] | Non
         )
     distance_to = distances_to(topology)
     loads = bfb_loads(topology)
-    chunks = num_chunks_for(loads)
+    chunks = num_chunks_for(loads) if num_chunks is None else num_chunks
     columns = _rows(topology, distance_to, loads, chunks, on_progress)
     return Schedule(topology, Collective.ALLGATHER, chunks, *columns)
 
@@ -85,7 +105,7 @@ def _rows(
     proper = np.flatnonzero(topology.tail != topology.head)
     order = proper[np.lexsort((topology.tail[proper], topology.head[proper]))]
     bounds = np.searchsorted(topology.head[order], np.arange(nodes + 1))
-    per_speed = np.array([int(load * chunks) for load in loads], dtype=np.int64)
+    per_speed = np.array([ceil(load * chunks) for load in loads], dtype=np.int64)
     speeds = topology.speeds()
     offset = np.zeros((len(loads), topology.num_links), dtype=np.int64)
     columns = np.empty((5, 0), dtype=np.int32)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.schedulers.exact_model import Broadcasts
-    from ocs_codesign.topology import Topology
 
 
 def allgather_of(model: Broadcasts, sends: NDArray[np.bool_]) -> Schedule:
@@ -40,17 +39,6 @@ def allgather_of(model: Broadcasts, sends: NDArray[np.bool_]) -> Schedule:
     step = np.unique(step, return_inverse=True)[1] + 1
     columns = _runs(root, chunk, link, step)
     return Schedule(topology, Collective.ALLGATHER, len(sends), *columns)
-
-
-def one_tree_a_root(topology: Topology) -> Schedule:
-    """The allgather of whole shards along one tree of shortest paths a root, first links first."""
-    distance = topology.distances()
-    nearer = distance[:, topology.tail] + 1 == distance[:, topology.head]
-    root, link = np.nonzero(nearer)
-    first = np.unique(root * topology.num_nodes + topology.head[link], return_index=True)[1]
-    root, link = root[first], link[first]
-    step = distance[root, topology.head[link]]
-    return Schedule(topology, Collective.ALLGATHER, 1, root, 0 * root, 0 * root + 1, link, step)
 
 
 def _runs(

@@ -28,19 +28,28 @@ _CLOSE = 1e-6
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Relaxation:
-    """The least sum of times in shards for any number of chunks, in 1 / ``model.unit``; proven."""
+    """The least sum of times in shards for any number of chunks, in 1 / ``model.unit``; proven.
+
+    ``solver`` is the one that solved it.
+    """
 
     model: Broadcasts
     least: Fraction
+    solver: str
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """What branch and bound found: sends (chunks x sends, boolean), and what none can be below."""
+    """What branch and bound found: sends (chunks x sends, boolean), and what none can be below.
+
+    ``end`` says how the ``solver`` ended.
+    """
 
     sends: NDArray[np.bool_] | None
     least: int
+    end: Status
+    solver: str
 
 
 def relaxation(model: Broadcasts, options: Options) -> Relaxation:
@@ -48,16 +57,16 @@ def relaxation(model: Broadcasts, options: Options) -> Relaxation:
 
     Any cuts prove a bound, so running out of time costs quality only. The points that cuts are
     asked of are in the middle of the optimal ones, where fewer cuts are violated than at vertices:
-    N = 16, d = 2 in 5 steps took 7 s that way and 60 s with vertices.
+    N = 16, d = 2 in 5 steps took 7 s that way and 60 s with vertices. Raises SolverUnavailableError
+    if the solver cannot take the program.
     """
     began = time.monotonic()
     cuts = model.first_cuts()
+    least = weighted_bound(model, cuts, np.ones(len(cuts)))
     while True:
-        left = options.after(time.monotonic() - began)
         program = model.relaxed_program(cuts)
-        solution = solve(program, options=replace(left, method=IPX_NO_CROSSOVER))
-        if solution.status is not Status.OPTIMAL:
-            solution = solve(program, options=replace(left, method=SIMPLEX))
+        solution = _middle(program, options.after(time.monotonic() - began))
+        least = max(least, _proven_by_duals(model, cuts, solution))
         if solution.status is not Status.OPTIMAL or solution.values is None:
             break
         amounts = np.rint(solution.values[: model.num_sends] * _PARTS).astype(np.int64)
@@ -65,34 +74,46 @@ def relaxation(model: Broadcasts, options: Options) -> Relaxation:
         if not len(new):
             break
         cuts = np.unique(np.concatenate([cuts, new]), axis=0)
-    solution = solve(program, options=replace(options, method=SIMPLEX))
-    return Relaxation(model, _proven(model, program, cuts, solution))
+    left = options.after(time.monotonic() - began)
+    solution = solve(program, options=replace(left, method=SIMPLEX)).taken()
+    vertex = exact_vertex(program, solution)
+    if vertex is not None:
+        return Relaxation(model, vertex.objective, solution.solver)
+    least = max(least, _proven_by_duals(model, cuts, solution))
+    return Relaxation(model, least, solution.solver)
 
 
 def search(model: Broadcasts, num_chunks: int, least: int, most: int, options: Options) -> Found:
-    """The sends of whole chunks with the least sum of times, from ``least`` to ``most``."""
-    solution = solve(model.program(num_chunks, least, most), options=options)
-    if solution.status is Status.INFEASIBLE:
-        return Found(None, most + 1)
+    """The sends of whole chunks with the least sum of times, from ``least`` to ``most``.
+
+    Raises SolverUnavailableError if the solver cannot take the program.
+    """
+    solution = solve(model.program(num_chunks, least, most), options=options).taken()
+    end, solver = solution.status, solution.solver
+    if end is Status.INFEASIBLE:
+        return Found(None, most + 1, end, solver)
     if solution.bound is not None:
         least = max(least, ceil(solution.bound - _CLOSE))
     if solution.values is None or (solution.violation or 0.0) > _CLOSE:
-        return Found(None, least)
+        return Found(None, least, end, solver)
     sends = solution.values[: num_chunks * model.num_sends] > 0.5
-    return Found(sends.reshape(num_chunks, -1), least)
+    return Found(sends.reshape(num_chunks, -1), least, end, solver)
 
 
-def _proven(
-    model: Broadcasts, program: LinearProgram, cuts: NDArray[np.int64], solution: Solution
-) -> Fraction:
-    """The exact optimum of a relaxation, or else what the rounded duals of its cuts prove."""
-    vertex = exact_vertex(program, solution)
-    if vertex is not None:
-        return vertex.objective
-    weights = np.ones(len(cuts))
-    if solution.row_duals is not None and (solution.row_duals[-len(cuts) :] > 0).any():
-        weights = np.maximum(solution.row_duals[-len(cuts) :], 0)
-    return weighted_bound(model, cuts, weights)
+def _middle(program: LinearProgram, options: Options) -> Solution:
+    """An optimum in the middle of all of them, or a vertex where interior point fails."""
+    solution = solve(program, options=replace(options, method=IPX_NO_CROSSOVER)).taken()
+    if solution.status in (Status.FAILED, Status.MEMORY):
+        solution = solve(program, options=replace(options, method=SIMPLEX)).taken()
+    return solution
+
+
+def _proven_by_duals(model: Broadcasts, cuts: NDArray[np.int64], solution: Solution) -> Fraction:
+    """What the rounded duals of the cuts prove, 0 if there are none."""
+    duals = None if solution.row_duals is None else solution.row_duals[-len(cuts) :]
+    if duals is None or not (duals > 0).any():
+        return Fraction(0)
+    return weighted_bound(model, cuts, np.maximum(duals, 0))
 
 
 def weighted_bound(
