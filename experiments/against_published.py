@@ -1,10 +1,9 @@
 """Our allgather frontier against that of the published closed forms, N = 64 to 2048, d = 2 to 8.
 
 The published side is what the finder of Zhao et al. (arXiv 2202.03356) can know of a size: our
-finder without searched bases and lifts, every cost the prediction of a formula, and the source's
-ModifiedDeBruijn(2, n) under its line expansion and power. Of that base, a graph whose schedule a
-solver made, only the cost is published: n + 1 steps at the bandwidth bound for n = 3 and 4. Its
-rows have a label but no recipe.
+finder without searched bases and lifts, every cost the prediction of a formula. Of its modified de
+Bruijn digraphs, DBJMod(d, n), only the cost is published, n + 1 steps at the bandwidth bound for
+four sizes: their graphs are our ModifiedDeBruijn(d, n), whose stored schedules have that cost.
 
 Every point of the published frontier gets a verdict: `better` if a point of ours is no worse in
 steps and t_b and better in one, `equal` if ours has this very cost, else `worse`. The columns
@@ -21,10 +20,8 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 from reporting import (
     OURS,
@@ -36,12 +33,8 @@ from reporting import (
     publish,
 )
 
-from ocs_codesign import Cost, Frontier, Recipe, Schedule, Topology, frontier
-from ocs_codesign.cost import undominated
-from ocs_codesign.families.shape import Shape
+from ocs_codesign import Cost, Frontier, frontier
 from ocs_codesign.finder import CLOSED_FORMS
-from ocs_codesign.finder.moves import line, power
-from ocs_codesign.question import Question
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +43,6 @@ if TYPE_CHECKING:
 DEGREES = (2, 3, 4, 8)
 QUICK = (64, 128)
 SIZES = (*QUICK, 256, 512, 1024, 2048)
-MODIFIED = (3, 4)
 FIELDS = (
     *("nodes", "degree", "side", "steps", "t_b", "t_b_over_optimal", "label", "recipe"),
     *("verdict", "ours_steps", "ours_t_b", "ours_label"),
@@ -62,70 +54,6 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 STEP_TICKS = (2, 5, 10, 20, 50, 100)
 EXCESS_TICKS = (0, 0.1, 1, 10, 50)
-
-
-@final
-@dataclass(frozen=True, slots=True, repr=False)
-class ModifiedDeBruijn(Recipe):
-    """The published base with 2^n nodes of degree 2, known by its cost: it cannot be built.
-
-    The formulas of the expansions use only the number and the sum of its loads.
-    """
-
-    n: int
-
-    @property
-    def shape(self) -> Shape:
-        """2^n nodes of degree 2."""
-        return Shape(2**self.n, 2)
-
-    def gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
-        """The loads of n + 1 equal steps at the bandwidth bound."""
-        del transposed
-        steps = self.n + 1
-        return (Fraction(self.num_nodes - 1, self.degree * steps),) * steps
-
-    def label(self) -> str:
-        """The source's name."""
-        return f"DBJMod(2,{self.n})"
-
-    def topology(self) -> Topology:
-        """Always ValueError."""
-        raise ValueError(f"{self.label()}: only its cost is published")
-
-    def gather_schedule(self, *, transposed: bool = False) -> Schedule:
-        """Always ValueError."""
-        del transposed
-        raise ValueError(f"{self.label()}: only its cost is published")
-
-    reverse_symmetric = has_self_loops = bidirectional = False
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A point of a frontier; the recipe is empty where only the cost is known."""
-
-    label: str
-    recipe: str
-    cost: Cost
-
-
-def modified_de_bruijn(question: Question) -> Iterator[Recipe]:
-    """What the modified de Bruijn graphs, their line expansions and powers have of a size."""
-    for n in MODIFIED:
-        if question.is_answered_by(ModifiedDeBruijn(n)):
-            yield ModifiedDeBruijn(n)
-    for move in (*line(question), *power(question)):
-        yield from filter(None, map(move.make, modified_de_bruijn(*move.parts)))
-
-
-def published_points(nodes: int, degree: int) -> list[Point]:
-    """The frontier of the published closed forms, ascending in steps."""
-    known = frontier(nodes, degree, effort=CLOSED_FORMS).candidates
-    points = [Point(c.recipe.label(), repr(c.recipe), c.cost) for c in known]
-    modified = modified_de_bruijn(Question(nodes, degree))
-    points += [Point(recipe.label(), "", recipe.predict()) for recipe in modified]
-    return undominated(points, lambda point: point.cost)
 
 
 def verdict(ours: Frontier, cost: Cost) -> dict[str, object]:
@@ -143,9 +71,9 @@ def verdict(ours: Frontier, cost: Cost) -> dict[str, object]:
 
 def rows(nodes: int, degree: int) -> Iterator[dict[str, object]]:
     """The points of the published frontier with their verdicts, then those of ours."""
-    ours = frontier(nodes, degree)
-    points = [("published", point) for point in published_points(nodes, degree)]
-    points += [("ours", Point(c.recipe.label(), repr(c.recipe), c.cost)) for c in ours.candidates]
+    published, ours = frontier(nodes, degree, effort=CLOSED_FORMS), frontier(nodes, degree)
+    points = [("published", point) for point in published.candidates]
+    points += [("ours", point) for point in ours.candidates]
     for side, point in points:
         yield {
             "nodes": nodes,
@@ -154,8 +82,8 @@ def rows(nodes: int, degree: int) -> Iterator[dict[str, object]]:
             "steps": point.cost.steps,
             "t_b": str(point.cost.t_b),
             "t_b_over_optimal": f"{float(point.cost.t_b / ours.bound.t_b):.6f}",
-            "label": point.label,
-            "recipe": point.recipe,
+            "label": point.recipe.label(),
+            "recipe": repr(point.recipe),
             **(verdict(ours, point.cost) if side == "published" else {}),
         }
 

@@ -137,7 +137,8 @@ def make_files(readme: str) -> dict[str, str]:
 
 def first_difference(directory: Path, files: Mapping[str, str]) -> str | None:
     """The first name, sorted, whose file is absent, different, or not among those made."""
-    present = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
+    found = directory.iterdir() if directory.is_dir() else ()
+    present = {path.name for path in found if path.is_file()}
     for name in sorted(present | set(files)):
         if name not in present or name not in files:
             return name

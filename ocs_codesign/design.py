@@ -1,19 +1,20 @@
 """Scores and designs: what a recipe costs, by prediction and by measurement, and its best schedule.
 
 Two schedules compete for every recipe: BFB on the built graph, and the base's schedule mapped
-through the expansions. The better one is the one with the lower t_b, then with fewer steps.
+through the expansions; on a base without expansions that is the stored one, if there is one. The
+better one is the one with the lower t_b, then with fewer steps.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.recipe import Expanded, Recipe, measured_gather_loads
+from ocs_codesign.recipe import Base, Expanded, Recipe, measured_gather_loads
 from ocs_codesign.schedulers.bfb import bfb
 from ocs_codesign.schedulers.bfb_loads import bfb_loads, num_chunks_for
 from ocs_codesign.verification import verify
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 BFB = "bfb"
 EXPANSION = "expansion"
-SCHEDULES = ("best", BFB, EXPANSION)
+STORED = "stored"
+SCHEDULES = ("best", BFB, EXPANSION, STORED)
 
 _MAX_VERIFIED_SENDS = 2**22
 
@@ -36,8 +38,8 @@ _MAX_VERIFIED_SENDS = 2**22
 class Score:
     """Cost of one collective with the largest link load, in shards, of every step.
 
-    ``schedule`` names what achieves it: ``bfb`` or ``expansion``, or one for each half of an
-    allreduce as in ``bfb+expansion``. ``measured`` says that it is exact BFB or a verified
+    ``schedule`` names what achieves it: ``bfb``, ``expansion`` or ``stored``, or one for each half
+    of an allreduce as in ``bfb+expansion``. ``measured`` says that it is exact BFB or a verified
     schedule; otherwise it is a closed form, an upper bound on what the design can do.
     """
 
@@ -124,8 +126,7 @@ def predict(recipe: Recipe, collective: Collective | str = Collective.ALLGATHER)
     """The candidate by formula alone; nothing bigger than a base graph is built."""
     collective = Collective.parse_gathering(collective)
     gather, scatter = (
-        Score(kind, recipe.predict(kind), recipe.predicted_loads(kind), EXPANSION, False)
-        for kind in (Collective.ALLGATHER, Collective.REDUCE_SCATTER)
+        _mapped_half(recipe, kind) for kind in (Collective.ALLGATHER, Collective.REDUCE_SCATTER)
     )
     return _candidate(recipe, collective, gather, scatter)
 
@@ -133,10 +134,11 @@ def predict(recipe: Recipe, collective: Collective | str = Collective.ALLGATHER)
 def measure(
     recipe: Recipe, collective: Collective | str = Collective.ALLGATHER, *, confirm: bool = True
 ) -> Candidate:
-    """The candidate with exact costs: BFB on the built graph, or the mapped schedule if better.
+    """The candidate with exact costs: BFB on the built graph, or a better schedule of the base.
 
     A mapped schedule that wins is built and verified; without ``confirm`` its cost stays predicted,
-    which is all that a search needs of candidates that may yet be dropped.
+    which is all that a search needs of candidates that may yet be dropped. A stored one is verified
+    when it is read.
 
     >>> from ocs_codesign.recipe import parse
     >>> candidate = measure(parse("Degree(CompleteBipartite(2), 2)"))
@@ -176,9 +178,10 @@ def build(
     schedule: str = "best",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Design:
-    """The verified design of a recipe: with the better schedule, or ``bfb`` or ``expansion``.
+    """The verified design of a recipe: with the best schedule, or one of SCHEDULES by name.
 
-    Raises ValueError if the schedule is too large, RuntimeError if it does not verify.
+    Raises ValueError if the schedule is too large, or is to be stored and is not, RuntimeError if
+    it does not verify.
 
     >>> from ocs_codesign.recipe import parse
     >>> build(parse("Line(Complete(3))"), "allreduce").cost
@@ -199,7 +202,9 @@ def build(
     maker = schedule
     if schedule == "best":
         maker = _better_half(recipe, collective).schedule
-    if maker == EXPANSION:
+    if maker == STORED and not _is_stored(recipe, collective):
+        raise ValueError(f"no {collective.value} of {recipe!r} is stored that is better than BFB")
+    if maker in (EXPANSION, STORED):
         return verified(recipe, recipe.expansion_schedule(collective), maker)
     return verified(recipe, bfb(recipe.topology(), collective, on_progress), maker)
 
@@ -229,19 +234,32 @@ def _better_half(recipe: Recipe, collective: Collective, confirm: bool = True) -
     loads = loads[::-1] if transposed else loads
     total = sum(loads, Fraction(0)) * recipe.degree / recipe.num_nodes
     measured = Score(collective, Cost(len(loads), total), loads, BFB, True)
-    if not isinstance(recipe, Expanded):
+    if not (isinstance(recipe, Expanded) or _is_stored(recipe, collective)):
         return measured
-    mapped = Score(
-        collective, recipe.predict(collective), recipe.predicted_loads(collective), EXPANSION, False
-    )
+    mapped = _mapped_half(recipe, collective)
     if _rank(mapped) >= _rank(measured):
         return measured
+    if mapped.schedule == STORED:  # verified when it was read
+        return replace(mapped, measured=True)
     if not confirm or not can_confirm(recipe):
         return mapped
     verdict = verify(recipe.expansion_schedule(collective))
     if not verdict.ok:
         raise RuntimeError(f"the mapped schedule of {recipe!r} fails: {verdict.witness}")
     return Score(collective, verdict.cost, verdict.max_loads, EXPANSION, True)
+
+
+def _mapped_half(recipe: Recipe, collective: Collective) -> Score:
+    """Predicted score of the base's schedule, mapped through the expansions if there are any."""
+    maker = STORED if _is_stored(recipe, collective) else EXPANSION
+    cost, loads = recipe.predict(collective), recipe.predicted_loads(collective)
+    return Score(collective, cost, loads, maker, False)
+
+
+def _is_stored(recipe: Recipe, collective: Collective) -> bool:
+    """Whether the recipe is a base with a stored schedule of this allgather or reduce-scatter."""
+    transposed = collective is Collective.REDUCE_SCATTER
+    return isinstance(recipe, Base) and recipe.stored_schedule(transposed=transposed) is not None
 
 
 def _rank(score: Score) -> tuple[Fraction, int]:

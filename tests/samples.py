@@ -75,6 +75,7 @@ FAMILY_SIZES: dict[str, list[tuple[Any, ...]]] = {
     "GeneralizedKautz": [(2, 2), (2, 3), (2, 8), (2, 9), (3, 7), (4, 9), (5, 4), (3, 40)],
     "Kautz": [(1, 0), (2, 0), (2, 1), (2, 3), (3, 1), (4, 1)],
     "DeBruijn": [(2, 1), (2, 2), (2, 4), (3, 2), (4, 2)],
+    "ModifiedDeBruijn": [(2, 2), (2, 3), (2, 4), (2, 6), (3, 2), (3, 3), (4, 2), (5, 2)],
     "Named": [("k4",), ("diamond",), ("petersen",), ("k55_minus_matching",), ("twisted_3_cube",)],
     "Cayley": [
         (group, generators)
@@ -101,6 +102,7 @@ EXPANSION_TEXTS: dict[str, list[str]] = {
         "Line(CompleteBipartite(3))",
         "Line(GeneralizedKautz(2, 7))",
         "Line(DeBruijn(2, 2))",
+        "Line(ModifiedDeBruijn(2, 3))",
         "Line(Line(DirectedCirculant(5, (1, 2))))",
         "Line(Cayley(Dihedral(4), ((1, 0), (0, 1))))",
         'Line(Named("petersen"))',
@@ -111,6 +113,7 @@ EXPANSION_TEXTS: dict[str, list[str]] = {
         "Degree(GeneralizedKautz(2, 6), 2)",
         "Degree(DirectedCirculant(8, (1, 3)), 2)",
         "Degree(Torus((3, 2)), 3)",
+        "Degree(ModifiedDeBruijn(3, 2), 2)",
         "Degree(Line(Complete(3)), 2)",
         "Degree(Complete(4), 1)",
         "Degree(Cayley(Semidirect(7, 3, 2), ((1, 0), (0, 1))), 2)",
@@ -123,6 +126,7 @@ EXPANSION_TEXTS: dict[str, list[str]] = {
         "Power(DirectedCirculant(8, (1, 3)), 2)",
         "Power(Line(Complete(3)), 2)",
         "Power(DeBruijn(2, 2), 2)",
+        "Power(ModifiedDeBruijn(2, 3), 2)",
         'Power(Named("diamond"), 1)',
     ],
     "Product": [
@@ -131,6 +135,7 @@ EXPANSION_TEXTS: dict[str, list[str]] = {
         "Product(DirectedCirculant(8, (1, 3)), UniRing(2, 4))",
         "Product(GeneralizedKautz(2, 5), Complete(3))",
         "Product(DeBruijn(2, 2), UniRing(1, 3))",
+        "Product(ModifiedDeBruijn(2, 3), UniRing(1, 3))",
         "Product(Line(Complete(3)), BiRing(2, 5))",
         "Product(Degree(Complete(2), 2), Circulant(7, (2, 3)))",
         "Product(Power(GeneralizedKautz(2, 4), 2), Complete(2))",
@@ -139,6 +144,7 @@ EXPANSION_TEXTS: dict[str, list[str]] = {
     "Transpose": [
         "Transpose(Complete(3))",
         "Transpose(GeneralizedKautz(2, 9))",
+        "Transpose(ModifiedDeBruijn(2, 5))",
         "Transpose(Line(GeneralizedKautz(2, 5)))",
         "Transpose(Product(GeneralizedKautz(2, 5), Complete(3)))",
         "Transpose(Cayley(Dihedral(5), ((1, 0), (1, 1))))",
@@ -147,6 +153,7 @@ EXPANSION_TEXTS: dict[str, list[str]] = {
         "Bidirected(UniRing(1, 5))",
         "Bidirected(GeneralizedKautz(2, 9))",
         "Bidirected(DeBruijn(2, 3))",
+        "Bidirected(ModifiedDeBruijn(2, 5))",
         "Bidirected(Line(Complete(3)))",
         "Bidirected(Transpose(GeneralizedKautz(3, 7)))",
         "Bidirected(Cayley(Semidirect(7, 3, 2), ((1, 0), (0, 1))))",

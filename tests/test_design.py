@@ -82,7 +82,7 @@ def test_schedules_by_name():
     mapped = build(recipe, "allgather", "expansion")
     assert mapped.cost == recipe.predict() == Cost(3, Fraction(7, 8))
     assert mapped.maker == "expansion"
-    assert set(SCHEDULES) == {"best", "bfb", "expansion"}
+    assert set(SCHEDULES) == {"best", "bfb", "expansion", "stored"}
 
 
 @pytest.mark.parametrize("schedule", ["", "BFB", "worst", None])

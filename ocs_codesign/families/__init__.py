@@ -54,6 +54,7 @@ FAMILIES: dict[str, Family] = {
     "GeneralizedKautz": Family(shifts.generalized_kautz_shape, shifts.generalized_kautz),
     "Kautz": Family(shifts.kautz_shape, shifts.kautz, shifts.kautz_loads),
     "DeBruijn": Family(shifts.de_bruijn_shape, shifts.de_bruijn, shifts.de_bruijn_loads),
+    "ModifiedDeBruijn": Family(shifts.modified_de_bruijn_shape, shifts.modified_de_bruijn),
     "Named": Family(named.named_shape, named.named),
     "Cayley": Family(cayley.cayley_shape, cayley.cayley),
     "Lift": Family(lift.lift_shape, lift.lift),

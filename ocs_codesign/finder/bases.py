@@ -32,17 +32,25 @@ from ocs_codesign.recipe import (
     GeneralizedKautz,
     Hamming,
     Kautz,
+    ModifiedDeBruijn,
     Named,
     Recipe,
     Torus,
     UniRing,
+    parse,
 )
+from ocs_codesign.schedulers.stored import stored_schedules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ocs_codesign.finder.effort import Effort
     from ocs_codesign.groups import Group
+
+PUBLISHED_MODIFIED_DE_BRUIJN = tuple(
+    ModifiedDeBruijn(d, n) for d, n in ((2, 3), (2, 4), (3, 2), (4, 2))
+)
+"""Those whose cost is published: Zhao et al., arXiv 2202.03356."""
 
 MAX_SEARCHED_NODES = 2048
 MAX_SEARCHED_DEGREE = 8
@@ -141,12 +149,22 @@ def cayley_recipe(group: Group, numbers: list[int]) -> Recipe:
     return Cayley(group, tuple(group.element(number) for number in numbers))
 
 
+def stored(question: Question, effort: Effort) -> Iterator[Recipe]:
+    """Bases with a stored schedule, made by a solver; without searches, those of published cost."""
+    for entry in stored_schedules().values():
+        if (entry.nodes, entry.degree) == (question.num_nodes, question.degree):
+            recipe = parse(entry.recipe)
+            if effort.work or recipe in PUBLISHED_MODIFIED_DE_BRUIJN:
+                yield recipe
+
+
 BASE_SOURCES: dict[str, Callable[[Question, Effort], Iterator[Recipe]]] = {
     "dense": dense,
     "shifts": shifts,
     "rings": rings,
     "named": named,
     "searched": searched,
+    "stored": stored,
 }
 """Every source of base graphs."""
 

@@ -1,7 +1,8 @@
 """Designs of the literature for a size: what every frontier is compared with.
 
 Source: Zhao et al. (arXiv 2202.03356): generalized Kautz digraphs, line expansions of optimal
-circulants, complete bipartite graphs and powers of the Diamond, powers of ring products, tori.
+circulants, complete bipartite graphs and powers of the Diamond and of modified de Bruijn digraphs,
+powers of ring products, tori.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ocs_codesign.finder.bases import optimal_circulant
+from ocs_codesign.finder.bases import PUBLISHED_MODIFIED_DE_BRUIJN, optimal_circulant
 from ocs_codesign.recipe import (
     CompleteBipartite,
     DirectedCirculant,
@@ -51,7 +52,23 @@ def _designs(num_nodes: int, degree: int) -> Iterator[Recipe]:
         if base % degree:
             break
         base, times = base // degree, times + 1
+    yield from _modified_de_bruijn(num_nodes, degree)
     yield from _rings(num_nodes, degree)
+
+
+def _modified_de_bruijn(num_nodes: int, degree: int) -> Iterator[Recipe]:
+    """Line expansions of powers of the digraphs of published cost: those of the least t_b."""
+    base, times = num_nodes, 0
+    while base > degree:
+        for recipe in PUBLISHED_MODIFIED_DE_BRUIJN:
+            exponent, rest = divmod(degree, recipe.degree)
+            if not rest and base == recipe.num_nodes**exponent:
+                # Every line expansion adds to t_b, so a smaller base costs more.
+                yield _line(_power(recipe, exponent), times)
+                return
+        if base % degree:
+            return
+        base, times = base // degree, times + 1
 
 
 def _rings(num_nodes: int, degree: int) -> Iterator[Recipe]:

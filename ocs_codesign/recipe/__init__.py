@@ -1,5 +1,6 @@
 """Recipes: what a design is, as a value. ``Line(CompleteBipartite(4))`` is one."""
 
+from ocs_codesign.recipe.base import Base
 from ocs_codesign.recipe.bases import (
     BASES,
     BiRing,
@@ -7,18 +8,15 @@ from ocs_codesign.recipe.bases import (
     Circulant,
     Complete,
     CompleteBipartite,
-    DeBruijn,
     DirectedCirculant,
-    GeneralizedKautz,
     Hamming,
     Hypercube,
-    Kautz,
     Lift,
     Named,
     Torus,
     UniRing,
 )
-from ocs_codesign.recipe.core import Base, Expanded, Recipe, measured_gather_loads
+from ocs_codesign.recipe.core import Expanded, Recipe, measured_gather_loads
 from ocs_codesign.recipe.expanded import (
     EXPANDED,
     Bidirected,
@@ -28,6 +26,7 @@ from ocs_codesign.recipe.expanded import (
     Product,
     Transpose,
 )
+from ocs_codesign.recipe.shifts import DeBruijn, GeneralizedKautz, Kautz, ModifiedDeBruijn
 from ocs_codesign.recipe.text import parse
 
 __all__ = [
@@ -50,6 +49,7 @@ __all__ = [
     "Kautz",
     "Lift",
     "Line",
+    "ModifiedDeBruijn",
     "Named",
     "Power",
     "Product",

@@ -1,4 +1,7 @@
-"""Recipes of base graphs: one frozen class a family, named as in ``families.FAMILIES``."""
+"""Recipes of base graphs: one frozen class a family, named as in ``families.FAMILIES``.
+
+Those of shift digraphs are in ``recipe.shifts``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from typing import Any, final
 
 from ocs_codesign.families.named import named_graph
 from ocs_codesign.groups import Group
-from ocs_codesign.recipe.core import Base
+from ocs_codesign.recipe.base import Base
+from ocs_codesign.recipe.shifts import DeBruijn, GeneralizedKautz, Kautz, ModifiedDeBruijn
 
 
 class _Symmetric(Base):
@@ -157,63 +161,6 @@ class Hypercube(_Undirected):
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
-class GeneralizedKautz(Base):
-    """Generalized Kautz digraph (Imase and Itoh): any N = m, fewest steps; not reverse-symmetric.
-
-    >>> recipe = GeneralizedKautz(2, 9)
-    >>> str(recipe.predict().t_b), str(recipe.predict("reduce-scatter").t_b)
-    ('14/9', '10/9')
-    """
-
-    d: int
-    m: int
-
-    def label(self) -> str:
-        return f"Π({self.d},{self.m})"
-
-
-@final
-@dataclass(frozen=True, slots=True, repr=False)
-class Kautz(_Symmetric):
-    """Kautz digraph Line^k(Complete(d + 1)): N = d^k (d + 1), k + 1 steps."""
-
-    d: int
-    k: int
-
-    @property
-    def bidirectional(self) -> bool:
-        return self.k == 0 or self.d == 1
-
-    def label(self) -> str:
-        return f"Kautz({self.d},{self.k})"
-
-
-@final
-@dataclass(frozen=True, slots=True, repr=False)
-class DeBruijn(Base):
-    """De Bruijn digraph: N = d^k, k steps, d self-loops."""
-
-    d: int
-    k: int
-
-    @property
-    def reverse_symmetric(self) -> bool:
-        return True
-
-    @property
-    def has_self_loops(self) -> bool:
-        return True
-
-    @property
-    def bidirectional(self) -> bool:
-        return self.k == 1
-
-    def label(self) -> str:
-        return f"DBJ({self.d},{self.k})"
-
-
-@final
-@dataclass(frozen=True, slots=True, repr=False)
 class Named(Base):
     """A graph stored under a name in base_topologies/.
 
@@ -301,6 +248,7 @@ BASES: dict[str, type[Base]] = {
         GeneralizedKautz,
         Kautz,
         DeBruijn,
+        ModifiedDeBruijn,
         Named,
         Cayley,
         Lift,

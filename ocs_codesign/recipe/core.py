@@ -13,7 +13,6 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.expansions import EXPANSIONS
 from ocs_codesign.expansions.profile import Profile
-from ocs_codesign.families import FAMILIES
 from ocs_codesign.schedulers.bfb import bfb
 from ocs_codesign.schedulers.bfb_loads import bfb_loads
 
@@ -45,15 +44,26 @@ class Recipe(ABC):
     def gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
         """Predicted largest link load, in shards, of every allgather step.
 
-        A closed form or, on a base without one, exact BFB; ``transposed`` asks for the transpose.
+        Of the base, a stored schedule's, a closed form or exact BFB; of an expansion, by formula
+        from its parts. ``transposed`` asks for the transpose.
         """
 
     @abstractmethod
     def gather_schedule(self, *, transposed: bool = False) -> Schedule:
-        """An allgather no worse than ``gather_loads``: BFB on the base, mapped by the expansions.
+        """An allgather no worse than ``gather_loads``: the base's, mapped by the expansions.
 
-        On ``topology()``, or on its transpose when ``transposed``.
+        The base's is its stored one if that beats BFB, else BFB. On ``topology()``, or on its
+        transpose when ``transposed``.
         """
+
+    def bfb_gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
+        """Largest link load of every step of BFB on the graph, or on its transpose; exact."""
+        return measured_gather_loads(self, transposed and not self.reverse_symmetric)
+
+    def bfb_gather_schedule(self, *, transposed: bool = False) -> Schedule:
+        """The BFB allgather on ``topology()``, or on its transpose: all routes are shortest."""
+        topology = self.topology()
+        return bfb(topology.transpose() if transposed else topology)
 
     @property
     @abstractmethod
@@ -104,7 +114,7 @@ class Recipe(ABC):
         return Cost(len(loads), sum(loads, Fraction(0)) * self.degree / self.num_nodes)
 
     def expansion_schedule(self, collective: Collective | str = Collective.ALLGATHER) -> Schedule:
-        """The base's BFB schedule mapped through the expansions, without solving anything."""
+        """The base's schedule mapped through the expansions, without solving anything more."""
         collective = Collective.parse_gathering(collective)
         if collective is Collective.ALLGATHER:
             return self.gather_schedule()
@@ -119,47 +129,6 @@ class Recipe(ABC):
 
     def __str__(self) -> str:
         return repr(self)
-
-
-class Base(Recipe):
-    """A recipe that names a family of ``ocs_codesign.families`` and its sizes."""
-
-    __slots__ = ()
-
-    def _sizes(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
-
-    def __post_init__(self) -> None:
-        FAMILIES[type(self).__name__].shape(*self._sizes())
-
-    @property
-    def shape(self) -> Shape:
-        return FAMILIES[type(self).__name__].shape(*self._sizes())
-
-    def topology(self) -> Topology:
-        self.shape.check_buildable()
-        return FAMILIES[type(self).__name__].build(*self._sizes())
-
-    def gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
-        closed = FAMILIES[type(self).__name__].closed_form(*self._sizes())
-        # Every family with a closed form is isomorphic to its transpose.
-        return closed or measured_gather_loads(self, transposed and not self.reverse_symmetric)
-
-    def gather_schedule(self, *, transposed: bool = False) -> Schedule:
-        topology = self.topology()
-        return bfb(topology.transpose() if transposed else topology)
-
-    @property
-    def reverse_symmetric(self) -> bool:
-        return False
-
-    @property
-    def has_self_loops(self) -> bool:
-        return _has_self_loops(self)
-
-    @property
-    def bidirectional(self) -> bool:
-        return _is_undirected(self)
 
 
 class Expanded(Recipe):
@@ -239,26 +208,13 @@ def _expanded_loads(recipe: Expanded, transposed: bool) -> tuple[Fraction, ...]:
 
 
 def _part_profile(part: Recipe, transposed: bool, shortest_paths: bool) -> Profile:
-    if shortest_paths and isinstance(part, Expanded):
-        return Profile(part.shape, measured_gather_loads(part, transposed))
-    return Profile(part.shape, part.gather_loads(transposed=transposed))
+    loads_of = part.bfb_gather_loads if shortest_paths else part.gather_loads
+    return Profile(part.shape, loads_of(transposed=transposed))
 
 
 def _part_schedule(part: Recipe, transposed: bool, shortest_paths: bool) -> Schedule:
-    if shortest_paths and isinstance(part, Expanded):
-        topology = part.topology()
-        return bfb(topology.transpose() if transposed else topology)
-    return part.gather_schedule(transposed=transposed)
-
-
-@lru_cache(maxsize=2**14)
-def _is_undirected(recipe: Recipe) -> bool:
-    return recipe.topology().is_undirected()
-
-
-@lru_cache(maxsize=2**14)
-def _has_self_loops(recipe: Recipe) -> bool:
-    return recipe.topology().has_self_loops()
+    schedule_of = part.bfb_gather_schedule if shortest_paths else part.gather_schedule
+    return schedule_of(transposed=transposed)
 
 
 def _text(value: Any) -> str:
