@@ -57,7 +57,8 @@ class Witness:
 
     ``row``, ``step`` and ``link`` are None when something is missing rather than wrong; ``node`` is
     then the node that lacks the chunk or never contributes to it. ``root`` and ``chunk`` are None
-    for a claimed cost that the sends do not have.
+    for a claimed cost that the sends do not have. ``plane`` is known where circuits change; a
+    circuit that breaks a rule of ports has no row, and ``node`` is then the port's.
     """
 
     rule: str
@@ -67,9 +68,10 @@ class Witness:
     row: int | None = None
     step: int | None = None
     link: int | None = None
+    plane: int | None = None
 
     def __str__(self) -> str:
-        names = ("row", "step", "link", "root", "chunk", "node")
+        names = ("row", "step", "link", "root", "chunk", "node", "plane")
         known = [
             f"{name} {getattr(self, name)}" for name in names if getattr(self, name) is not None
         ]

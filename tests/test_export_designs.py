@@ -237,7 +237,8 @@ COST = {"steps": 2, "t_b": "1", "t_b_float": 1.0}
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"format": 2}, "format is 2: this version reads 1"),
+        ({"format": 3}, "format is 3: this version reads 1 and 2"),
+        ({"format": 2}, "recipes is missing"),
         ({"format": "absent"}, "format is missing"),
         ({"recipe": 3}, "recipe must be a text or null"),
         ({"recipe": "absent"}, "recipe is missing"),

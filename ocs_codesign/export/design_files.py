@@ -4,29 +4,53 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import IO, TYPE_CHECKING, Any, final
 
-import ocs_codesign
-from ocs_codesign.cost import Cost
 from ocs_codesign.export.atomic import temporary_sibling
-from ocs_codesign.export.npz import read_schedule, write_schedule
+from ocs_codesign.export.design_record import (
+    MAX_RECORD_BYTES,
+    design_record,
+    program_record,
+    read_record,
+)
+from ocs_codesign.export.npz import read_archive, write_schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
+    from ocs_codesign.circuits import CircuitProgram
+    from ocs_codesign.cost import Cost
     from ocs_codesign.design import Design
+    from ocs_codesign.export.design_record import Claims, ProgramClaims
+    from ocs_codesign.reconfigure.program import ProgramDesign
     from ocs_codesign.schedule import Schedule
+
+__all__ = [
+    "LoadedDesign",
+    "LoadedProgram",
+    "check_design_directory",
+    "design_record",
+    "load_design",
+    "program_record",
+    "save_design",
+    "save_program",
+]
 
 SCHEDULE_FILE = "schedule.npz"
 RECORD_FILE = "design.json"
-FORMAT = 1
-MAX_RECORD_BYTES = 64 * 2**20
 
-_FRACTION = re.compile(r"(0|[1-9][0-9]{0,99})(/[1-9][0-9]{0,99})?")
-_MAX_INTEGER = 2**63
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedProgram:
+    """Circuits that were read, and what the record claims of them; None where there is none."""
+
+    circuits: CircuitProgram
+    claims: ProgramClaims | None
 
 
 @final
@@ -34,37 +58,16 @@ _MAX_INTEGER = 2**63
 class LoadedDesign:
     """A schedule that was read, and what its record claims; None where there is no record.
 
-    Nothing is verified yet: give ``schedule`` and ``claimed`` to ``verification.verify``, and
-    compare ``loads`` and the recipe's topology.
+    ``program`` is None if circuits do not change. Nothing is verified yet: give ``schedule`` and
+    ``claimed`` to ``verification.verify``, or with the circuits to
+    ``verification_circuits.verify_program``, and compare ``loads`` and the recipe's topology.
     """
 
     schedule: Schedule
     claimed: Cost | None
     recipe: str | None
     loads: tuple[Fraction, ...] | None = None
-
-
-def design_record(design: Design, graph: str | None = None) -> dict[str, Any]:
-    """What ``design.json`` says of a design; ``graph`` names the file of one without a recipe."""
-    schedule = design.schedule
-    return {
-        "format": FORMAT,
-        "version": ocs_codesign.__version__,
-        "recipe": None if design.recipe is None else repr(design.recipe),
-        "graph": graph,
-        "collective": schedule.collective.value,
-        "nodes": schedule.topology.num_nodes,
-        "degree": schedule.topology.degree,
-        "cost": {
-            "steps": design.cost.steps,
-            "t_b": str(design.cost.t_b),
-            "t_b_float": float(design.cost.t_b),
-        },
-        "max_load_per_step": [str(load) for load in design.loads],
-        "num_chunks": schedule.num_chunks,
-        "num_sends": schedule.num_sends,
-        "schedule": design.maker,
-    }
+    program: LoadedProgram | None = None
 
 
 def check_design_directory(directory: str | Path) -> None:
@@ -93,6 +96,19 @@ def save_design(design: Design, directory: str | Path, graph: str | None = None)
     file that a topology without a recipe came from. Raises ValueError if the directory holds
     anything else, OSError if it cannot be written.
     """
+    record = design_record(design, graph)
+    _save(record, lambda file: write_schedule(file, design.schedule), directory)
+
+
+def save_program(design: ProgramDesign, directory: str | Path) -> None:
+    """``save_design`` for one whose circuits change; they are saved with the schedule."""
+    record = program_record(design)
+    _save(record, lambda file: write_schedule(file, design.schedule, design.program), directory)
+
+
+def _save(
+    fields: dict[str, Any], write: Callable[[IO[bytes]], None], directory: str | Path
+) -> None:
     check_design_directory(directory)
     target = Path(directory).resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -100,8 +116,8 @@ def save_design(design: Design, directory: str | Path, graph: str | None = None)
     try:
         part.mkdir()
         with (part / SCHEDULE_FILE).open("xb") as file:
-            write_schedule(file, design.schedule)
-        record = json.dumps(design_record(design, graph), indent=2, allow_nan=False)
+            write(file)
+        record = json.dumps(fields, indent=2, allow_nan=False)
         (part / RECORD_FILE).write_text(record + "\n", encoding="utf-8")
         if target.is_dir():
             for name in (SCHEDULE_FILE, RECORD_FILE):
@@ -120,7 +136,9 @@ def load_design(path: str | Path) -> LoadedDesign:
     """
     path = Path(path)
     if not path.is_dir():
-        return LoadedDesign(read_schedule(path), None, None)
+        archive = read_archive(path)
+        bare = None if archive.circuits is None else LoadedProgram(archive.circuits, None)
+        return LoadedDesign(archive.schedule, None, None, None, bare)
     for name in (SCHEDULE_FILE, RECORD_FILE):
         if not (path / name).exists():
             raise FileNotFoundError(None, f"there is no {name} in this directory", str(path))
@@ -128,99 +146,38 @@ def load_design(path: str | Path) -> LoadedDesign:
     with record_path.open("rb") as file:
         data = file.read(MAX_RECORD_BYTES + 1)
     try:
-        record = _Record(_parsed(data))
-        claimed, recipe, loads = record.cost(), record.recipe(), record.loads()
-        facts = record.facts()
+        claims = read_record(data)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{record_path}: {error}") from None
-    schedule = read_schedule(path / SCHEDULE_FILE)
+    archive = read_archive(path / SCHEDULE_FILE)
+    try:
+        program = _checked(claims, archive.schedule, archive.circuits)
+    except ValueError as error:
+        raise ValueError(f"{record_path} {error}") from None
+    return LoadedDesign(archive.schedule, claims.cost, claims.recipe, claims.loads, program)
+
+
+def _checked(
+    claims: Claims, schedule: Schedule, circuits: CircuitProgram | None
+) -> LoadedProgram | None:
+    """The program and its claims, if the record is of this schedule; ValueError if not."""
     real = {
         "collective": schedule.collective.value,
         "nodes": schedule.topology.num_nodes,
-        "degree": schedule.topology.degree,
+        "degree": schedule.topology.degree if circuits is None else circuits.num_planes,
         "num_chunks": schedule.num_chunks,
         "num_sends": schedule.num_sends,
     }
     for key, value in real.items():
-        if facts[key] != value:
+        if claims.facts[key] != value:
             raise ValueError(
-                f"{record_path} is not of this schedule: {key} is {facts[key]!r} there, "
+                f"is not of this schedule: {key} is {claims.facts[key]!r} there, "
                 f"{value!r} in {SCHEDULE_FILE}"
             )
-    return LoadedDesign(schedule, claimed, recipe, loads)
-
-
-def _parsed(data: bytes) -> dict[str, Any]:
-    if len(data) > MAX_RECORD_BYTES:
-        raise ValueError(f"more than {MAX_RECORD_BYTES // 2**20} MiB are not read")
-    try:
-        record = json.loads(data, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"line {error.lineno} is not JSON ({error.msg.lower()})") from None
-    except UnicodeDecodeError:
-        raise ValueError("this is not UTF-8 text") from None
-    if not isinstance(record, dict):
-        raise ValueError("the record of a design must be a JSON object")
-    return record
-
-
-def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is not a number of a design")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """A record being checked: every method returns checked fields or raises ValueError."""
-
-    fields: dict[str, Any]
-
-    def facts(self) -> dict[str, Any]:
-        if self._integer("format") != FORMAT:
-            raise ValueError(f"format is {self.fields['format']}: this version reads {FORMAT}")
-        for key in ("version", "schedule", "collective"):
-            self._text(key)
-        for key in ("nodes", "degree", "num_chunks", "num_sends"):
-            self._integer(key)
-        return self.fields
-
-    def cost(self) -> Cost:
-        cost = _Record(self._kind("cost", dict, "an object"))
-        t_b = _fraction(cost._text("t_b"), "cost.t_b")
-        if cost._kind("t_b_float", float | int, "a number") != float(t_b):
-            raise ValueError(f"cost.t_b_float is {cost.fields['t_b_float']}, but t_b is {t_b}")
-        return Cost(cost._integer("steps"), t_b)
-
-    def recipe(self) -> str | None:
-        if self._kind("recipe", str | None, "a text or null") is None:
-            self._kind("graph", str | None, "a text or null")
-        recipe: str | None = self.fields["recipe"]
-        return recipe
-
-    def loads(self) -> tuple[Fraction, ...]:
-        loads = self._kind("max_load_per_step", list, "a list of fractions")
-        return tuple(_fraction(load, "an entry of max_load_per_step") for load in loads)
-
-    def _text(self, key: str) -> str:
-        text: str = self._kind(key, str, "a text")
-        return text
-
-    def _integer(self, key: str) -> int:
-        value = self._kind(key, int, "an integer")
-        if not 0 <= value < _MAX_INTEGER:
-            raise ValueError(f"{key} is out of range")
-        return int(value)
-
-    def _kind(self, key: str, kind: Any, expected: str) -> Any:
-        if key not in self.fields:
-            raise ValueError(f"{key} is missing")
-        value = self.fields[key]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise ValueError(f"{key} must be {expected}")
-        return value
-
-
-def _fraction(text: Any, name: str) -> Fraction:
-    if not isinstance(text, str) or not _FRACTION.fullmatch(text):
-        raise ValueError(f"{name} must be a fraction such as '261/256'")
-    return Fraction(text)
+    if (claims.program is None) != (circuits is None):
+        changing = "no circuits" if circuits is None else "circuits that change"
+        raise ValueError(
+            f"is not of this schedule: it is of format {claims.facts['format']}, "
+            f"but there are {changing} in {SCHEDULE_FILE}"
+        )
+    return None if circuits is None else LoadedProgram(circuits, claims.program)

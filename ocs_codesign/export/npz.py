@@ -4,7 +4,9 @@ An archive holds one-dimensional integer arrays ``tail`` and ``head`` (and ``lin
 speeds differ), the columns ``root``, ``lo``, ``hi``, ``link`` and ``step`` (and ``phase`` for an
 allreduce), and two scalars: the integer ``num_chunks`` (chunks of a shard; in an ``alltoall`` a
 multiple of the number of nodes) and the text ``collective``. The number of nodes is the largest
-endpoint plus one. ``numpy.load`` reads it.
+endpoint plus one. Where circuits change, ``plane`` says in which plane each link's is, and row i of
+``up_link``, ``up_first``, ``up_last`` that it is up from one step to another; before the steps
+``pauses`` everything stops. ``numpy.load`` reads it.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.circuits import CircuitProgram
 from ocs_codesign.collective import Collective
 from ocs_codesign.schedule import COLUMNS, Schedule
 from ocs_codesign.topology import MAX_LINKS, Topology
@@ -36,8 +39,10 @@ _ENDS = ("tail", "head")
 _ROWS = (*COLUMNS, "phase")
 _LINKS = (*_ENDS, "link_speed")
 _SCALARS = ("num_chunks", "collective")
+_INTERVALS = ("up_link", "up_first", "up_last")
+_CIRCUITS = ("plane", *_INTERVALS, "pauses")
 _REQUIRED = (*_ENDS, *COLUMNS, *_SCALARS)
-_NAMES = (*_LINKS, *_ROWS, *_SCALARS)
+_NAMES = (*_LINKS, *_ROWS, *_SCALARS, *_CIRCUITS)
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MAX_HEADER_BYTES = 2**12
@@ -57,8 +62,25 @@ _BROKEN = (
 """What the zip reader raises for archives that are damaged, encrypted or exotic."""
 
 
-def write_schedule(file: IO[bytes], schedule: Schedule) -> None:
-    """Write a schedule and its topology; the same schedule always gives the same bytes."""
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Archive:
+    """What an archive holds: a schedule, and its circuits if they change."""
+
+    schedule: Schedule
+    circuits: CircuitProgram | None
+
+
+def write_schedule(
+    file: IO[bytes], schedule: Schedule, circuits: CircuitProgram | None = None
+) -> None:
+    """Write a schedule with its topology, and its circuits if they change.
+
+    The same values always give the same bytes. Raises ValueError if the circuits are not those of
+    the schedule's links.
+    """
+    if circuits is not None and circuits.topology != schedule.topology:
+        raise ValueError("the links of the schedule are not those of the program's circuits")
     topology = schedule.topology
     arrays: dict[str, NDArray[Any]] = {"tail": topology.tail, "head": topology.head}
     if topology.link_speed is not None:
@@ -66,6 +88,8 @@ def write_schedule(file: IO[bytes], schedule: Schedule) -> None:
     arrays.update(zip(_ROWS, schedule.columns(), strict=False))
     arrays["num_chunks"] = np.array(schedule.num_chunks, dtype=np.int64)
     arrays["collective"] = np.array(schedule.collective.value)
+    if circuits is not None:
+        arrays.update(zip(_CIRCUITS, circuits.columns(), strict=True))
     with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             member = zipfile.ZipInfo(f"{name}.npy", _EPOCH)
@@ -78,18 +102,30 @@ def write_schedule(file: IO[bytes], schedule: Schedule) -> None:
 
 
 def read_schedule(path: Path) -> Schedule:
-    """The schedule of an archive, which may come from anyone.
+    """The schedule of an archive whose circuits do not change; see ``read_archive``.
+
+    Raises ValueError for one whose circuits do, since without them it means nothing.
+    """
+    archive = read_archive(path)
+    if archive.circuits is not None:
+        raise ValueError(f"{path} holds a schedule that changes circuits, which would be lost")
+    return archive.schedule
+
+
+def read_archive(path: Path) -> Archive:
+    """The schedule of an archive, which may come from anyone, and its circuits if they change.
 
     Sizes are checked against the directory and the array headers before memory is taken; nothing is
     unpickled. Raises OSError if the file cannot be read and ValueError for anything that is not a
-    schedule; whether it is a correct one is for ``verification.verify``.
+    schedule; whether it is a correct one is for ``verification`` to say.
     """
     with path.open("rb") as file:
         if not file.seekable():
             raise ValueError(f"{path} is not a regular file")
         try:
             arrays = _arrays(_Guarded(file))
-            return _schedule(arrays)
+            schedule = _schedule(arrays)
+            return Archive(schedule, _circuits(arrays, schedule.topology))
         except _BROKEN as error:
             reason = str(error).strip(" .") or type(error).__name__
             raise ValueError(f"{path} is not a readable npz archive: {reason}") from None
@@ -165,6 +201,10 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     missing = [name for name in _REQUIRED if name not in members]
     if missing:
         raise ValueError(f"the array {missing[0]} is missing: this is not a schedule")
+    given = [name for name in _CIRCUITS if name in members]
+    if given and len(given) < len(_CIRCUITS):
+        lacking = next(name for name in _CIRCUITS if name not in members)
+        raise ValueError(f"the array {lacking} is missing: circuits that change need it")
     total = sum(member.file_size for member in members.values())
     if total > MAX_CONTENT_BYTES:
         raise ValueError(
@@ -212,7 +252,7 @@ def _check_type(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None
 
 
 def _check_lengths(headers: Mapping[str, _Header]) -> None:
-    for group in (_LINKS, _ROWS):
+    for group in (_LINKS, _ROWS, ("tail", "plane"), _INTERVALS):
         for name in group[1:]:
             if name in headers and headers[name].shape != headers[group[0]].shape:
                 raise ValueError(
@@ -253,6 +293,12 @@ def _schedule(arrays: dict[str, NDArray[Any]]) -> Schedule:
     columns = {name: arrays[name] for name in _ROWS if name in arrays}
     collective = Collective.parse(str(arrays["collective"]))
     return Schedule(topology, collective, int(arrays["num_chunks"]), **columns)
+
+
+def _circuits(arrays: dict[str, NDArray[Any]], topology: Topology) -> CircuitProgram | None:
+    if "plane" not in arrays:
+        return None
+    return CircuitProgram(topology, *(arrays[name] for name in _CIRCUITS))
 
 
 def _shown(text: str) -> str:

@@ -1,0 +1,211 @@
+"""Programs on disk: the same value comes back, and nothing that is read is believed."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from program_samples import designs
+from small_design import SMALL, packed
+
+from ocs_codesign.export import load_design, save_design, save_program
+from ocs_codesign.export.npz import read_archive, read_schedule, write_schedule
+from ocs_codesign.recipe import parse
+from ocs_codesign.reconfigure import build_halving_doubling, build_sequence
+from ocs_codesign.verification_circuits import verify_program
+
+RINGS = [parse("DirectedCirculant(6, (1,))"), parse("DirectedCirculant(6, (2,))")]
+DESIGN = build_sequence(RINGS, steps_each=3)
+
+
+def archived(design) -> bytes:
+    content = io.BytesIO()
+    write_schedule(content, design.schedule, design.program)
+    return content.getvalue()
+
+
+def test_programs_come_back(tmp_path):
+    for number, design in enumerate(designs()):
+        path = tmp_path / str(number)
+        save_program(design, path)
+        loaded = load_design(path)
+        assert loaded.schedule == design.schedule
+        assert loaded.program.circuits == design.program
+        assert (loaded.claimed, loaded.recipe) == (design.cost, None)
+        assert loaded.loads == design.verdict.max_loads
+        claims = loaded.program.claims
+        assert claims.recipes == tuple(map(repr, design.recipes))
+        assert claims.recipe_of_step == design.recipe_of_step
+        assert claims.changes == design.verdict.changes
+        assert claims.num_configurations == design.verdict.num_configurations
+        assert claims.bound == design.bound
+        bare = load_design(path / "schedule.npz")
+        assert (bare.program.circuits, bare.program.claims) == (design.program, None)
+
+
+def test_the_same_design_gives_the_same_bytes(tmp_path):
+    for name in ("one", "other"):
+        save_program(build_halving_doubling(8, 2, overlap=True), tmp_path / name)
+    one, other = (
+        [path.read_bytes() for path in sorted((tmp_path / name).iterdir())]
+        for name in ("one", "other")
+    )
+    assert one == other
+
+
+def test_a_program_and_a_design_replace_each_other(tmp_path):
+    save_design(SMALL, tmp_path / "d")
+    save_program(DESIGN, tmp_path / "d")
+    assert load_design(tmp_path / "d").program is not None
+    save_design(SMALL, tmp_path / "d")
+    assert load_design(tmp_path / "d").program is None
+
+
+def test_schedules_that_stay_are_written_as_ever():
+    """An archive without circuits has no arrays for them: what read it before reads it still."""
+    with np.load(io.BytesIO(packed(SMALL.schedule))) as archive:
+        assert not {"plane", "up_link", "up_first", "up_last", "pauses"} & set(archive.files)
+
+
+def test_circuits_are_not_lost_in_silence(tmp_path):
+    path = tmp_path / "s.npz"
+    path.write_bytes(archived(DESIGN))
+    with pytest.raises(ValueError, match=r"s\.npz holds a schedule that changes circuits"):
+        read_schedule(path)
+    with pytest.raises(ValueError, match="not those of the program's circuits"):
+        write_schedule(io.BytesIO(), SMALL.schedule, DESIGN.program)
+
+
+@pytest.fixture
+def archive(tmp_path):
+    def write(**changes):
+        with np.load(io.BytesIO(archived(DESIGN))) as file:
+            arrays = {**dict(file), **changes}
+        path = tmp_path / "s.npz"
+        np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+        return path
+
+    return write
+
+
+INT = np.int32
+LINKS, ROWS = DESIGN.program.topology.num_links, len(DESIGN.program.link)
+LAST = DESIGN.program.last_step
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"plane": None}, "the array plane is missing: circuits that change need it"),
+        ({"pauses": None}, "the array pauses is missing"),
+        ({"up_last": None}, "the array up_last is missing"),
+        ({"plane": np.zeros(3, dtype=INT)}, "plane has 3 entries, but tail has 12"),
+        ({"plane": np.zeros(LINKS)}, "plane holds 'float64', not integers"),
+        ({"plane": np.zeros((2, 6), dtype=INT)}, "plane has shape"),
+        ({"plane": np.arange(LINKS) - 1}, "plane is -1 at position 0"),
+        ({"plane": np.arange(LINKS) * 2**40}, "plane is 1099511627776 at position 1"),
+        ({"plane": np.arange(LINKS) // 6 * 2}, "no circuit is of plane 1"),
+        ({"up_link": np.zeros(3, dtype=INT)}, "up_first has 12 entries, but up_link has 3"),
+        ({"up_link": np.full(ROWS, LINKS)}, "link is 12 at position 0: it is from 0 to 11"),
+        ({"up_link": np.array("x")}, "up_link holds '<U1', not integers"),
+        ({"up_first": np.zeros(ROWS, dtype=INT)}, "first_step is 0 at position 0"),
+        ({"up_last": np.full(ROWS, 2**31 - 1)}, "last_step is 2147483647 at position 0"),
+        ({"up_last": np.full(ROWS, 2**64 - 1, dtype=np.uint64)}, "last_step is 18446744073709551"),
+        ({"up_last": LAST * 0 + 1}, "link .* is up from step .* to step 1"),
+        ({"pauses": np.array([1])}, "pauses is 1 at position 0"),
+        ({"pauses": DESIGN.program.pauses + 1}, "a pause before step ., but no circuit comes up"),
+        ({"pauses": np.zeros(0)}, "pauses holds 'float64'"),
+        ({"pauses": np.array([], dtype=object)}, "pauses"),
+        ({"pauses": np.array(4)}, "pauses has shape"),
+    ],
+)
+def test_archives_that_are_no_programs(archive, changes, reason):
+    path = archive(**changes)
+    with pytest.raises(ValueError, match=rf"s\.npz.*{reason}"):
+        load_design(path)
+
+
+def test_a_huge_table_is_refused_before_it_is_read(archive):
+    path = archive(up_link=np.zeros(40_000_000, dtype=np.int8))
+    with pytest.raises(ValueError, match="up_first has 12 entries, but up_link has 40000000"):
+        load_design(path)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint16", ">i4", "u8"])
+def test_other_integers_are_read(archive, dtype):
+    names = ("plane", "up_link", "up_first", "up_last", "pauses")
+    columns = {
+        name: column.astype(dtype)
+        for name, column in zip(names, DESIGN.program.columns(), strict=True)
+    }
+    assert load_design(archive(**columns)).program.circuits == DESIGN.program
+
+
+def record_with(tmp_path, **changes):
+    save_program(DESIGN, tmp_path / "d")
+    path = tmp_path / "d" / "design.json"
+    record = {**json.loads(path.read_text(encoding="utf-8")), **changes}
+    kept = {key: value for key, value in record.items() if value != "absent"}
+    path.write_text(json.dumps(kept), encoding="utf-8")
+    return tmp_path / "d"
+
+
+CHANGE = {"step": 1, "plane": 0, "circuits": 6, "dark_steps": 0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"format": 3}, "format is 3: this version reads 1 and 2"),
+        ({"format": 1}, "of format 1, but there are circuits that change in schedule.npz"),
+        ({"recipes": "absent"}, "recipes is missing"),
+        ({"recipes": "x"}, "recipes must be a list of texts"),
+        ({"recipes": [1, 2]}, "recipes must be a list of texts"),
+        ({"recipes": []}, "recipe_of_step names a recipe that is none of the 0"),
+        ({"recipe_of_step": [0, 2]}, "none of the 2"),
+        ({"recipe_of_step": [True]}, "recipe_of_step must be a list of integers"),
+        ({"recipe_of_step": [-1]}, "names a recipe that is none"),
+        ({"configurations": -1}, "configurations is out of range"),
+        ({"changes": {}}, "changes must be a list of objects"),
+        ({"changes": [1]}, "changes must be a list of objects"),
+        ({"changes": [{**CHANGE, "step": "1"}]}, "step must be an integer"),
+        ({"changes": [{"step": 1}]}, "plane is missing"),
+        ({"t_b_bound": 1}, "t_b_bound must be a text or null"),
+        ({"t_b_bound": "1/0"}, "t_b_bound must be a fraction"),
+        ({"degree": 2}, "degree is 2 there, 1"),
+    ],
+)
+def test_bad_records(tmp_path, changes, reason):
+    with pytest.raises(ValueError, match=rf"design\.json.*{reason}"):
+        load_design(record_with(tmp_path, **changes))
+
+
+def test_a_record_of_circuits_beside_a_schedule_without(tmp_path):
+    path = record_with(tmp_path)
+    with (path / "schedule.npz").open("wb") as file:
+        write_schedule(file, DESIGN.schedule)
+    record = json.loads((path / "design.json").read_text(encoding="utf-8"))
+    record["degree"] = DESIGN.program.topology.degree
+    (path / "design.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ValueError, match="of format 2, but there are no circuits in schedule"):
+        load_design(path)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=4))
+def test_mutated_archives_are_read_or_refused(tmp_path_factory, changes):
+    data = bytearray(archived(DESIGN))
+    for at, value in changes:
+        data[at % len(data)] = value
+    path = tmp_path_factory.getbasetemp() / "mutated_program.npz"
+    path.write_bytes(bytes(data))
+    try:
+        archive = read_archive(path)
+    except (ValueError, MemoryError) as error:
+        assert str(error)  # noqa: PT017 - both outcomes are right
+    else:
+        if archive.circuits is not None:
+            verify_program(archive.circuits, archive.schedule)
