@@ -1,0 +1,176 @@
+"""The plan of a trace as a figure: which design is held when, and when it is dark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.labels import FONT_SIZE, shortened
+from ocs_codesign.quantities import format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ocs_codesign.reconfigure.blocking_plan import SwitchPlan
+    from ocs_codesign.reconfigure.trace_plan import HeldRun, TracePlan
+
+_COLOURS = {
+    Collective.ALLGATHER: "#5b9bd5",
+    Collective.REDUCE_SCATTER: "#7fb77e",
+    Collective.ALLREDUCE: "#0b5fa5",
+    Collective.ALLTOALL: "#d08a2e",
+}
+_GAP, _HIDDEN, _DARK, _MIXED, _HELD = "#e6e8eb", "#e7a196", "#b3231a", "#7d8794", "#c9ced6"
+_HEIGHT = 0.62
+_MAX_JOBS_DRAWN = 2000
+_MAX_RUNS_DRAWN = 4000
+
+
+def trace_figure(plan: TracePlan, title: str = "") -> Figure:
+    """Two timelines, one above the other: the optimum in hindsight, and the online policy.
+
+    A lane for every design that either holds; bars are collectives, by colour, and gaps between
+    them; what a switch shows of its dead time is drawn in the lane that it leads to, what a gap
+    hides as well. Long traces are drawn run by run, very long ones only in their beginning, and say
+    so.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    shown = [(name, chosen) for name, chosen in _plans(plan) if chosen is not None]
+    lanes = sorted({int(at) for _, chosen in shown for at in set(chosen.choice.tolist())})
+    labels = [shortened(_label(plan, option)) for option in lanes]
+    with mpl.rc_context(STYLE):
+        height = 1.3 + len(shown) * (0.75 + 0.38 * len(lanes))
+        figure = Figure(figsize=(10, height), dpi=100)
+        FigureCanvasAgg(figure)
+        panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+        colours: set[str] = set()
+        for axes, (name, chosen) in zip(panels, shown, strict=True):
+            colours |= _draw(axes, plan, chosen, lanes)
+            _set_axes(axes, labels, f"{name}: {_summary(plan, chosen)}")
+        _set_time(panels[-1], max(0.0, *(axes.dataLim.x1 for axes in panels)))
+        _draw_legend(figure, colours)
+        if title:
+            figure.suptitle(title, fontsize=11.5, x=0.01, ha="left")
+        figure.tight_layout(rect=(0, 0.34 / height, 1, 1))
+    return figure
+
+
+def _plans(plan: TracePlan) -> Iterator[tuple[str, SwitchPlan | None]]:
+    yield "optimum in hindsight", plan.offline
+    yield "online policy", plan.online
+
+
+def _label(plan: TracePlan, at: int) -> str:
+    option = plan.options[at]
+    return option.name if option.recipe is None else option.recipe.label()
+
+
+def _summary(plan: TracePlan, chosen: SwitchPlan) -> str:
+    total = format_time(float(chosen.total + plan.trace.compute_s))
+    dark = format_time(float(chosen.switching))
+    many = chosen.num_switches
+    return f"{total}, {many} switch{'es' * (many != 1)}, dark for {dark}"
+
+
+def _draw(axes: Axes, plan: TracePlan, chosen: SwitchPlan, lanes: Sequence[int]) -> set[str]:
+    """Draw the runs of a plan; returns the colours that it took."""
+    runs = plan.runs(chosen)
+    drawn = runs[:_MAX_RUNS_DRAWN]
+    by_job = drawn[-1].last_job <= _MAX_JOBS_DRAWN
+    bars: dict[tuple[int, str], list[tuple[float, float]]] = {}
+    for run in drawn:
+        for colour, begin, length in _bars(plan, run, by_job):
+            if length > 0:
+                bars.setdefault((lanes.index(run.option), colour), []).append((begin, length))
+    for (lane, colour), spans in bars.items():
+        axes.broken_barh(
+            spans, (lane - _HEIGHT / 2, _HEIGHT), facecolors=colour, edgecolor="none", zorder=3
+        )
+    if len(drawn) < len(runs):
+        axes.text(
+            1.0,
+            1.02,
+            f"the first {len(drawn)} of {len(runs)} runs are drawn",
+            transform=axes.transAxes,
+            ha="right",
+            fontsize=FONT_SIZE,
+        )
+    return {colour for _, colour in bars}
+
+
+def _bars(plan: TracePlan, run: HeldRun, by_job: bool) -> Iterator[tuple[str, float, float]]:
+    """Colour, begin and length of what a run is made of."""
+    begin, gap, dark = float(run.begin_s), float(run.first_gap_s), float(run.dark_s)
+    hidden = float(run.hidden_s)
+    yield _HIDDEN, begin, hidden
+    yield _GAP, begin + hidden, gap - hidden
+    yield _DARK, begin + gap, dark
+    now = begin + gap + dark
+    if not by_job:
+        rows = plan.steps.rows[run.first_job - 1 : run.last_job]
+        kinds = {plan.steps.demands[row].collective for row in set(rows.tolist())}
+        yield _COLOURS[kinds.pop()] if len(kinds) == 1 else _MIXED, now, float(run.end_s) - now
+        return
+    for job in range(run.first_job, run.last_job + 1):
+        row = int(plan.steps.rows[job - 1])
+        demand = plan.steps.demands[row]
+        if job > run.first_job:
+            yield _GAP, now, float(demand.gap_s)
+            now += float(demand.gap_s)
+        length = float(plan.problem.costs[row, run.option])
+        yield _COLOURS[demand.collective], now, length
+        now += length
+
+
+def _set_axes(axes: Axes, labels: Sequence[str], title: str) -> None:
+    axes.set_yticks(range(len(labels)), labels, fontsize=FONT_SIZE)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.set_title(title, loc="left", fontsize=9.5)
+    for lane in range(len(labels)):
+        axes.axhline(lane, color=_HELD, linewidth=0.6, zorder=1)
+    axes.grid(axis="x", color="#e8e8e8", linewidth=0.7)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+
+
+def _set_time(axes: Axes, end: float) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    axes.set_xlim(0, end * 1.005 or 1)
+    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+    unit, scale = next((one for one in units if end >= one[1]), units[-1])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:.6g}"))
+    axes.set_xlabel(f"time ({unit})")
+
+
+def _draw_legend(figure: Figure, colours: set[str]) -> None:
+    from matplotlib.patches import Patch
+
+    names = {colour: collective.value for collective, colour in _COLOURS.items()}
+    names |= {
+        _MIXED: "jobs of several kinds",
+        _GAP: "computation",
+        _HIDDEN: "switch hidden in computation",
+        _DARK: "dark: all wait for a switch",
+    }
+    entries = [
+        Patch(color=colour, label=name) for colour, name in names.items() if colour in colours
+    ]
+    figure.legend(
+        handles=entries,
+        loc="lower left",
+        ncols=len(entries),
+        frameon=False,
+        fontsize=FONT_SIZE,
+        columnspacing=1.4,
+        handlelength=1.2,
+    )
