@@ -25,6 +25,11 @@ from ocs_codesign.cli.output import (
     t_b_text,
 )
 from ocs_codesign.cli.progress import progress
+from ocs_codesign.cli.reconfiguration import (
+    check_reconfiguration,
+    frontier_with_reconfiguration,
+    reconfiguration_options,
+)
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
 if TYPE_CHECKING:
@@ -52,6 +57,7 @@ MAX_DOMINATED_ROWS = 40
 @click.option(
     "--joint", is_flag=True, help="Topologies for both allgather and all-to-all: three criteria."
 )
+@reconfiguration_options
 @click.option("--all", "show_all", is_flag=True, help="List dominated candidates too.")
 @click.option("--plot", metavar="FILE", help="Draw the frontier: .png, .svg or .pdf.")
 @json_option
@@ -64,6 +70,8 @@ def frontier(
     message: float | None,
     bidirectional: bool,
     joint: bool,
+    deltas: tuple[float, ...],
+    max_configurations: int | None,
     show_all: bool,
     plot: str | None,
     json_path: str | None,
@@ -73,10 +81,21 @@ def frontier(
     With --alpha, --bandwidth and --message it also says which candidate is fastest for messages of
     that size: T = alpha * steps + t_b * message / bandwidth. All-to-all counts the diameter as
     steps and the best routing of messages that may split as t_b.
+
+    With --reconfiguration, designs that change circuits join for allreduce and all-to-all, and it
+    says whether and from which dead time and message size changing them pays.
     """
     workload = _workload(alpha, bandwidth, message)
     _check_plot(plot)
     check_outputs(json_path, plot)
+    if deltas or max_configurations is not None:
+        check_reconfiguration(
+            collective, deltas, joint=joint, bidirectional=bidirectional, show_all=show_all
+        )
+        frontier_with_reconfiguration(
+            num_nodes, degree, collective, deltas, max_configurations, workload, plot, json_path
+        )
+        return
     if joint or collective == COLLECTIVE:
         if workload is not None or plot is not None or show_all:
             raise click.UsageError(

@@ -1,0 +1,178 @@
+"""All-to-all, N = 64, d = 4: the dead time below which changing circuits pays, by message size.
+
+Sequences of C = 2, 4, 8, 16 Cayley digraphs in turn, as the search finds them, and 16 circulants
+that connect everybody directly, against the best static topology known; 100 and 400 Gb/s a port,
+so B is four times that. With C configurations held in turn the dead time may be
+
+    (T_static - T_C) / (C - 1),  T = alpha * steps + t_b * M / B,
+
+before it eats what they gain; it is given for alpha = 0 and 10 us. Two more rows are about
+generalized Kautz digraphs, the published static choice: once with the time of their best routing,
+and once by hop counts alone, N - 1 against the largest sum of distances from a node (171), as if
+every port could always be busy. Only the second gives 2.36 us for 1 MiB at 100 Gb/s.
+
+    python experiments/break_even.py [--quick] [--out DIR]
+
+writes figures/break_even.csv and .png in a minute; --quick runs N = 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from reporting import (
+    KAUTZ,
+    OURS,
+    PUBLISHED,
+    RING,
+    TREE,
+    Report,
+    new_figure,
+    parse_arguments,
+    publish,
+    size_axis,
+)
+
+from ocs_codesign import Cost, CostModel, GeneralizedKautz
+from ocs_codesign.alltoall import throughput
+from ocs_codesign.quantities import format_time
+from ocs_codesign.reconfigure.frontier_sources import ReconfiguredCandidate, alltoall_candidates
+from ocs_codesign.reconfigure.phases_time import SwitchedCost, break_even_delta_s
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DEGREE = 4
+CONFIGURATIONS = (2, 4, 8, 16)
+QUICK, SIZES = (16,), (16, 64)
+PORT_GBPS = (100, 400)
+ALPHAS_US = (0, 10)
+MESSAGES = tuple(2**exponent for exponent in range(14, 31))
+FIELDS = (
+    *("nodes", "port_Gbps", "alpha_us", "static", "static_t_b", "design", "configurations", "t_b"),
+    *("bound", "message_bytes", "break_even_us"),
+)
+STYLES: dict[str, dict[str, Any]] = {
+    "2 in turn": {"color": OURS},
+    "4 in turn": {"color": KAUTZ},
+    "8 in turn": {"color": TREE},
+    "16 in turn": {"color": PUBLISHED},
+    "direct": {"color": RING, "linestyle": (0, (4, 2))},
+}
+HOPS = "hop counts only"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A design that changes circuits and the static ones that it is compared with."""
+
+    static_name: str
+    static: tuple[SwitchedCost, ...]
+    design: str
+    switched: SwitchedCost
+    bound: str
+
+
+def pairs(nodes: int) -> Iterator[Pair]:
+    """The comparisons at one size; fewer configurations where fewer connect everybody directly."""
+    most = -(-(nodes - 1) // DEGREE)
+    found = alltoall_candidates(nodes, DEGREE, most)
+    static = tuple(one.switched for one in found if one.switched.num_configurations == 1)
+    best = min(static, key=lambda one: one.cost.t_b)
+    kept = tuple(one for one in static if not best.dominates(one))
+    for one in found:
+        number = one.switched.num_configurations
+        if one.maker == "direct":
+            yield Pair("best known", kept, "direct", one.switched, "")
+        elif one.maker == "sequence" and number in CONFIGURATIONS:
+            yield Pair("best known", kept, f"{number} in turn", one.switched, str(one.proven))
+    direct = next(one for one in found if one.maker == "direct")
+    yield from kautz_pairs(nodes, direct)
+
+
+def kautz_pairs(nodes: int, direct: ReconfiguredCandidate) -> Iterator[Pair]:
+    """Generalized Kautz digraphs against the direct sequence: really, and by hop counts."""
+    topology = GeneralizedKautz(DEGREE, nodes).topology()
+    routed = SwitchedCost(Cost(topology.diameter(), throughput(topology).time), 1)
+    yield Pair("generalized Kautz", (routed,), "direct", direct.switched, "")
+    sums = Fraction(int(topology.distances().sum(axis=1).max()), nodes)
+    counted = SwitchedCost(Cost(topology.diameter(), sums), 1)
+    number = direct.switched.num_configurations
+    ideal = SwitchedCost(Cost(number, Fraction(nodes - 1, nodes)), number)
+    yield Pair(f"generalized Kautz, {HOPS}", (counted,), f"direct, {HOPS}", ideal, "")
+
+
+def rows(nodes: int) -> Iterator[dict[str, object]]:
+    """A row for every comparison, port speed, alpha and message."""
+    compared = list(pairs(nodes))
+    for port in PORT_GBPS:
+        for alpha in ALPHAS_US:
+            model = CostModel(alpha * 1e-6, DEGREE * port * 1e9 / 8)
+            for pair in compared:
+                for message in MESSAGES:
+                    delta = break_even_delta_s(pair.static, pair.switched, model, message)
+                    yield {
+                        "nodes": nodes,
+                        "port_Gbps": port,
+                        "alpha_us": alpha,
+                        "static": pair.static_name,
+                        "static_t_b": str(min(one.cost.t_b for one in pair.static)),
+                        "design": pair.design,
+                        "configurations": pair.switched.num_configurations,
+                        "t_b": str(pair.switched.cost.t_b),
+                        "bound": pair.bound,
+                        "message_bytes": message,
+                        "break_even_us": f"{float(delta) * 1e6:.4g}" if delta > 0 else "never",
+                    }
+
+
+def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
+    """A panel a port speed: solid lines for alpha = 0, thin ones for 10 us."""
+    figure, panels = new_figure(9.6, 4.8, 1, len(PORT_GBPS))
+    here = [line for line in table if line["nodes"] == nodes and line["break_even_us"] != "never"]
+    for axes, port in zip(panels, PORT_GBPS, strict=True):
+        for design, style in STYLES.items():
+            for alpha in ALPHAS_US:
+                mine = [
+                    line
+                    for line in here
+                    if (line["port_Gbps"], line["alpha_us"], line["design"], line["static"])
+                    == (port, alpha, design, "best known")
+                ]
+                axes.plot(
+                    [int(str(line["message_bytes"])) for line in mine],
+                    [float(str(line["break_even_us"])) * 1e-6 for line in mine],
+                    label=design if alpha == 0 else None,
+                    linewidth=1.8 if alpha == 0 else 0.8,
+                    **style,
+                )
+        size_axis(axes, range(14, 31, 4))
+        axes.set_yscale("log")
+        axes.set_title(f"{port} Gb/s a port", fontsize=10)
+        axes.set_xlabel("all-to-all message a node, M")
+    low, high = panels[0].get_ylim()
+    ticks = [10.0**k for k in range(-9, 0) if low <= 10.0**k <= high]
+    panels[0].set_yticks(ticks)
+    panels[0].set_yticklabels([format_time(tick) for tick in ticks])
+    panels[0].set_ylabel("changing circuits pays below this dead time")
+    panels[0].legend(frameon=False, fontsize=8.5, title="thick: α = 0, thin: α = 10 µs")
+    figure.suptitle(
+        f"{nodes} nodes, four ports: configurations in turn against the best static topology",
+        fontsize=11.5,
+    )
+    return figure
+
+
+def main() -> None:
+    """Run, print and write."""
+    arguments = parse_arguments(__doc__)
+    sizes = QUICK if arguments.quick else SIZES
+    table = [line for nodes in sizes for line in rows(nodes)]
+    publish(Report("break_even", FIELDS, table, picture(table, sizes[-1])), arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""The frontier with reconfiguration: t_b against configurations, and times against dead times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.labels import FONT_SIZE
+from ocs_codesign.quantities import format_bandwidth, format_size, format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ocs_codesign.cost import CostModel
+    from ocs_codesign.reconfigure.frontier_reconfigured import ReconfiguredFrontier
+    from ocs_codesign.reconfigure.frontier_sources import ReconfiguredCandidate
+
+_STATIC, _SWITCHING, _REST, _BOUND, _ASKED = "#0b5fa5", "#c8442b", "#b4bac1", "#5f7a1f", "#6b7280"
+_MOST_OVER_FRONT = 3.0
+_LOG_RATIO = 10
+
+
+def reconfigured_figure(
+    frontier: ReconfiguredFrontier,
+    deltas_s: Sequence[float] = (),
+    workload: tuple[CostModel, float] | None = None,
+) -> Figure:
+    """t_b of all candidates with the bound: against configurations, of an allreduce against steps.
+
+    With a cost model and a message size also the time against the dead time of a change: the
+    fastest static design, what is fastest at each dead time, and below which dead time changes pay;
+    ``deltas_s`` are marked.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        panels = 1 if workload is None else 2
+        figure = Figure(figsize=(5.4 * panels, 4.6), dpi=100, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+        for one in axes:
+            one.grid(color="#e8e8e8", linewidth=0.7)
+            one.set_axisbelow(True)
+            one.spines[["top", "right"]].set_visible(False)
+        _draw_costs(axes[0], frontier)
+        if workload is not None:
+            _draw_times(axes[1], frontier, deltas_s, *workload)
+        name = frontier.collective.value
+        figure.suptitle(
+            f"{frontier.num_nodes} nodes of degree {frontier.degree}: {name}", fontsize=11.5
+        )
+    return figure
+
+
+def _draw_costs(axes: Axes, frontier: ReconfiguredFrontier) -> None:
+    by_steps = frontier.collective is Collective.ALLREDUCE
+    top = _MOST_OVER_FRONT * max(float(one.switched.cost.t_b) for one in frontier.candidates)
+    rest = [one for one in frontier.dominated if one.switched.cost.t_b <= top]
+    sets: list[tuple[Sequence[ReconfiguredCandidate], str, dict[str, Any]]] = [
+        (rest, "dominated", {"color": _REST, "markersize": 4.5}),
+        (frontier.switching, "circuits change", {"color": _SWITCHING, "markersize": 6.5}),
+        (frontier.static, "static", {"color": _STATIC, "markersize": 6.5}),
+    ]
+    for members, name, style in sets:
+        if members:
+            x, y = zip(*(_point(one, by_steps=by_steps) for one in members), strict=True)
+            label = f"{name}: {len(members)}"
+            axes.plot(x, y, linestyle="", marker="o", markeredgecolor="white", label=label, **style)
+    heights = [float(one.switched.cost.t_b) for one in (*frontier.candidates, *rest)]
+    if max(heights) > _LOG_RATIO * min(heights):
+        _set_plain_log(axes, "y", (1, 2, 5))
+    _annotate(axes, frontier, by_steps=by_steps)
+    _draw_bound(axes, frontier, by_steps=by_steps)
+    axes.set_ylabel(r"$t_b$  ($T_B$ in units of $M/B$)")
+    axes.legend(frameon=False, fontsize=FONT_SIZE)
+
+
+def _annotate(axes: Axes, frontier: ReconfiguredFrontier, *, by_steps: bool) -> None:
+    """What the axes leave out, steps or configurations; points that coincide share their text."""
+    texts: dict[tuple[float, str], list[int]] = {}
+    for one in frontier.candidates:
+        x, y = _point(one, by_steps=by_steps)
+        cost, number = one.switched.cost, one.switched.num_configurations
+        texts.setdefault((x, f"{y:.2g}"), []).append(number if by_steps else cost.steps)
+    for (x, height), numbers in texts.items():
+        listed = ", ".join(map(str, sorted(set(numbers))))
+        axes.annotate(
+            f"C = {listed}" if by_steps else f"{listed} steps",
+            (x, float(height)),
+            xytext=(5, 4),
+            textcoords="offset points",
+            fontsize=FONT_SIZE - 1.5,
+            color="#444444",
+        )
+
+
+def _draw_bound(axes: Axes, frontier: ReconfiguredFrontier, *, by_steps: bool) -> None:
+    style: dict[str, Any] = {"color": _BOUND, "linestyle": (0, (5, 3)), "linewidth": 1}
+    if by_steps:
+        from matplotlib.ticker import MaxNLocator
+
+        axes.axhline(float(frontier.bound.t_b), label="no design is below", **style)
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+        axes.margins(x=0.12)
+        axes.set_xlabel(r"steps  ($T_L$ in units of $\alpha$)")
+        return
+    most = max(one.switched.num_configurations for one in frontier.candidates)
+    numbers = range(1, most + 1)
+    bounds = [float(frontier.t_b_bound(number)) for number in numbers]
+    axes.plot(numbers, bounds, label="no design is below", **style)
+    _set_plain_log(axes, "x", (1, 2, 4, 8), base=16)
+    axes.set_xlim(0.85, 1.45 * max(most, 2))
+    axes.set_xlabel("configurations held in turn")
+
+
+def _set_plain_log(axes: Axes, which: str, digits: Sequence[int], base: int = 10) -> None:
+    """A logarithmic axis, x or y, with plain numbers at these multiples of powers of the base."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    getattr(axes, f"set_{which}scale")("log")
+    axis = getattr(axes, f"{which}axis")
+    axis.set_major_locator(LogLocator(base, subs=digits))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def _draw_times(
+    axes: Axes,
+    frontier: ReconfiguredFrontier,
+    deltas_s: Sequence[float],
+    model: CostModel,
+    message_bytes: float,
+) -> None:
+    import numpy as np
+
+    found = frontier.break_even(model, message_bytes)
+    asked = [delta for delta in deltas_s if delta > 0]
+    even = float(found.delta_s) if found is not None and found.pays else 0.0
+    static = frontier.best_static(model, message_bytes).switched.time_s(model, message_bytes, 0)
+    middle = even or float(static) / 10
+    low = min([middle * 10**-3, *(delta / 3 for delta in asked)])
+    high = max([middle * 10, *(delta * 3 for delta in asked)])
+    deltas = np.logspace(np.log10(low), np.log10(high), 400)
+    envelope = np.full(len(deltas), float(static))
+    for one in frontier.switching:
+        base = float(one.switched.time_s(model, message_bytes, 0))
+        times = base + (one.switched.num_configurations - 1) * deltas
+        axes.plot(deltas, times, color=_REST, linewidth=0.8, zorder=1.5)
+        envelope = np.minimum(envelope, times)
+    axes.axhline(float(static), color=_STATIC, linewidth=1.6, label="fastest static design")
+    axes.plot(deltas, envelope, color=_SWITCHING, linewidth=2, label="fastest", zorder=3)
+    if even:
+        label = f"changes pay below {format_time(even)}"
+        axes.axvline(even, color=_BOUND, linestyle=(0, (5, 3)), linewidth=1, label=label)
+    for number, delta in enumerate(asked):
+        name = f"asked: {', '.join(map(format_time, asked))}" if number == 0 else "_"
+        axes.axvline(delta, color=_ASKED, linestyle=(0, (1, 2)), linewidth=1.2, label=name)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(low, high)
+    axes.set_ylim(0.7 * envelope.min(), 2.2 * float(static))
+    _set_time_axes(axes)
+    axes.set_xlabel("dead time of a change")
+    axes.set_ylabel("time")
+    axes.set_title(
+        f"{format_size(message_bytes)}, α = {format_time(model.alpha_s)}, "
+        f"{format_bandwidth(model.node_bandwidth_Bps)} a node",
+        fontsize=9.5,
+    )
+    axes.legend(frameon=False, fontsize=FONT_SIZE)
+
+
+def _set_time_axes(axes: Axes) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis, digits in ((axes.xaxis, (1.0,)), (axes.yaxis, (1.0, 2.0, 5.0))):
+        axis.set_major_locator(LogLocator(subs=digits))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: format_time(value)))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def _point(one: ReconfiguredCandidate, *, by_steps: bool) -> tuple[float, float]:
+    number = one.switched.cost.steps if by_steps else one.switched.num_configurations
+    return number, float(one.switched.cost.t_b)

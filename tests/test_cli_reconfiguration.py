@@ -1,0 +1,144 @@
+"""``frontier --reconfiguration``: tables, sentences, JSON, pictures, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from ocs_codesign.cli import main
+
+WORKLOAD = ["--alpha", "1us", "--bandwidth", "100Gbps", "--message", "16MiB"]
+
+
+def run(*arguments, nodes=8, degree=2, collective="alltoall", delta="10us"):
+    return main(
+        [
+            *("frontier", "--nodes", str(nodes), "--degree", str(degree)),
+            *("--collective", collective, "--reconfiguration", delta, *arguments),
+        ]
+    )
+
+
+def answer(capsys, *arguments, **question):
+    assert run(*arguments, "--json", "-", **question) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_all_to_all_says_from_when_it_pays(capsys):
+    assert run("--reconfiguration", "25ms", *WORKLOAD) == 0
+    out = capsys.readouterr().out
+    assert "1 static and 3 that change circuits on the frontier" in out
+    assert "DiC(8,{1,2}) → DiC(8,{3,4})" in out
+    assert "at 10 us" in out
+    assert "at 25 ms" in out
+    assert "pays below a dead time of" in out
+    assert "At a dead time of 10 us yes:" in out
+    assert "At a dead time of 25 ms no:" in out
+    assert "it pays for messages above" in out
+    assert "tree" in out
+
+
+def test_without_a_workload_it_answers_in_message_times(capsys):
+    assert run() == 0
+    out = capsys.readouterr().out
+    assert "changing circuits pays below a dead time of 0.5 M/B, with 2 configurations" in out
+    assert "Give --alpha, --bandwidth and --message" in out
+
+
+def test_json_of_all_to_all(capsys):
+    found = answer(capsys, "--reconfiguration", "0s", *WORKLOAD)
+    assert found["reconfiguration_s"] == [1e-5, 0]
+    times = {one["configurations"]: Fraction(one["t_b"]) for one in found["candidates"]}
+    assert times == {1: Fraction(7, 4), 2: Fraction(5, 4), 3: 1, 4: Fraction(7, 8)}
+    for one in found["candidates"]:
+        assert Fraction(one["tree_bound"]) <= Fraction(one["bound"]) <= Fraction(one["t_b"])
+        assert one["gap"] == pytest.approx(float(Fraction(one["t_b"]) / Fraction(one["bound"]) - 1))
+        assert len(one["time_s"]) == 2
+        assert len(one["recipes"]) == one["configurations"]
+    assert found["candidates"][0]["maker"] == "static"
+    assert found["break_even_s"] == pytest.approx((1.75 - 1.25) * 2**24 / 12.5e9, rel=0.01)
+    first, free = found["verdicts"]
+    assert first["pays"]
+    assert free["pays"]
+    assert free["configurations"] == 4
+    assert first["pays_for_bytes"][0][1] is None
+    assert first["time_s"] < first["static_time_s"]
+
+
+def test_more_configurations_than_wanted_are_left_out(capsys):
+    found = answer(capsys, "--max-configurations", "2")
+    numbers = [one["configurations"] for one in found["candidates"] + found["dominated"]]
+    assert max(numbers) == 2
+    assert found["max_configurations"] == 2
+    assert "verdicts" not in found
+
+
+def test_allreduce_prints_what_can_be_saved(capsys):
+    question = {"nodes": 27, "degree": 2, "collective": "allreduce", "delta": "1us"}
+    assert run(*WORKLOAD, **question) == 0
+    out = capsys.readouterr().out
+    assert "saves at most 2 (D - L) =" in out
+    assert "an allgather takes 3 steps on any circuits" in out
+    assert "a reduce-scatter and allgather over any circuits" in out
+    assert "K3 then K3 then K3" in out
+    assert "tree" not in out
+    found = answer(capsys, *WORKLOAD, **question)
+    assert found["fewest_allgather_steps"] == 3
+    static = [one for one in found["candidates"] if one["configurations"] == 1]
+    optimal = min(one["steps"] for one in static if Fraction(one["t_b"]) == Fraction(52, 27))
+    assert found["most_steps_saved"] == optimal - 6
+
+
+def test_allreduce_of_a_dense_topology_never_pays(capsys):
+    assert run(*WORKLOAD, nodes=16, degree=4, collective="allreduce") == 0
+    out = capsys.readouterr().out
+    assert "does not pay" in out or "At a dead time of 10 us no:" in out
+    assert "halving-doubling" not in out
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_pictures(tmp_path, capsys, suffix):
+    path = tmp_path / f"frontier.{suffix}"
+    assert run("--plot", str(path), *WORKLOAD) == 0
+    made = path.read_bytes()
+    again = tmp_path / f"again.{suffix}"
+    assert run("--plot", str(again), *WORKLOAD) == 0
+    assert made == again.read_bytes()
+    capsys.readouterr()
+
+
+def test_pictures_without_a_workload_and_of_an_allreduce(tmp_path, capsys):
+    assert run("--plot", str(tmp_path / "one.png")) == 0
+    question = {"nodes": 8, "degree": 2, "collective": "allreduce"}
+    assert run("--plot", str(tmp_path / "two.png"), *WORKLOAD, **question) == 0
+    assert len(list(tmp_path.iterdir())) == 2
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--collective", "allgather"], "is for --collective allreduce or alltoall, not allgather"),
+        (["--joint"], "--reconfiguration excludes --joint, --bidirectional and --all"),
+        (["--bidirectional"], "--reconfiguration excludes"),
+        (["--all"], "--reconfiguration excludes"),
+        (["--reconfiguration", "-1us"], "'-1us' is not a time: it must be finite and not negative"),
+        (["--reconfiguration", "10"], "'10' has no unit"),
+        (["--max-configurations", "0"], "0 is not in the range x>=1"),
+        (["--alpha", "1us"], "are only given together"),
+        (["--plot", "picture.gif"], "'.gif' is none of them"),
+    ],
+)
+def test_refusals(capsys, arguments, sentence):
+    assert run(*arguments) == 2
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert captured.out == ""
+
+
+def test_a_limit_alone_is_refused(capsys):
+    command = ["frontier", "--nodes", "8", "--degree", "2", "--max-configurations", "3"]
+    assert main([*command, "--collective", "alltoall"]) == 2
+    assert "only given with --reconfiguration" in capsys.readouterr().err

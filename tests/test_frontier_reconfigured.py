@@ -1,0 +1,190 @@
+"""The frontier with reconfiguration: static designs in it, honest dominance, verdicts, gains."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ocs_codesign.cost import Cost, CostModel
+from ocs_codesign.families.shifts import de_bruijn
+from ocs_codesign.finder import frontier, joint_frontier
+from ocs_codesign.reconfigure.frontier_factors import factor_options, factored_allreduces
+from ocs_codesign.reconfigure.frontier_gain import (
+    allreduce_gain,
+    most_steps_saved,
+)
+from ocs_codesign.reconfigure.frontier_reconfigured import reconfigured_frontier
+from ocs_codesign.reconfigure.program import build_topology_sequence
+from ocs_codesign.reconfigure.sequences_search import SequenceEffort
+
+QUICK = SequenceEffort(work=2**22, num_groups=3, num_solved=6)
+MODEL = CostModel(1e-6, 50e9)
+
+
+@pytest.fixture(scope="module")
+def alltoall():
+    return reconfigured_frontier(24, 3, "alltoall", effort=QUICK)
+
+
+@pytest.fixture(scope="module")
+def allreduce():
+    return reconfigured_frontier(27, 2, "allreduce")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "degree", "diameter", "saved"),
+    [
+        *((16, 4, 2, 0), (64, 4, 3, 0), (256, 4, 4, 0), (1024, 4, 5, 0), (1024, 8, 4, 0)),
+        *((64, 2, 6, 4), (1024, 2, 10, 6)),
+    ],
+)
+def test_steps_that_changes_can_save(nodes, degree, diameter, saved):
+    assert most_steps_saved(nodes, degree, diameter) == saved
+
+
+def test_a_diameter_below_what_circuits_allow_is_refused():
+    with pytest.raises(ValueError, match="diameter 1 of 64 nodes of degree 4: it is at least 3"):
+        most_steps_saved(64, 4, 1)
+
+
+def test_gain_over_static_costs():
+    costs = [Cost(4, Fraction(9, 4)), Cost(8, Fraction(15, 8))]
+    gain = allreduce_gain(16, 4, costs)
+    assert (gain.static, gain.fewest_steps, gain.steps_saved) == (costs[1], 2, 4)
+    assert gain.most_saved_s(costs, MODEL, 0) == 0
+    large = 10**9
+    assert gain.most_saved_s(costs, MODEL, large) == 4 * Fraction(1, 10**6)
+    assert allreduce_gain(16, 4, costs[:1]).steps_saved is None
+
+
+def test_best_static_designs_are_in_it(alltoall, allreduce):
+    points = [one.switched.point() for one in alltoall.static]
+    for one in joint_frontier(24, 3, with_allgather=False).candidates:
+        point = (one.diameter, one.alltoall.time)
+        assert any(steps <= point[0] and t_b <= point[1] for steps, t_b, _ in points)
+    costs = [one.switched.cost for one in allreduce.static]
+    for candidate in frontier(27, 2, "allreduce").candidates:
+        assert candidate.cost in costs
+
+
+def test_candidates_do_not_dominate_each_other(alltoall, allreduce):
+    for answer in (alltoall, allreduce):
+        every = [one.switched for one in (*answer.candidates, *answer.dominated)]
+        for one in answer.candidates:
+            assert not any(other.dominates(one.switched) for other in every)
+        for one in answer.dominated:
+            assert any(
+                other.dominates(one.switched) or other == one.switched
+                for other in (front.switched for front in answer.candidates)
+            )
+        points = [one.switched.point() for one in answer.candidates]
+        assert len(set(points)) == len(points)
+        numbers = [one.switched.num_configurations for one in answer.candidates]
+        assert numbers == sorted(numbers)
+        assert answer.candidates == (*answer.static, *answer.switching)
+
+
+def test_costs_are_above_the_bounds(alltoall):
+    for one in (*alltoall.candidates, *alltoall.dominated):
+        number = one.switched.num_configurations
+        assert alltoall.t_b_tree_bound(number) <= alltoall.t_b_bound(number)
+        assert alltoall.t_b_bound(number) <= one.switched.cost.t_b
+        if one.proven is not None:
+            assert one.proven <= one.switched.cost.t_b
+    assert max(one.switched.num_configurations for one in alltoall.candidates) == 8
+
+
+def test_limit_of_configurations():
+    few = reconfigured_frontier(12, 2, "alltoall", max_configurations=2, effort=QUICK)
+    assert max(one.switched.num_configurations for one in (*few.candidates, *few.dominated)) == 2
+    none = reconfigured_frontier(27, 2, "allreduce", max_configurations=1)
+    assert none.switching == ()
+    assert none.break_even(MODEL, 1) is None
+    assert none.paying(MODEL, 0) == ()
+
+
+@pytest.mark.parametrize("message", [10**4, 10**6, 10**8])
+def test_break_even_is_where_the_best_changes(alltoall, message):
+    found = alltoall.break_even(MODEL, message)
+    if not found.pays:
+        assert alltoall.best(MODEL, message, 0).switched.num_configurations == 1
+        return
+    below, above = found.delta_s * Fraction(999, 1000), found.delta_s * Fraction(1001, 1000)
+    assert alltoall.best(MODEL, message, below).switched.num_configurations > 1
+    assert alltoall.best(MODEL, message, above) == alltoall.best_static(MODEL, message)
+
+
+def test_messages_that_pay(alltoall):
+    delta = Fraction(1, 10**5)
+    ranges = alltoall.paying_messages(MODEL, delta)
+    assert len(ranges) == 1
+    begin, end = ranges[0].begin_bytes, ranges[0].end_bytes
+    assert end is None
+    assert alltoall.best(MODEL, begin * 2, delta).switched.num_configurations > 1
+    assert alltoall.best(MODEL, begin / 2, delta).switched.num_configurations == 1
+    assert alltoall.paying(MODEL, delta)[0].messages.begin_bytes == begin
+
+
+def test_without_dead_time_more_configurations_win(alltoall):
+    free = CostModel(0.0, 1e9)
+    assert alltoall.best(free, 1, 0).switched.num_configurations == 8
+    assert alltoall.best(free, 1, 10**9).switched.num_configurations == 1
+
+
+def test_products_of_complete_graphs_take_the_fewest_steps(allreduce):
+    fastest = min(allreduce.switching, key=lambda one: one.switched.cost.steps)
+    assert fastest.switched.cost == Cost(2 * 3, Fraction(52, 27))
+    assert fastest.label == "K3 then K3 then K3"
+    assert fastest.switched.num_configurations == 5
+
+
+@pytest.mark.parametrize(("nodes", "degree"), [(9, 2), (16, 4), (27, 2), (36, 3), (64, 2)])
+def test_products_are_what_verified_programs_take(nodes, degree):
+    found = factored_allreduces(nodes, degree)
+    assert found
+    for one in found:
+        steps = [factor.cost.steps // 2 for factor in one.factors]
+        design = build_topology_sequence(one.topologies(), "allreduce", steps)
+        assert design.cost == one.cost
+        assert design.verdict.num_configurations == one.switched.num_configurations
+
+
+def test_factors_use_all_ports():
+    for nodes, degree in ((2, 4), (3, 4), (4, 4), (5, 4), (3, 3)):
+        for factor in factor_options(nodes, degree):
+            assert (factor.recipe.num_nodes, factor.recipe.degree) == (nodes, degree)
+    assert factored_allreduces(7, 2) == ()
+
+
+def test_halving_and_doubling_is_looked_at_and_dominated():
+    answer = reconfigured_frontier(16, 4, "allreduce")
+    known = {one.label: one.switched.cost for one in answer.dominated}
+    assert known["halving-doubling"] == Cost(8, Fraction(15, 8))
+    assert answer.switching == ()
+    assert answer.break_even(MODEL, 10**6) is None
+
+
+@pytest.mark.parametrize(("degree", "letters"), [(2, 3), (2, 6), (4, 3)])
+def test_every_pair_of_a_de_bruijn_digraph_has_one_walk(degree, letters):
+    """So k rounds of sending on the sum of what came in add every vector exactly once."""
+    topology = de_bruijn(degree, letters)
+    links = np.zeros((topology.num_nodes, topology.num_nodes), dtype=np.int64)
+    np.add.at(links, (topology.tail, topology.head), 1)
+    assert (np.linalg.matrix_power(links, letters) == 1).all()
+    if letters > 3 or degree == 4:
+        return
+    answer = reconfigured_frontier(degree**letters, degree, "allreduce")
+    label = f"sums of whole vectors on DBJ({degree},{letters})"
+    costs = {one.label: one.switched.cost for one in (*answer.candidates, *answer.dominated)}
+    assert costs[label] == Cost(letters, Fraction(degree * letters))
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="for allreduce and alltoall, not allgather"):
+        reconfigured_frontier(8, 2, "allgather")
+    with pytest.raises(ValueError, match="0 configurations: there must be at least 1"):
+        reconfigured_frontier(8, 2, max_configurations=0)
+    with pytest.raises(ValueError, match="degree 8 of 8 nodes"):
+        reconfigured_frontier(8, 8)
