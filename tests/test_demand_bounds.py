@@ -1,0 +1,118 @@
+"""Bounds of demand plans never exceed an optimum, and where they should be tight they are."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from demand_oracle import KNOWN
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ocs_codesign.reconfigure.demand_bounds import least_times, line_bound, makespan_bound
+from ocs_codesign.reconfigure.demand_relaxation import price_bound, relaxation_bound
+from ocs_codesign.reconfigure.demand_search import search
+from ocs_codesign.reconfigure.demand_ticks import DemandTicks
+
+FAR = Fraction(10**6)
+
+
+def ticks_of(entries, setup=1):
+    return DemandTicks(np.array(entries, dtype=np.int64), setup, Fraction(1), True)
+
+
+def always(_):
+    return True
+
+
+def optimum(ticks, switches=1):
+    answer = search(ticks, switches, FAR, always)
+    assert answer.is_complete
+    return answer.bound
+
+
+small_ticks = st.builds(
+    ticks_of,
+    st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=3, max_size=3).filter(
+        np.any
+    ),
+    st.integers(0, 6),
+)
+
+
+@settings(max_examples=100)
+@given(small_ticks, st.integers(1, 3))
+def test_lines_bound_every_plan(ticks, switches):
+    assert line_bound(ticks, switches) <= optimum(ticks, switches)
+
+
+@settings(max_examples=60)
+@given(small_ticks, st.lists(st.floats(0, 4), min_size=9, max_size=9))
+def test_any_prices_bound_every_plan(ticks, prices):
+    assert price_bound(ticks, np.array(prices).reshape(3, 3)) <= optimum(ticks)
+
+
+@settings(max_examples=25)
+@given(small_ticks)
+def test_the_best_prices_are_between_line_and_plan(ticks):
+    bound = relaxation_bound(ticks, np.empty((0, 3), dtype=np.int64), FAR, 40, always)
+    line = ticks.longest_line + ticks.setup * ticks.max_entries
+    best = optimum(ticks)
+    assert bound <= best
+    assert bound >= min(line, best) * Fraction(99, 100) or ticks.longest_line < line
+
+
+def test_prices_beat_lines_where_entries_do_not_fit_together():
+    """A mix of permutations, where the bound of the lines is 69 and the optimum 78."""
+    random = np.random.default_rng(1)
+    entries = np.zeros((6, 6), dtype=np.int64)
+    for _ in range(12):
+        entries[np.arange(6), random.permutation(6)] += random.integers(1, 10)
+    ticks = ticks_of(entries, 2)
+    assert line_bound(ticks, 1) == 71
+    bound = relaxation_bound(ticks, np.empty((0, 6), dtype=np.int64), FAR, 60, always)
+    assert 73 < bound <= 78
+
+
+def test_fewest_configurations_last_as_long_as_the_largest_entries():
+    ticks = ticks_of(KNOWN, 5)
+    assert least_times(ticks, 4).tolist() == [5, 4, 3, 2]
+    assert least_times(ticks, 5).tolist() == [4, 3, 2, 0, 0]
+    assert line_bound(ticks, 1) == 14 + 4 * 5
+    # More configurations cost more: 11 + 5 * 5.
+    assert makespan_bound(least_times(ticks, 5), ticks, 1) == 36
+
+
+def test_some_switch_has_two_of_three():
+    ticks = ticks_of(np.diag([4, 4, 4]) + np.roll(np.diag([3, 3, 3]), 1, 1), 10)
+    # Two configurations on one switch take 27, on two 14 each; the bound knows both.
+    assert line_bound(ticks, 1) == 27
+    assert line_bound(ticks, 2) == 14 == optimum(ticks, 2)
+    three = np.array([5, 4, 3])
+    assert makespan_bound(three, ticks, 2) == 20 + 4 + 3
+
+
+def test_no_demand_has_no_bound():
+    assert line_bound(ticks_of(np.zeros((4, 4))), 3) == 0
+    assert price_bound(ticks_of([[1]]), np.zeros((1, 1))) == 0
+
+
+def test_prices_need_small_numbers():
+    with pytest.raises(ValueError, match="ticks: prices are for"):
+        price_bound(ticks_of([[2**30]]), np.ones((1, 1)))
+
+
+def test_pricing_ends_when_told():
+    ticks = ticks_of(np.random.default_rng(0).integers(1, 20, (8, 8)), 3)
+    none = np.empty((0, 8), dtype=np.int64)
+    asked = []
+
+    def goes_on(done):
+        asked.append(done)
+        return done < 3
+
+    some = relaxation_bound(ticks, none, FAR, 60, goes_on)
+    assert asked == [0, 1, 2, 3]
+    assert some <= relaxation_bound(ticks, none, FAR, 60, always)
+    assert relaxation_bound(ticks, none, Fraction(1), 60, always) >= 1
