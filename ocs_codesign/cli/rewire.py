@@ -1,0 +1,159 @@
+"""``ocs-codesign rewire``: from one topology's circuits to another's, in stages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ocs_codesign.cli.options import json_option, quantity_option
+from ocs_codesign.cli.output import check_outputs, emit
+from ocs_codesign.cli.progress import progress
+from ocs_codesign.cli.rewire_report import (
+    RewiringAnswer,
+    plan_csv,
+    rewiring_json,
+    show_rewiring,
+)
+from ocs_codesign.quantities import parse_time
+
+if TYPE_CHECKING:
+    from ocs_codesign.cli.progress import Progress
+    from ocs_codesign.fabric.description import PortModel
+    from ocs_codesign.reconfigure.change import ReconfigurationCost
+
+# Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
+PORT_MODELS = ("simplex", "two-sided", "matching")
+TIME_LIMIT_S = 60.0
+
+
+@click.command(short_help="Change circuits from one topology to another, in stages.")
+@click.argument("held", metavar="FROM_RECIPE")
+@click.argument("target", metavar="TO_RECIPE")
+@click.option(
+    "--port-model",
+    type=click.Choice(PORT_MODELS),
+    help="What a plane can hold (default: as the profile says, else simplex).",
+)
+@click.option(
+    "--planes", type=click.IntRange(1, 4096), help="Planes there are (default: as both need)."
+)
+@click.option("--free-hosts", is_flag=True, help="Choose which host is which node, too.")
+@click.option("--profile", metavar="NAME", help="Switches of this make, such as polatis-384.")
+@quantity_option("--delta", parse_time, "Dead time of a change, such as 25ms.")
+@quantity_option("--delta-per-circuit", parse_time, "More dead time for every circuit made.")
+@click.option("--plane-stops", is_flag=True, help="A plane is dark as a whole while it changes.")
+@quantity_option("--time-limit", parse_time, "Time for the search (default 60s).")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of local searches.")
+@click.option("--out", metavar="FILE", help="Write all cross-connects, in their order, as CSV.")
+@json_option
+def rewire(
+    held: str,
+    target: str,
+    port_model: str | None,
+    planes: int | None,
+    free_hosts: bool,
+    profile: str | None,
+    delta: float | None,
+    delta_per_circuit: float | None,
+    plane_stops: bool,
+    time_limit: float | None,
+    seed: int,
+    out: str | None,
+    json_path: str | None,
+) -> None:
+    """Plan the change from the circuits of FROM_RECIPE to those of TO_RECIPE.
+
+    The planes of the new topology are chosen such that the fewest circuits have to be made, with a
+    proof or a bound. They change in stages, in each of which circuits are torn down before others
+    are made, and the circuits that stay up are proven to join all nodes, if that can be. A
+    cross-connect 1A-2B joins the A port of node 0 with the B port of node 1 in its plane.
+    """
+    if profile is not None and (delta is not None or delta_per_circuit is not None):
+        raise click.UsageError("--profile says the dead time: --delta is for switches without one")
+    if seed < 0:
+        raise click.UsageError(f"--seed is {seed}: it must be at least 0")
+    check_outputs(json_path, out)
+    with progress("Choosing planes") as shown:
+        model, cost = _switches(port_model, profile, delta, delta_per_circuit)
+        limit = TIME_LIMIT_S if time_limit is None else time_limit
+        answer = _planned(
+            (held, target), model, planes, free_hosts, cost, plane_stops, limit, seed, shown
+        )
+    files = {} if out is None else {out: plan_csv(answer.plan).encode()}
+    emit(
+        rewiring_json(answer), json_path, lambda console: show_rewiring(console, answer, out), files
+    )
+
+
+def _switches(
+    port_model: str | None,
+    profile: str | None,
+    delta: float | None,
+    delta_per_circuit: float | None,
+) -> tuple[PortModel, ReconfigurationCost | None]:
+    from ocs_codesign.fabric.description import PortModel
+    from ocs_codesign.fabric.profiles import profile_named
+    from ocs_codesign.reconfigure.change import ReconfigurationCost
+
+    if profile is None:
+        model = PortModel(port_model or PORT_MODELS[0])
+        if delta is None and delta_per_circuit is None:
+            return model, None
+        return model, ReconfigurationCost(delta or 0, delta_per_circuit or 0)
+    switch = profile_named(profile)
+    if port_model is not None:
+        switch = switch.used_as(PortModel(port_model))
+    if switch.port_model is PortModel.RESTRICTED:
+        raise ValueError(
+            f"{profile} is restricted: its states are listed, so that no planes can be chosen"
+        )
+    return switch.port_model, switch.change
+
+
+def _planned(
+    recipes: tuple[str, str],
+    model: PortModel,
+    num_planes: int | None,
+    free_hosts: bool,
+    cost: ReconfigurationCost | None,
+    plane_stops: bool,
+    time_limit_s: float,
+    seed: int,
+    shown: Progress,
+) -> RewiringAnswer:
+    from ocs_codesign.fabric.planes_models import planes_of
+    from ocs_codesign.fabric.relabelling import free_rewiring
+    from ocs_codesign.fabric.rewiring import minimum_rewiring, naive_rewiring
+    from ocs_codesign.fabric.rewiring_state import plane_state
+    from ocs_codesign.fabric.stages import staged
+    from ocs_codesign.lp import Options
+    from ocs_codesign.recipe import parse
+    from ocs_codesign.reconfigure.change import ReconfigurationCost
+
+    parsed = [parse(text) for text in recipes]
+    if parsed[0].num_nodes != parsed[1].num_nodes:
+        raise ValueError(
+            f"{parsed[0]!r} has {parsed[0].num_nodes} nodes and {parsed[1]!r} "
+            f"{parsed[1].num_nodes}: circuits change between the same hosts"
+        )
+    topologies = [recipe.topology() for recipe in parsed]
+    before, naive = (planes_of(topology, model) for topology in topologies)
+    needed = max(before.num_planes, naive.num_planes)
+    if num_planes is not None and num_planes < needed:
+        raise ValueError(f"--planes is {num_planes}, but the topologies need {needed}")
+    state = plane_state(before, num_planes or needed)
+    options = Options(time_limit_s=time_limit_s)
+    fixed = minimum_rewiring(state, topologies[1], model, options=options, seed=seed)
+    free = None
+    if free_hosts:
+        shown.tell_phase("Choosing hosts", 0, 0)
+        free = free_rewiring(state, topologies[1], model, options=options, seed=seed)
+    chosen = fixed if free is None else free.rewiring
+    shown.tell_phase("Ordering stages", 0, 0)
+    plan = staged(
+        state, chosen.target, cost or ReconfigurationCost(0), model, plane_stops=plane_stops
+    )
+    names = (repr(parsed[0]), repr(parsed[1]))
+    as_they_come = naive_rewiring(state, naive)
+    return RewiringAnswer(names, chosen, as_they_come, free, fixed, plan, cost is not None)

@@ -1,0 +1,165 @@
+"""Three-stage networks of switches: a plane whose blocks are larger than its switches.
+
+Hosts send into edge switches, these have ``trunks`` cables to every middle switch, and those as
+many to the edge switches that hosts receive from. Any permutation of hosts has a way if and only
+if middles times trunks are at least the hosts of an edge switch: D. Slepian (1952), A. M. Duguid
+(1959). The ways of a configuration are an edge colouring of the circuits between edge switches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
+from ocs_codesign.factorisation import factorise
+from ocs_codesign.topology import Topology
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Clos:
+    """Switches (places in a list) by stage, hosts an edge switch, and trunks to a middle switch."""
+
+    senders: tuple[int, ...]
+    middles: tuple[int, ...]
+    receivers: tuple[int, ...]
+    num_hosts: int
+    num_trunks: int
+
+    @property
+    def num_switches(self) -> int:
+        """Switches of all stages."""
+        return len(self.senders) + len(self.middles) + len(self.receivers)
+
+    def trunks(self) -> NDArray[np.int32]:
+        """Every trunk as (switch, B port, switch, A port), ports from 1.
+
+        The edge switches' trunk ports are numbered by middle switch, then by trunk; the middle
+        switches' by edge switch, then by trunk.
+        """
+        rows = []
+        for edge in range(len(self.senders)):
+            for middle in range(len(self.middles)):
+                for trunk in range(self.num_trunks):
+                    outer = 1 + middle * self.num_trunks + trunk
+                    inner = 1 + edge * self.num_trunks + trunk
+                    rows.append((self.senders[edge], outer, self.middles[middle], inner))
+                    rows.append((self.middles[middle], inner, self.receivers[edge], outer))
+        return np.array(rows, dtype=np.int32).reshape(-1, 4)
+
+
+def three_stages(num_hosts: int, ports: NDArray[np.int64]) -> Clos | None:
+    """The rearrangeable three-stage network for so many hosts of fewest switches, or None.
+
+    ``ports`` are the usable ports a side of the switches there are. All edge switches serve as many
+    hosts, but for the last; every one has as many trunks to every middle switch.
+    """
+    best: Clos | None = None
+    most = len(ports) // 2
+    largest = int(ports.max(initial=0))
+    for edges in range(2, most + 1):
+        hosts = -(-num_hosts // edges)
+        if hosts > largest or -(-num_hosts // hosts) != edges:
+            continue
+        for trunks in range(1, min(hosts, largest // edges) + 1):
+            middles = -(-hosts // trunks)
+            if best is not None and 2 * edges + middles >= best.num_switches:
+                continue
+            found = _assigned(ports, edges, middles, trunks, hosts)
+            best = best if found is None else found
+    return best
+
+
+def _assigned(
+    ports: NDArray[np.int64], edges: int, middles: int, trunks: int, hosts: int
+) -> Clos | None:
+    """Switches for each stage, those that need more ports from the largest ones."""
+    if 2 * edges + middles > len(ports):
+        return None
+    order = np.argsort(-ports, kind="stable")
+    edge_ports, middle_ports = max(hosts, middles * trunks), edges * trunks
+    edges_first = edge_ports >= middle_ports
+    cut = 2 * edges if edges_first else middles
+    first, second = order[:cut], order[cut : 2 * edges + middles]
+    outer, inner = (first, second) if edges_first else (second, first)
+    if ports[outer].min() < edge_ports or ports[inner].min() < middle_ports:
+        return None
+    at_edge = sorted(int(switch) for switch in outer)
+    return Clos(
+        tuple(at_edge[:edges]),
+        tuple(sorted(int(switch) for switch in inner)),
+        tuple(at_edge[edges:]),
+        hosts,
+        trunks,
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Trunking:
+    """The trunks of a laid three-stage plane by edge switch and way, each edges x ways.
+
+    Way w leads from sender i by its B port ``sender_b`` to A port ``middle_a`` of ``middle``, and
+    from that switch's B port ``middle_b`` to receiver j's A port ``receiver_a``: the first two are
+    at [i, w], the last two at [j, w], and ``middle[w]`` is the same for all.
+    """
+
+    senders: NDArray[np.int64]
+    receivers: NDArray[np.int64]
+    middle: NDArray[np.int64]
+    sender_b: NDArray[np.int64]
+    middle_a: NDArray[np.int64]
+    middle_b: NDArray[np.int64]
+    receiver_a: NDArray[np.int64]
+
+
+def trunking(
+    trunks: NDArray[np.int32], senders: NDArray[np.int32], receivers: NDArray[np.int32]
+) -> Trunking:
+    """The ways through a plane from its trunks and the switches at its edge.
+
+    Raises ValueError if they are not those of a three-stage network as laid by ``Clos.trunks``.
+    """
+    out = trunks[np.isin(trunks[:, 0], senders)]
+    into = trunks[np.isin(trunks[:, 2], receivers)]
+    out, into = out[np.lexsort((out[:, 1], out[:, 0]))], into[np.lexsort((into[:, 3], into[:, 2]))]
+    sender, ways = np.unique(out[:, 0], return_counts=True)
+    receiver, ways_back = np.unique(into[:, 2], return_counts=True)
+    same = len({*ways.tolist(), *ways_back.tolist()}) == 1
+    if same and len(sender) and len(out) + len(into) == len(trunks):
+        to, back = out.reshape(len(sender), -1, 4), into.reshape(len(receiver), -1, 4)
+        middle = to[0, :, 2]
+        if (to[:, :, 2] == middle).all() and (back[:, :, 0] == middle).all():
+            return Trunking(
+                sender.astype(np.int64),
+                receiver.astype(np.int64),
+                middle.astype(np.int64),
+                *(part.astype(np.int64) for part in (to[:, :, 1], to[:, :, 3])),
+                *(part.astype(np.int64) for part in (back[:, :, 1], back[:, :, 3])),
+            )
+    raise ValueError(
+        "trunks do not make a three-stage network: every edge switch needs as many to every middle"
+    )
+
+
+def ways(
+    senders: NDArray[np.int64], receivers: NDArray[np.int64], num_edges: int, num_ways: int
+) -> NDArray[np.int32]:
+    """A way for every circuit between edge switches such that none share a trunk.
+
+    ``senders`` and ``receivers`` number the edge switches of every circuit. Raises
+    InfeasibleError (CABLING) if an edge switch has more circuits than ways.
+    """
+    chosen = factorise(Topology(num_edges, senders, receivers))
+    if len(chosen) and int(chosen.max()) >= num_ways:
+        raise InfeasibleError(
+            Reason.CABLING,
+            f"an edge switch has {int(chosen.max()) + 1} circuits, but {num_ways} trunks",
+        )
+    return chosen

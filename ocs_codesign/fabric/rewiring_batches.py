@@ -1,0 +1,226 @@
+"""The order in which circuits are torn down and made, so that the others join all nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.fabric.blocks import connected
+from ocs_codesign.fabric.rewiring_connectivity import is_connected
+from ocs_codesign.fabric.rewiring_state import state_circuits
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ocs_codesign.fabric.description import PortModel
+
+MAX_ORDERED_PLANES = 10
+"""Planes up to which all orders are tried, by the sets of planes that are done."""
+MAX_SEARCHED_DELETES = 12
+"""Circuits torn down up to which all orders of them are tried."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """All that has to change: circuits as rows (plane, A node, B node), int32.
+
+    ``kept`` stay, ``old`` go and ``new`` come. With ``plane_stops`` the kept circuits of a plane
+    are dark, too, while it changes.
+    """
+
+    port_model: PortModel
+    num_nodes: int
+    kept: NDArray[np.int32]
+    old: NDArray[np.int32]
+    new: NDArray[np.int32]
+    plane_stops: bool
+
+    def changing_planes(self) -> list[int]:
+        """Planes in which anything changes."""
+        return [int(p) for p in np.union1d(self.old[:, 0], self.new[:, 0])]
+
+    def is_joined(self, up: NDArray[np.int32]) -> bool:
+        """Whether circuits join all nodes, in both directions."""
+        return is_connected(up, self.port_model, self.num_nodes)
+
+    def up(
+        self, old: NDArray[np.bool_], new: NDArray[np.bool_], dark_plane: int | None = None
+    ) -> NDArray[np.int32]:
+        """The circuits up if these old and new ones are; none of a plane that stops."""
+        rows = np.concatenate([self.kept, self.old[old], self.new[new]])
+        if self.plane_stops and dark_plane is not None:
+            rows = rows[rows[:, 0] != dark_plane]
+        return rows
+
+    def ports(self, rows: NDArray[np.int32]) -> NDArray[np.int64]:
+        """The port at either end of circuits, rows x 2, numbered over all planes."""
+        b_side = self.num_nodes if self.port_model.has_b_side else 0
+        first = rows[:, 0].astype(np.int64) * 2 * self.num_nodes
+        return np.stack([first + rows[:, 1], first + rows[:, 2] + b_side], axis=1)
+
+    def free_new(self, gone: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """New circuits whose ports no old circuit holds any more."""
+        held = np.unique(self.ports(self.old[~gone]))
+        is_held = np.isin(self.ports(self.new), held)
+        return np.asarray(~(is_held[:, 0] | is_held[:, 1]))
+
+
+def change_of(
+    held: NDArray[np.int32],
+    target: NDArray[np.int32],
+    port_model: PortModel,
+    *,
+    plane_stops: bool = False,
+) -> Change:
+    """What changes between two states of planes."""
+    nodes = held.shape[1]
+    before, after = (state_circuits(state, port_model) for state in (held, target))
+    stays = held[before[:, 0], before[:, 1]] == target[before[:, 0], before[:, 1]]
+    comes = held[after[:, 0], after[:, 1]] != after[:, 2]
+    return Change(port_model, nodes, before[stays], before[~stays], after[comes], plane_stops)
+
+
+def plane_order(change: Change) -> tuple[list[int], bool]:
+    """An order of whole planes during which all nodes stay joined, or as long as they can.
+
+    Also whether they do. All orders are tried if there are at most MAX_ORDERED_PLANES planes; with
+    more, planes are taken as they come.
+    """
+    planes = change.changing_planes()
+    if len(planes) > MAX_ORDERED_PLANES:
+        return _greedy_order(change, planes)
+    # The planes that are done say what is up, so that sets are looked at and not orders.
+    orders: dict[int, list[int]] = {0: []}
+    for done in range(2 ** len(planes)):
+        order = orders.get(done)
+        if order is None or len(order) == len(planes):
+            continue
+        for at, plane in enumerate(planes):
+            reached = done | 1 << at
+            if reached != done and reached not in orders and _plane_can_go(change, order, plane):
+                orders[reached] = [*order, plane]
+    longest = max(orders.values(), key=len)
+    rest = [plane for plane in planes if plane not in longest]
+    return longest + rest, not rest
+
+
+def _greedy_order(change: Change, planes: list[int]) -> tuple[list[int], bool]:
+    order: list[int] = []
+    while len(order) < len(planes):
+        left = (plane for plane in planes if plane not in order)
+        following = next((plane for plane in left if _plane_can_go(change, order, plane)), None)
+        if following is None:
+            return order + [plane for plane in planes if plane not in order], False
+        order.append(following)
+    return order, True
+
+
+def _plane_can_go(change: Change, done: list[int], plane: int) -> bool:
+    gone, come = np.isin(change.old[:, 0], done), np.isin(change.new[:, 0], done)
+    during = change.up(~gone & (change.old[:, 0] != plane), come, plane)
+    return change.is_joined(during)
+
+
+def delete_batches(change: Change) -> tuple[list[NDArray[np.int64]], bool | None]:
+    """Old circuits in batches: all nodes stay joined while each goes, and then new ones come.
+
+    A new circuit comes as soon as its ports are free. Returns the batches and True; else no batches
+    and False if it is proven that there are none, None if none were found. Circuits that go one by
+    one leave most links up, so that a proof is about these: either none can go at first, or all
+    orders were tried.
+    """
+    nothing_gone = np.zeros(len(change.old), dtype=np.bool_)
+    batches = _greedy_batches(change)
+    if batches is not None:
+        return batches, True
+    if len(change.old) <= MAX_SEARCHED_DELETES:
+        single = _searched_deletes(change)
+        return ([], False) if single is None else (_merged(change, single), True)
+    whole = change.up(~nothing_gone, change.free_new(nothing_gone))
+    is_stuck = not change.is_joined(whole) or not any(
+        _can_go(change, nothing_gone, np.array([delete])) for delete in range(len(change.old))
+    )
+    return [], False if is_stuck else None
+
+
+def _can_go(change: Change, gone: NDArray[np.bool_], batch: NDArray[np.int64]) -> bool:
+    stays = ~gone
+    stays[batch] = False
+    return change.is_joined(change.up(stays, change.free_new(gone)))
+
+
+def _greedy_batches(change: Change) -> list[NDArray[np.int64]] | None:
+    """The plane with the largest batch goes first, then again; None if nothing can go."""
+    gone = np.zeros(len(change.old), dtype=np.bool_)
+    batches: list[NDArray[np.int64]] = []
+    while not gone.all():
+        largest = np.empty(0, dtype=np.int64)
+        for plane in np.unique(change.old[~gone, 0]):
+            batch = _grown(change, gone, _by_chain(change, gone, int(plane)))
+            largest = batch if len(batch) > len(largest) else largest
+        if not len(largest):
+            return None
+        batches.append(np.sort(largest))
+        gone[largest] = True
+    return batches
+
+
+def _by_chain(change: Change, gone: NDArray[np.bool_], plane: int) -> NDArray[np.int64]:
+    """Old circuits of a plane in an order in which those that free a new one are neighbours."""
+    left = np.flatnonzero(~gone & (change.old[:, 0] == plane))
+    rows = np.concatenate([change.ports(change.old[left]), change.ports(change.new)])
+    size = int(rows.max()) + 1
+    label = connected(rows[:, 0], rows[:, 1], size)
+    chain = label[rows[: len(left), 0]]
+    _, number, count = np.unique(chain, return_inverse=True, return_counts=True)
+    return left[np.lexsort((left, chain, count[number]))]
+
+
+def _grown(change: Change, gone: NDArray[np.bool_], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """As many of the circuits wanted as can go at once: all of them, or halves of them in turn."""
+    batch = np.empty(0, dtype=np.int64)
+    left = [wanted]
+    while left:
+        part = left.pop()
+        more = np.concatenate([batch, part])
+        if _can_go(change, gone, more):
+            batch = more
+        elif len(part) > 1:
+            left += [part[len(part) // 2 :], part[: len(part) // 2]]
+    return batch
+
+
+def _searched_deletes(change: Change) -> list[int] | None:
+    """An order of single old circuits, by the sets that are gone; None if there is no order."""
+    size = len(change.old)
+    orders: dict[int, list[int]] = {0: []}
+    for done in range(2**size):
+        order = orders.get(done)
+        if order is None:
+            continue
+        gone = np.zeros(size, dtype=np.bool_)
+        gone[order] = True
+        for delete in np.flatnonzero(~gone):
+            reached = done | 1 << int(delete)
+            if reached not in orders and _can_go(change, gone, np.array([delete])):
+                orders[reached] = [*order, int(delete)]
+    return orders.get(2**size - 1)
+
+
+def _merged(change: Change, order: list[int]) -> list[NDArray[np.int64]]:
+    """Neighbours in an order of single circuits put together, in a plane and where that can go."""
+    gone = np.zeros(len(change.old), dtype=np.bool_)
+    batches: list[NDArray[np.int64]] = []
+    batch: list[int] = []
+    for delete in order:
+        more = np.array([*batch, delete])
+        is_one_plane = len(np.unique(change.old[more, 0])) == 1
+        if batch and not (is_one_plane and _can_go(change, gone, more)):
+            gone[batch] = True
+            batches.append(np.array(batch))
+            batch = []
+        batch.append(delete)
+    return [*batches, np.array(batch)]

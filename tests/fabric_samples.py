@@ -1,0 +1,69 @@
+"""Fabric files for the tests: a small valid one, and how two fabrics are compared."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ocs_codesign.fabric import Fabric
+
+LAB: dict[str, Any] = {
+    "name": "lab",
+    "hosts": {"count": 8},
+    "planes": [
+        {"count": 2, "switches": [{"profile": "polatis-384", "ports": 8}]},
+        {"switches": [{"profile": "rotor-128", "ports": 8, "states": "rotations"}]},
+    ],
+    "alpha": "10us",
+    "node_bandwidth": "300Gbps",
+    "losses": {"connector_db": 0.25, "budget_db": "DR4"},
+}
+
+INLINE: dict[str, Any] = {
+    "name": "make",
+    "technology": "piezo",
+    "port_model": "P3",
+    "ports": 16,
+    "insertion_loss_db": 1,
+    "delta": "5ms",
+}
+
+
+def lab(*path: Any, value: Any = None, drop: bool = False) -> bytes:
+    """The file as JSON, which is YAML too, with the value at a path put in or dropped."""
+    made = copy.deepcopy(LAB)
+    at: Any = made
+    for key in path[:-1]:
+        at = at[key]
+    if drop:
+        del at[path[-1]]
+    elif path:
+        at[path[-1]] = value
+    return json.dumps(made).encode()
+
+
+def content(fabric: Fabric) -> tuple[Any, ...]:
+    """All that a fabric holds, as a value to compare."""
+    switches = [
+        (
+            switch.name,
+            switch.plane,
+            switch.profile,
+            switch.num_ports,
+            switch.num_spares,
+            None if switch.states is None else switch.states.tolist(),
+        )
+        for switch in fabric.switches
+    ]
+    return (
+        fabric.name,
+        fabric.hosts,
+        fabric.num_spare_hosts,
+        switches,
+        fabric.cost_model,
+        fabric.loss_budget_db,
+        fabric.connector_loss_db,
+        fabric.circulator_loss_db,
+    )

@@ -1,0 +1,131 @@
+"""``ocs-codesign fabric``: check, profiles, schema and example."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from fabric_samples import LAB, lab
+
+from ocs_codesign.cli import main
+from ocs_codesign.export import load_fabric
+from ocs_codesign.fabric import PROFILES
+
+
+def check(tmp_path, data, *options, name="lab.yaml"):
+    path = tmp_path / name
+    path.write_bytes(data)
+    return main(["fabric", "check", str(path), *options])
+
+
+def test_check_says_what_it_is(tmp_path, capsys):
+    assert check(tmp_path, lab()) == 0
+    out = capsys.readouterr().out
+    assert "host000, host001, ..., host007" in out
+    assert "100 Gbps, 3 ports a host" in out
+    assert "3.5 over" in out  # three stages
+    assert "0-1" in out  # two equal planes in a row
+    assert "no price is public of: rotor-128 port" in out
+    assert "The description is valid" in out
+
+
+def test_check_as_json(tmp_path, capsys):
+    assert check(tmp_path, lab(), "--json", "-") == 0
+    value = json.loads(capsys.readouterr().out)
+    assert value["ok"] is True
+    assert (value["hosts"], value["switches"], value["ports_per_host"]) == (8, 3, 3)
+    first, _, third = value["planes"]
+    assert (first["usable_ports"], first["direct_loss_db"]) == (8, 1.5)
+    assert first["three_stage_loss_db"] == 3.5
+    assert first["dead_time_of_one_circuit_s"] == 0.025
+    assert (third["port_model"], third["three_stage_loss_db"]) == ("restricted", None)
+    assert value["price"]["total_usd"] == 16 * 520 + 24 * 99 + 24 * 659
+
+
+def test_too_few_ports_and_too_little_light(tmp_path, capsys):
+    data = lab("hosts", "count", value=9).replace(b'"DR4"', b"2")
+    assert check(tmp_path, data, "--json", "-") == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert findings == [
+        "plane 0 has 8 usable ports a side for 9 working hosts",
+        "plane 1 has 8 usable ports a side for 9 working hosts",
+        "plane 2 has 8 usable ports a side for 9 working hosts",
+        "a circuit of plane 2 loses 2.5 dB, over the budget of 2 dB",
+    ]
+    assert check(tmp_path, data) == 1
+    assert "Amiss: plane 0 has 8 usable ports" in capsys.readouterr().out
+
+
+def test_bad_files_end_in_one_sentence(tmp_path, capsys):
+    assert check(tmp_path, lab("planes", 0, "switches", 0, "profile", value="polatis")) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "lab.yaml, line 1: planes[0].switches[0].profile: no switch profile is named" in err
+    assert "did you mean polatis-384?" in err
+    assert main(["fabric", "check", str(tmp_path / "none.yaml")]) == 2
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_profiles(capsys):
+    assert main(["fabric", "profiles"]) == 0
+    out = capsys.readouterr().out
+    for name, profile in PROFILES.items():
+        assert name in out
+        assert all(source.text in out for source in profile.sources)
+    assert main(["fabric", "profiles", "palomar-136", "--json", "-"]) == 0
+    (only,) = json.loads(capsys.readouterr().out)["profiles"]
+    assert (only["ports"], only["power_w"], only["delta_s"]) == (136, 108, 0.01)
+    assert set(only["sources"]) == {
+        "num_ports",
+        "insertion_loss_db",
+        "change",
+        "price_usd_per_port",
+        "power_w",
+    }
+    assert main(["fabric", "profiles", "palomer"]) == 2
+    assert "did you mean palomar-136?" in capsys.readouterr().err
+
+
+def test_schema_is_one_text_and_documents_every_key(capsys):
+    texts = []
+    for _ in range(2):
+        assert main(["fabric", "schema"]) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+    schema = json.loads(texts[0])
+    assert set(LAB) <= set(schema["properties"])
+    parts = [schema, *schema["$defs"].values()]
+    for part in parts:
+        assert part["additionalProperties"] is False
+        assert part["description"]
+        for key, one in part["properties"].items():
+            assert "description" in one or "$ref" in str(one) or key == "planes", key
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(("hosts", "planes"), [(64, 4), (2, 1), (1500, 2)])
+def test_check_accepts_every_example(profile, hosts, planes, tmp_path, capsys):
+    options = ["--hosts", str(hosts), "--planes", str(planes), "--profile", profile]
+    assert main(["fabric", "example", *options]) == 0
+    text = capsys.readouterr().out
+    assert text.count("#") > 10
+    assert check(tmp_path, text.encode(), "--json", "-") == 0
+    value = json.loads(capsys.readouterr().out)
+    assert (value["hosts"], len(value["planes"])) == (hosts, planes)
+    made = load_fabric(tmp_path / "lab.yaml")
+    assert {switch.profile for switch in made.switches} == {PROFILES[profile]}
+    assert len(made.hosts[0]) == len(made.hosts[-1])
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--hosts", "0"], "0 hosts: it must be from 1 to 100000"),
+        (["--planes", "9999"], "9999 planes: it must be from 1 to 1024"),
+        (["--profile", "rotor"], "did you mean rotor-128?"),
+        (["--profile", "rotor-128", "--hosts", "1"], "its states need at least 2"),
+    ],
+)
+def test_no_example(options, sentence, capsys):
+    assert main(["fabric", "example", *options]) == 2
+    assert sentence in capsys.readouterr().err

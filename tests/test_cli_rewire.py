@@ -1,0 +1,108 @@
+"""``ocs-codesign rewire``: what it says, writes and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from ocs_codesign.cli import main
+
+BEFORE, AFTER = "DirectedCirculant(8, (1, 3))", "GeneralizedKautz(2, 8)"
+
+
+def run(capsys, *arguments):
+    code = main(["rewire", *arguments])
+    return code, *capsys.readouterr()
+
+
+def answer_of(capsys, *arguments):
+    code, out, err = run(capsys, *arguments, "--json", "-")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def test_the_plan_leads_from_one_to_the_other(capsys, tmp_path):
+    path = tmp_path / "plan.csv"
+    answer = answer_of(capsys, BEFORE, AFTER, "--profile", "polatis-384", "--out", str(path))
+    assert (answer["changed"], answer["fewest_changed"], answer["is_optimal"]) == (12, 12, True)
+    assert answer["changed_without_choice"] >= 12
+    assert answer["hitless"]
+    assert all(stage["connected"] for stage in answer["stages"])
+    assert answer["dead_time_s"] == pytest.approx(0.025 * len(answer["stages"]))
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    up = {(str(v % 8), str((v + s) % 8)) for v in range(8) for s in (1, 3)}
+    used = {("a", row["plane"], row["a_host"]) for row in rows if row["action"] == "delete"}
+    assert used
+    for row in rows:
+        ends = (row["a_host"], row["b_host"])
+        assert row["cross_connect"] == f"{int(ends[0]) + 1}A-{int(ends[1]) + 1}B"
+        if row["action"] == "delete":
+            up.remove(ends)
+        else:
+            up.add(ends)
+    wanted = {(str(v), str((-2 * v - a) % 8)) for v in range(8) for a in (1, 2)}
+    assert up == wanted
+    assert [int(row["stage"]) for row in rows] == sorted(int(row["stage"]) for row in rows)
+    named = [
+        one["cross_connect"]
+        for stage in answer["stages"]
+        for one in stage["deletes"] + stage["creates"]
+    ]
+    assert named == [row["cross_connect"] for row in rows]
+
+
+def test_free_hosts(capsys):
+    rings = ["DirectedCirculant(8, (1,))", "DirectedCirculant(8, (3,))"]
+    fixed = answer_of(capsys, *rings)
+    free = answer_of(capsys, *rings, "--free-hosts")
+    assert (fixed["changed"], fixed["host"], fixed["hitless"]) == (8, None, False)
+    assert (free["changed"], free["changed_with_fixed_hosts"], free["stages"]) == (0, 8, [])
+    assert sorted(free["host"]) == list(range(8))
+
+
+def test_what_is_printed(capsys):
+    code, out, err = run(capsys, BEFORE, AFTER, "--delta", "25ms", "--delta-per-circuit", "1ms")
+    assert (code, err) == (0, "")
+    assert "12, the fewest" in out
+    assert "yes" in out
+    code, out, _ = run(capsys, "DirectedCirculant(8, (1,))", "DirectedCirculant(8, (3,))")
+    assert code == 0
+    assert "it is proven that no order" in out
+
+
+@pytest.mark.parametrize(
+    ("profile", "model"), [("palomar-136", "two-sided"), ("polatis-384", "simplex")]
+)
+def test_the_profile_says_the_port_model(capsys, profile, model):
+    pair = ("Circulant(8, (1, 2))", "Circulant(8, (1, 4))")
+    answer = answer_of(capsys, *pair, "--profile", profile)
+    assert (answer["port_model"], answer["is_optimal"]) == (model, True)
+    assert answer_of(capsys, *pair, "--port-model", "matching")["port_model"] == "matching"
+
+
+def test_more_planes_than_needed(capsys):
+    answer = answer_of(capsys, BEFORE, AFTER, "--planes", "4")
+    assert (answer["planes"], answer["hitless"]) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((BEFORE, "DirectedCirculant(9, (1, 2))"), "8 nodes"),
+        ((BEFORE, AFTER, "--planes", "1"), "--planes is 1, but the topologies need 2"),
+        ((BEFORE, AFTER, "--profile", "polatis"), "did you mean"),
+        ((BEFORE, AFTER, "--profile", "rotor-128"), "rotor-128 is restricted"),
+        ((BEFORE, AFTER, "--profile", "polatis-384", "--delta", "1ms"), "--profile says"),
+        ((BEFORE, AFTER, "--port-model", "matching"), "circuits that carry both directions"),
+        ((BEFORE, AFTER, "--seed", "-1"), "--seed is -1"),
+        ((BEFORE, "Nonsense(8)"), "Nonsense"),
+    ],
+)
+def test_refusals(capsys, arguments, words):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1

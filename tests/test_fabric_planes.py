@@ -1,0 +1,313 @@
+"""Planes by port model: the contract of all models, known numbers of planes, and certificates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from embed_samples import pairs_of, random_directed, random_undirected, undirected
+
+from ocs_codesign.fabric import (
+    PORT_MODELS,
+    InfeasibleError,
+    PortModel,
+    Proof,
+    Reason,
+    given_planes,
+    planes_of,
+)
+from ocs_codesign.recipe import parse
+from ocs_codesign.topology import Topology
+
+UNRESTRICTED = (PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING)
+
+PLANES_NEEDED = {
+    "BiRing(2, 5)": (3, 1, 2),
+    "BiRing(2, 8)": (2, 1, 2),
+    "Complete(4)": (3, 2, 3),
+    "Complete(5)": (5, 2, 4),
+    "Complete(6)": (5, 3, 5),
+    "Complete(7)": (7, 3, 6),
+    'Named("petersen")': (4, 2, 3),
+    "Hypercube(3)": (3, 2, 3),
+    "Torus((3, 3))": (5, 2, 4),
+    "Torus((4, 4))": (4, 2, 4),
+    "Circulant(6, (1, 2))": (4, 2, 4),
+    "Circulant(13, (1, 3, 4))": (7, 3, 6),
+}
+"""Planes of matchings, of two-sided and of simplex circuits; the last two are the octahedron and
+the Paley graph of 13 nodes."""
+
+
+def states_of(topology, model, seed=0):
+    """For switches with states: some permutations, among which those of a factorisation."""
+    if model is not PortModel.RESTRICTED:
+        return None
+    simplex = planes_of(topology, PortModel.SIMPLEX)
+    heads = np.full((simplex.num_planes, topology.num_nodes), -1, dtype=np.int32)
+    heads[simplex.plane, topology.tail] = topology.head
+    random = np.random.default_rng(seed)
+    more = [random.permutation(topology.num_nodes) for _ in range(3)]
+    return random.permutation(np.concatenate([heads, more]).astype(np.int32))
+
+
+def check(planes):
+    """The circuits are the links, each once, and no port of a plane has two circuits."""
+    topology = planes.topology
+    carried = planes.link[planes.link >= 0]
+    assert sorted(carried.tolist()) == list(range(topology.num_links))
+    assert len(planes.plane) == len(planes.link) == planes.num_circuits
+    if planes.num_circuits:
+        assert planes.plane.min() >= 0
+        assert planes.plane.max() < planes.num_planes
+    used = Counter()
+    for (forward, backward), plane in zip(planes.link.tolist(), planes.plane.tolist(), strict=True):
+        one, other = int(topology.tail[forward]), int(topology.head[forward])
+        if backward >= 0:
+            assert (topology.tail[backward], topology.head[backward]) == (other, one)
+        sides = ("a", "b") if planes.port_model.has_b_side else ("a", "a")
+        used[plane, sides[0], one] += 1
+        used[plane, sides[1], other] += 1
+        if not planes.port_model.is_bidirectional:
+            assert backward == -1
+    assert max(used.values(), default=1) == 1
+    assert planes.at_least.num_planes <= planes.num_planes
+
+
+def check_certificate(planes):
+    """The proof that fewer planes are too few, counted anew."""
+    certificate, topology = planes.at_least, planes.topology
+    pairs = planes.link[:, 1] >= -1
+    one, other = planes.a_node[pairs], planes.b_node[pairs]
+    if certificate.proof is Proof.DEGREE:
+        (node,) = certificate.nodes
+        if planes.port_model.is_bidirectional:
+            ends = int((one == node).sum() + (other == node).sum())
+            a_plane = 2 if planes.port_model.has_b_side else 1
+            assert certificate.num_planes == -(-ends // a_plane)
+        else:
+            counts = ((topology.tail == node).sum(), (topology.head == node).sum())
+            assert certificate.num_planes == max(counts)
+    elif certificate.proof is Proof.ODD_SET:
+        inside = int((np.isin(one, certificate.nodes) & np.isin(other, certificate.nodes)).sum())
+        assert len(certificate.nodes) % 2 == 1
+        assert certificate.num_planes == -(-inside // (len(certificate.nodes) // 2))
+
+
+def chromatic_index(edges):
+    """The fewest matchings that hold all edges, by trying all."""
+
+    def extends(number, colours, limit):
+        if number == len(edges):
+            return True
+        taken = {colours[k] for k in range(number) if set(edges[k]) & set(edges[number])}
+        highest = max(colours[:number], default=-1)
+        for colour in range(min(highest + 2, limit)):
+            if colour not in taken and extends(number + 1, [*colours, colour], limit):
+                return True
+        return False
+
+    limit = 0
+    while not extends(0, [], limit):
+        limit += 1
+    return limit
+
+
+@pytest.mark.parametrize(("text", "needed"), PLANES_NEEDED.items())
+def test_planes_needed(text, needed):
+    topology = parse(text).topology()
+    models = (PortModel.MATCHING, PortModel.TWO_SIDED, PortModel.SIMPLEX)
+    found = [planes_of(topology, model) for model in models]
+    for planes in found:
+        check(planes)
+        check_certificate(planes)
+        assert planes.is_minimal
+    assert tuple(planes.num_planes for planes in found) == needed
+
+
+def test_every_model_is_listed():
+    assert set(PORT_MODELS) == set(PortModel)
+
+
+@pytest.mark.parametrize("model", PortModel)
+def test_random_regular_multigraphs(model):
+    for seed in range(300):
+        nodes, degree = 3 + seed % 14, 1 + seed % 5
+        nodes += nodes * degree % 2
+        if model is PortModel.MATCHING:
+            topology = random_undirected(nodes, degree, seed)
+        elif model is PortModel.TWO_SIDED:
+            topology = random_undirected(nodes, degree, seed, loops=True)
+        else:
+            topology = random_directed(nodes, degree, seed)
+        planes = planes_of(topology, model, states_of(topology, model, seed))
+        check(planes)
+        check_certificate(planes)
+        if model is not PortModel.MATCHING:
+            assert planes.is_minimal
+        if model is PortModel.SIMPLEX:
+            assert planes.num_planes == degree
+        if model is PortModel.TWO_SIDED:
+            assert planes.num_planes == -(-degree // 2)
+
+
+@pytest.mark.parametrize("model", PortModel)
+def test_irregular_graphs_with_isolated_nodes(model):
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        edges = [tuple(random.choice(9, 2, replace=False)) for _ in range(int(random.integers(14)))]
+        topology = undirected(12, edges)
+        if model is PortModel.RESTRICTED and not edges:
+            continue
+        planes = planes_of(topology, model, states_of(topology, model, seed))
+        check(planes)
+        check_certificate(planes)
+        degree = topology.degree
+        if model is PortModel.SIMPLEX:
+            assert planes.num_planes == degree
+        if model is PortModel.TWO_SIDED:
+            assert planes.num_planes == -(-degree // 2)
+
+
+def test_matchings_are_fewest_by_brute_force():
+    for seed in range(60):
+        random = np.random.default_rng(seed)
+        nodes = int(random.integers(3, 7))
+        every = list(combinations(range(nodes), 2))
+        edges = [every[k] for k in random.integers(len(every), size=int(random.integers(1, 10)))]
+        planes = planes_of(undirected(nodes, edges), PortModel.MATCHING)
+        assert planes.is_minimal
+        assert planes.num_planes == chromatic_index(edges)
+
+
+def test_a_fat_triangle_needs_half_more_than_its_degree():
+    planes = planes_of(undirected(4, [(0, 1), (1, 2), (2, 0)] * 4 + [(2, 3)]), PortModel.MATCHING)
+    check(planes)
+    assert (planes.num_planes, planes.at_least.nodes) == (12, (0, 1, 2))
+    assert planes.at_least.proof is Proof.ODD_SET
+
+
+def test_the_petersen_graph_is_searched_through():
+    planes = planes_of(parse('Named("petersen")').topology(), PortModel.MATCHING)
+    assert planes.at_least.proof is Proof.SEARCH
+
+
+def test_an_even_regular_graph_with_an_odd_component():
+    edges = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)]
+    planes = planes_of(undirected(6, edges), PortModel.MATCHING)
+    assert (planes.num_planes, planes.at_least.nodes) == (3, (0, 1, 2))
+
+
+def test_a_large_graph_of_degree_4():
+    topology = random_undirected(1024, 4, 1)
+    planes = planes_of(topology, PortModel.MATCHING)
+    check(planes)
+    assert planes.num_planes <= 5
+
+
+def test_a_loop_takes_a_circuit():
+    kautz = parse("GeneralizedKautz(2, 8)").topology()
+    planes = planes_of(kautz, PortModel.SIMPLEX)
+    check(planes)
+    assert planes.num_loop_backs == 2
+    loops = Topology(2, [0, 0, 0, 1, 1], [0, 0, 1, 0, 1])
+    planes = planes_of(loops, PortModel.TWO_SIDED)
+    check(planes)
+    assert (planes.num_circuits, planes.num_loop_backs, planes.num_planes) == (3, 2, 2)
+
+
+def test_given_planes():
+    topology = parse("BiRing(2, 6)").topology()
+    for model in UNRESTRICTED:
+        first = planes_of(topology, model)
+        again = given_planes(topology, model, first.plane_of_link())
+        check(again)
+        assert np.array_equal(again.plane_of_link(), first.plane_of_link())
+
+
+@pytest.mark.parametrize("model", UNRESTRICTED)
+def test_given_planes_that_share_a_port(model):
+    topology = undirected(4, [(0, 1), (0, 2), (0, 3)])
+    with pytest.raises(InfeasibleError, match="at one port of node 0") as caught:
+        given_planes(topology, model, np.zeros(6, dtype=np.int32))
+    assert caught.value.reason is Reason.PLANES
+
+
+def test_states():
+    ring = Topology(4, [0, 1, 2, 3], [1, 2, 3, 0])
+    states = np.array([[1, -1, 3, -1], [2, 3, 0, 1], [-1, 2, -1, 0]], dtype=np.int32)
+    planes = planes_of(ring, PortModel.RESTRICTED, states)
+    check(planes)
+    assert planes.num_planes == 2
+    assert planes.at_least.proof is Proof.SEARCH
+    with pytest.raises(InfeasibleError, match="no state offers a circuit from node 0 to 1") as no:
+        planes_of(ring, PortModel.RESTRICTED, states[1:])
+    assert no.value.reason is Reason.STATES
+
+
+def test_rotor_of_all_shifts():
+    rotor = np.array([(np.arange(7) + shift) % 7 for shift in range(1, 7)], dtype=np.int32)
+    planes = planes_of(parse("Complete(7)").topology(), PortModel.RESTRICTED, rotor)
+    check(planes)
+    assert planes.num_planes == 6
+
+
+@pytest.mark.parametrize(
+    ("states", "sentence"),
+    [
+        (np.zeros((0, 2), dtype=np.int32), "at least one row"),
+        (np.array([[0, 2]]), "nodes 0 to 1"),
+        (np.array([[1, 1]]), "state 0 leads to one node twice"),
+        (np.array([[0.5, 1]]), "must be integers"),
+        (None, "needs states"),
+    ],
+)
+def test_states_that_are_none(states, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        planes_of(Topology(2, [0], [1]), PortModel.RESTRICTED, states)
+
+
+def test_no_states_for_others():
+    with pytest.raises(ValueError, match="port model simplex takes no states"):
+        planes_of(Topology(2, [0], [1]), PortModel.SIMPLEX, np.array([[1, 0]]))
+
+
+@pytest.mark.parametrize("model", [PortModel.TWO_SIDED, PortModel.MATCHING])
+def test_one_way_links(model):
+    with pytest.raises(InfeasibleError, match="from node 0 to 1 but 0 back") as caught:
+        planes_of(Topology(3, [0, 1, 2], [1, 2, 0]), model)
+    assert caught.value.reason is Reason.ONE_WAY
+
+
+def test_loops_have_no_matching():
+    with pytest.raises(InfeasibleError, match="node 1 has a self-loop") as caught:
+        planes_of(Topology(2, [0, 1, 1], [1, 0, 1]), PortModel.MATCHING)
+    assert caught.value.reason is Reason.LOOP
+
+
+@pytest.mark.parametrize("model", UNRESTRICTED)
+def test_links_of_two_speeds(model):
+    with pytest.raises(InfeasibleError, match="speeds from 1 to 2") as caught:
+        planes_of(Topology(2, [0, 1], [1, 0], [1, 2]), model)
+    assert caught.value.reason is Reason.SPEED
+
+
+@pytest.mark.parametrize("model", UNRESTRICTED)
+def test_no_links(model):
+    planes = planes_of(Topology(3, [], []), model)
+    assert (planes.num_planes, planes.num_circuits, planes.is_minimal) == (0, 0, True)
+
+
+@pytest.mark.parametrize("plane", [[0], [0, -1], [0.0, 1.0]])
+def test_planes_that_are_none(plane):
+    with pytest.raises(ValueError, match="plane"):
+        given_planes(Topology(2, [0, 1], [1, 0]), PortModel.SIMPLEX, np.array(plane))
+
+
+def test_links_are_not_moved():
+    topology = random_directed(9, 3, 5)
+    before = pairs_of(topology)
+    planes_of(topology, PortModel.SIMPLEX)
+    assert pairs_of(topology) == before
