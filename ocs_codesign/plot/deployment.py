@@ -1,0 +1,130 @@
+"""Pictures of a deployment: ports in use, the largest load of every step, margins of light."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ocs_codesign.fabric.light_budget import light_paths
+from ocs_codesign.fabric.port_use import port_use
+from ocs_codesign.plot.files import STYLE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ocs_codesign.fabric.deployment import Deployment
+
+MAX_BARS = 120
+
+_USED, _SPARE, _FREE, _BUDGET = "#0b5fa5", "#e0a030", "#d5dae0", "#c8442b"
+_COLOURS = ("#0b5fa5", "#c8442b", "#5f7a1f", "#7b4fa3", "#b8860b", "#3a8a8a")
+_LINES = ("-", "--", ":", "-.")
+
+
+def ports_figure(deployment: Deployment) -> Figure:
+    """Ports of every plane: with a cable, spare and free, over all switches and sides."""
+    figure, axes = _canvas(deployment.fabric.num_planes * 0.28 + 1.5)
+    switches = deployment.fabric.switches
+    counts: Counter[tuple[int, str]] = Counter()
+    for use in port_use(deployment.cabling):
+        plane = switches[use.switch].plane
+        counts[plane, "used"] += use.num_used
+        counts[plane, "spare"] += use.num_spares
+        counts[plane, "free"] += use.num_free
+    planes = range(deployment.fabric.num_planes)
+    left = [0] * len(planes)
+    for kind, colour in (("used", _USED), ("spare", _SPARE), ("free", _FREE)):
+        widths = [counts[plane, kind] for plane in planes]
+        axes.barh(list(planes), widths, left=left, color=colour, label=kind, height=0.65)
+        left = [before + width for before, width in zip(left, widths, strict=True)]
+    axes.set_yticks(list(planes), [f"plane {plane + 1}" for plane in planes])
+    axes.invert_yaxis()
+    axes.set_xlabel("ports of all switches, both sides")
+    axes.legend(frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
+    return figure
+
+
+def loads_figure(deployment: Deployment) -> Figure:
+    """The largest link load of every step of every schedule: bars, or lines if they are many."""
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = _canvas(3.0)
+    series = [
+        (_plain(f"{one.name}: {bounded.collective.value}"), list(map(float, bounded.design.loads)))
+        for one in deployment.configurations
+        for bounded in one.designs
+    ]
+    if len(series) * max(len(loads) for _, loads in series) <= MAX_BARS:
+        _draw_bars(axes, series)
+    else:
+        _draw_lines(axes, series)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("step")
+    axes.set_ylabel("largest load of a link (shards)")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
+    return figure
+
+
+def _draw_bars(axes: Axes, series: list[tuple[str, list[float]]]) -> None:
+    width = 0.8 / len(series)
+    for at, (name, loads) in enumerate(series):
+        places = [step + (at - (len(series) - 1) / 2) * width for step in range(1, len(loads) + 1)]
+        axes.bar(places, loads, width=width, color=_COLOURS[at % len(_COLOURS)], label=name)
+
+
+def _draw_lines(axes: Axes, series: list[tuple[str, list[float]]]) -> None:
+    for at, (name, loads) in enumerate(series):
+        axes.stairs(
+            loads,
+            [step + 0.5 for step in range(len(loads) + 1)],
+            baseline=None,
+            color=_COLOURS[at % len(_COLOURS)],
+            linestyle=_LINES[at // len(_COLOURS) % len(_LINES)],
+            linewidth=1.6,
+            label=name,
+        )
+
+
+def margins_figure(deployment: Deployment) -> Figure:
+    """How many links of all configurations have which margin to the loss budget."""
+    figure, axes = _canvas(2.4)
+    margins: Counter[float] = Counter()
+    for one in deployment.configurations:
+        configuration = one.configuration
+        per_circuit = (configuration.link >= 0).sum(axis=1).tolist()
+        for path, links in zip(light_paths(configuration), per_circuit, strict=True):
+            margins[float(path.margin_db)] += links
+    values = sorted(margins)
+    width = min(0.08, 0.8 * min((b - a for a, b in pairwise(values)), default=0.1))
+    axes.bar(values, [margins[value] for value in values], width=width, color=_USED)
+    axes.axvline(0, color=_BUDGET, linewidth=1.2, label="the budget")
+    axes.legend(frameon=False, fontsize=8)
+    low, high = min([0.0, *values]), max([0.0, *values])
+    axes.set_xlim(low - 0.25, high + 0.25)
+    axes.set_xlabel("margin to the loss budget (dB)")
+    axes.set_ylabel("links")
+    return figure
+
+
+def _canvas(height: float) -> tuple[Figure, Axes]:
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(6.2, min(height, 9.0)), dpi=100, layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        axes.grid(color="#e8e8e8", linewidth=0.7)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _plain(name: str) -> str:
+    """A name that matplotlib neither typesets nor hides."""
+    text = name.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text

@@ -1,0 +1,269 @@
+"""A bundle holds what its format says, and its tables alone give the topology back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+from bundle_samples import (
+    files_of,
+    links_by_light,
+    named,
+    rotor_fabric,
+    rows,
+    small_deployment,
+    small_fabric,
+    stages_fabric,
+    written,
+)
+
+from ocs_codesign.export.design_files import load_design
+from ocs_codesign.export.fabric_files import load_fabric
+from ocs_codesign.export.graph_files import import_graph
+from ocs_codesign.fabric import PortModel
+from ocs_codesign.fabric.deployment import deploy
+from ocs_codesign.verification import verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ocs_codesign.fabric.deployment import Deployment
+
+SWITCHES = [f"p{plane}s0" for plane in range(4)]
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(small_deployment(), tmp_path_factory.mktemp("bundle") / "out")
+
+
+def expected_files() -> set[str]:
+    files = {"manifest.json", "fabric.json", "cabling.csv", "ranks.csv", "ports.csv", "prices.csv"}
+    files |= {"report.html"}
+    files |= {f"netbox/dcim.{kind}.csv" for kind in ("device", "interface", "cable")}
+    files |= {
+        f"plans/{pair}.{suffix}"
+        for pair in ("ring-to-cube", "cube-to-ring")
+        for suffix in ("csv", "json")
+    }
+    for name in ("ring", "cube"):
+        files |= {f"links/{name}.csv", f"graphs/{name}.graphml", f"graphs/{name}.json"}
+        for switch in SWITCHES:
+            files |= {f"cross_connects/{name}/{switch}{end}" for end in (".csv", ".config_db.json")}
+        files |= {
+            f"schedules/{name}/{kind}/{file}"
+            for kind in ("allreduce", "alltoall")
+            for file in ("design.json", "schedule.npz")
+        }
+    return files
+
+
+def test_all_files_of_the_format_are_there_and_in_the_manifest(bundle: Path) -> None:
+    files = files_of(bundle)
+    assert set(files) == expected_files()
+    manifest = json.loads(files.pop("manifest.json"))
+    assert (manifest["format"], manifest["version"]) == ("ocs-codesign bundle", 1)
+    assert manifest["files"] == {
+        path: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        for path, content in files.items()
+    }
+    assert [one["name"] for one in manifest["configurations"]] == ["ring", "cube"]
+    assert manifest["configurations"][0]["collectives"] == ["allreduce", "alltoall"]
+    text = [content for path, content in files.items() if not path.endswith(".npz")]
+    assert not any(b"\r" in content for content in text)
+
+
+def test_the_same_deployment_gives_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+    assert files_of(written(small_deployment(), tmp_path / "again")) == files_of(bundle)
+    for path, content in files_of(bundle).items():
+        assert str(bundle).encode() not in content, path
+
+
+@pytest.mark.parametrize("model", [PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING])
+def test_cables_and_cross_connects_alone_give_the_topology(
+    model: PortModel, tmp_path: Path
+) -> None:
+    check_light(small_deployment(model), tmp_path)
+
+
+def test_switches_with_states_and_three_stages(tmp_path: Path) -> None:
+    rotors = deploy(rotor_fabric(), named(("c", "DirectedCirculant(8, (1, 2, 3, 5))")))
+    check_light(rotors, tmp_path / "rotors")
+    recipes = named(("a", "Circulant(8, (1, 2))"), ("b", "BiRing(2, 8)"))
+    staged = deploy(stages_fabric(), recipes)
+    assert len(staged.cabling.trunks)
+    check_light(staged, tmp_path / "stages")
+    stages = {row["stages"] for row in rows(tmp_path / "stages" / "out" / "links" / "a.csv")}
+    assert stages == {"3"}
+
+
+def check_light(deployment: Deployment, directory: Path) -> None:
+    bundle = written(deployment, directory / "out")
+    hosts = deployment.fabric.hosts
+    for one in deployment.configurations:
+        topology = one.topology
+        ends = zip(topology.tail.tolist(), topology.head.tolist(), strict=True)
+        claimed = Counter((hosts[tail], hosts[head]) for tail, head in ends)
+        assert links_by_light(bundle, one.name) == claimed
+        table = rows(bundle / "links" / f"{one.name}.csv")
+        assert Counter((row["from_host"], row["to_host"]) for row in table) == claimed
+        assert [int(row["link"]) for row in table] == list(range(topology.num_links))
+        check_switches(bundle, one.name)
+        check_way(bundle, table)
+    check_plans(bundle, deployment)
+
+
+def check_way(bundle: Path, table: list[dict[str, str]]) -> None:
+    """The way of a link begins and ends at its hosts' strands."""
+    at = {(row["switch"], row["port"]): row["host"] for row in rows(bundle / "ranks.csv")}
+    for row in table:
+        way = [tuple(step.rsplit(":", 1)) for step in row["cross_connects"].split(";")]
+        assert len(way) == int(row["stages"])
+        first, last = (way[0][0], way[0][1].split("-")[0]), (way[-1][0], way[-1][1].split("-")[1])
+        ends = [at[first], at[last]]
+        if row["direction"] == "backward":
+            ends.reverse()
+        assert ends == [row["from_host"], row["to_host"]]
+
+
+def check_switches(bundle: Path, configuration: str) -> None:
+    """CONFIG_DB and table agree; no port is used twice, A-A only on switches without sides."""
+    for path in (bundle / "cross_connects" / configuration).glob("*.csv"):
+        table = rows(path)
+        database = json.loads(path.with_name(path.name[:-4] + ".config_db.json").read_text())
+        assert database["OCS_CROSS_CONNECT"] == {
+            row["id"]: {"a_side": row["a_side"], "b_side": row["b_side"]} for row in table
+        }
+        ports = [row[side] for row in table for side in ("a_side", "b_side")]
+        assert len(set(ports)) == len(ports)
+        assert set(ports) <= set(database["OCS_PORT"])
+        assert all(row["id"] == f"{row['a_side']}-{row['b_side']}" for row in table)
+        assert all(database["OCS_PORT"][port]["state"] == "normal" for port in ports)
+        numbers = [int(row["a_side"][:-1]) for row in table]
+        assert numbers == sorted(numbers)
+
+
+def check_plans(bundle: Path, deployment: Deployment) -> None:
+    """Every plan, done row by row, leads from one state of the switches to the other."""
+    states = {
+        one.name: {
+            (path.name[:-4], row["id"])
+            for path in (bundle / "cross_connects" / one.name).glob("*.csv")
+            for row in rows(path)
+        }
+        for one in deployment.configurations
+    }
+    for change in deployment.changes:
+        before, after = change.before.name, change.after.name
+        state, used = set(states[before]), Counter[tuple[str, str]]()
+        for switch, name in state:
+            used.update((switch, port) for port in name.split("-"))
+        for row in rows(bundle / "plans" / f"{before}-to-{after}.csv"):
+            entry, ports = (row["switch"], row["id"]), row["id"].split("-")
+            if row["action"] == "delete":
+                state.remove(entry)
+                used.subtract((row["switch"], port) for port in ports)
+            else:
+                assert all(not used[row["switch"], port] for port in ports)
+                state.add(entry)
+                used.update((row["switch"], port) for port in ports)
+        assert state == states[after]
+
+
+def test_plans_carry_certificates_of_links_that_stay(bundle: Path) -> None:
+    plan = json.loads((bundle / "plans" / "ring-to-cube.json").read_text())
+    assert plan["stages"]
+    assert plan["stays_connected"] == all(stage["stays_connected"] for stage in plan["stages"])
+    both = set()
+    for name in ("ring", "cube"):
+        table = rows(bundle / "links" / f"{name}.csv")
+        both |= {(int(row["from_rank"]), int(row["to_rank"])) for row in table}
+    for stage in plan["stages"]:
+        trees = stage["certificate"]
+        assert (trees is not None) == stage["stays_connected"]
+        for node in range(8 if trees else 0):
+            before, after = (int(trees[key].split()[node]) for key in ("before", "after"))
+            assert node == trees["root"] or {(before, node), (node, after)} <= both
+
+
+def test_files_can_be_read_back(bundle: Path) -> None:
+    deployment = small_deployment()
+    fabric = load_fabric(bundle / "fabric.json")
+    assert fabric.hosts == deployment.fabric.hosts
+    assert [switch.name for switch in fabric.switches] == SWITCHES
+    for one in deployment.configurations:
+        for suffix in ("graphml", "json"):
+            assert import_graph(bundle / "graphs" / f"{one.name}.{suffix}") == one.topology
+        for kind in ("allreduce", "alltoall"):
+            design = load_design(bundle / "schedules" / one.name / kind)
+            verdict = verify(design.schedule)
+            assert verdict.ok
+            assert verdict.cost == design.claimed
+            assert design.schedule.topology == one.topology
+
+
+def test_ranks_ports_and_losses(bundle: Path) -> None:
+    ranks = rows(bundle / "ranks.csv")
+    assert {row["host"] for row in ranks if not row["rank"]} == {"h8", "h9"}
+    assert {row["rank"]: row["host"] for row in ranks if row["rank"]} == {
+        str(rank): f"h{rank}" for rank in range(8)
+    }
+    assert len(ranks) == len(rows(bundle / "cabling.csv")) == 10 * 4 * 2
+    for row in rows(bundle / "ports.csv"):
+        assert (row["ports"], row["used"], row["spare"], row["free"]) == ("12", "10", "2", "0")
+    for row in rows(bundle / "links" / "ring.csv"):
+        assert (row["loss_db"], row["budget_db"], row["margin_db"]) == ("2", "10", "8")
+        assert row["flag"] == "ok"
+
+
+def test_netbox_cables_end_at_interfaces_that_are_imported_and_once(bundle: Path) -> None:
+    devices = {row["name"] for row in rows(bundle / "netbox" / "dcim.device.csv")}
+    table = rows(bundle / "netbox" / "dcim.interface.csv")
+    interfaces = [(row["device"], row["name"]) for row in table]
+    assert len(set(interfaces)) == len(interfaces)
+    assert {device for device, _ in interfaces} == devices
+    ends = [
+        (row[f"side_{side}_device"], row[f"side_{side}_name"])
+        for row in rows(bundle / "netbox" / "dcim.cable.csv")
+        for side in "ab"
+    ]
+    assert len(set(ends)) == len(ends) == 2 * len(rows(bundle / "cabling.csv"))
+    assert set(ends) <= set(interfaces)
+
+
+class _Page(HTMLParser):
+    """Tags that are open, and everything that a browser would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.fetched: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "img", "link", "br"):
+            self.open.append(tag)
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        self.fetched += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_report_is_one_page_that_fetches_nothing(bundle: Path) -> None:
+    page = _Page()
+    text = (bundle / "report.html").read_text(encoding="utf-8")
+    page.feed(text)
+    assert not page.open
+    assert all(one.startswith(("#", "data:")) for one in page.fetched)
+    assert {one[1:] for one in page.fetched if one.startswith("#")} == set(page.ids)
+    assert "Circulant(8, (1, 3))" in text
+
+
+def test_spares_of_the_fabric_are_no_nodes() -> None:
+    assert small_fabric().num_working_hosts == 9
+    assert small_deployment().num_nodes == 8

@@ -1,0 +1,273 @@
+"""No seeded damage to a bundle is missed, although its checksums are made right again."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from bundle_check_samples import (
+    KINDS,
+    MANIFEST,
+    Files,
+    checked,
+    json_bytes,
+    sample,
+    sealed,
+    table_bytes,
+    table_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NUM_EACH = 3
+FREE_TEXT = {"source"}
+"""Columns that only say where a number is from."""
+
+
+def other_value(rng: random.Random, text: str, column: list[str]) -> str:
+    """Another value of the column if there is one, else a text that is nearly the same."""
+    choices = sorted(set(column) - {text})
+    if choices and rng.random() < 0.7:
+        return rng.choice(choices)
+    return str(int(text) + 1) if text.isdigit() else text + rng.choice(("1", "B", " ", "-"))
+
+
+def some_table(rng: random.Random, files: Files, least: int = 1) -> tuple[str, Any]:
+    paths = [path for path in sorted(files) if path.endswith(".csv")]
+    rng.shuffle(paths)
+    for path in paths:
+        rows = table_of(files[path])
+        if len(rows) >= least:
+            return path, rows
+    raise AssertionError("a bundle has tables")
+
+
+def change_cell(rng: random.Random, files: Files) -> Files:
+    path, rows = some_table(rng, files)
+    row = rng.choice(rows)
+    column = rng.choice(sorted(set(row) - FREE_TEXT))
+    row[column] = other_value(rng, row[column], [one[column] for one in rows])
+    return {**files, path: table_bytes(rows, files[path])}
+
+
+def swap_cells(rng: random.Random, files: Files) -> Files:
+    """Two rows exchange what they have in a column: swapped strands, ports, hosts, ranks.
+
+    Not if the table then has the rows that it had, in another order.
+    """
+    while True:
+        path, rows = some_table(rng, files, 2)
+        before = sorted(map(str, rows))
+        one, other = rng.sample(rows, 2)
+        column = rng.choice(sorted(set(one) - FREE_TEXT))
+        one[column], other[column] = other[column], one[column]
+        if sorted(map(str, rows)) != before:
+            return {**files, path: table_bytes(rows, files[path])}
+
+
+def delete_row(rng: random.Random, files: Files) -> Files:
+    path, rows = some_table(rng, files)
+    del rows[rng.randrange(len(rows))]
+    return {**files, path: table_bytes(rows, files[path])}
+
+
+def repeat_row(rng: random.Random, files: Files) -> Files:
+    path, rows = some_table(rng, files)
+    rows.insert(rng.randrange(len(rows) + 1), rng.choice(rows))
+    return {**files, path: table_bytes(rows, files[path])}
+
+
+def change_database(rng: random.Random, files: Files) -> Files:
+    path = rng.choice([path for path in sorted(files) if path.endswith(".config_db.json")])
+    value = json.loads(files[path])
+    table = value[rng.choice(sorted(name for name in value if value[name]))]
+    key = rng.choice(sorted(table))
+    if rng.random() < 0.3:
+        del table[key]
+    else:
+        field = rng.choice(sorted(table[key]))
+        table[key][field] += "x"
+    return {**files, path: json_bytes(value)}
+
+
+def rewire(rng: random.Random, files: Files) -> Files:
+    """Two circuits exchange their ends in the table and in the CONFIG_DB, claims follow."""
+    paths = [
+        path
+        for path in sorted(files)
+        if path.startswith("cross_connects/") and path.endswith(".csv")
+    ]
+    rng.shuffle(paths)
+    for path in paths:
+        rows = table_of(files[path])
+        if len(rows) < 2:
+            continue
+        one, other = rng.sample(rows, 2)
+        for column in ("b_side", "to_host"):
+            one[column], other[column] = other[column], one[column]
+        for row in (one, other):
+            row["id"] = f"{row['a_side']}-{row['b_side']}"
+        database = path.removesuffix(".csv") + ".config_db.json"
+        value = json.loads(files[database])
+        sides = {row["id"]: {key: row[key] for key in ("a_side", "b_side")} for row in rows}
+        value["OCS_CROSS_CONNECT"] = sides
+        tables = {path: table_bytes(rows, files[path]), database: json_bytes(value)}
+        return {**files, **tables}
+    raise AssertionError("a bundle has switches with two circuits")
+
+
+def change_graph(rng: random.Random, files: Files) -> Files:
+    path = rng.choice([path for path in sorted(files) if path.startswith("graphs/")])
+    if path.endswith(".graphml"):
+        text = files[path].decode()
+        lines = [at for at, line in enumerate(text.splitlines()) if "<edge " in line]
+        kept = text.splitlines()
+        del kept[rng.choice(lines)]
+        return {**files, path: "\n".join(kept).encode()}
+    value = json.loads(files[path])
+    edge = rng.choice(value["edges"])
+    edge["target"] = (edge["target"] + 1) % len(value["nodes"])
+    return {**files, path: json_bytes(value)}
+
+
+def change_schedule(rng: random.Random, files: Files) -> Files:
+    """A send crosses another link, carries another chunk, or is left out."""
+    path = rng.choice([path for path in sorted(files) if path.endswith(".npz")])
+    with np.load(io.BytesIO(files[path])) as archive:
+        arrays = {name: archive[name].copy() for name in archive.files}
+    at = rng.randrange(len(arrays["step"]))
+    name = rng.choice(("link", "root", "step", "tail"))
+    if name == "step":
+        arrays[name][at] = arrays[name].max() + 1
+    elif name == "tail":
+        at = rng.randrange(len(arrays[name]))
+        arrays[name][at] = (arrays[name][at] + 1) % 8
+    else:
+        most = int(arrays[name].max()) + 1
+        arrays[name][at] = (arrays[name][at] + 1) % most
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    return {**files, path: content.getvalue()}
+
+
+def change_plan(rng: random.Random, files: Files) -> Files:
+    path = rng.choice(
+        [path for path in sorted(files) if path.startswith("plans/") and path.endswith(".json")]
+    )
+    value = json.loads(files[path])
+    key = rng.choice(("from", "to", "cross_connects", "dead_time_s", "stages"))
+    if key == "cross_connects":
+        value[key][rng.choice(sorted(value[key]))] += 1
+    elif key == "stages":
+        stage = rng.choice(value["stages"])
+        stage[rng.choice(("deleted", "created", "stage"))] += 1
+    else:
+        value[key] = "1" + value[key]
+    return {**files, path: json_bytes(value)}
+
+
+def change_design(rng: random.Random, files: Files) -> Files:
+    path = rng.choice([path for path in sorted(files) if path.endswith("design.json")])
+    value = json.loads(files[path])
+    key = rng.choice(("cost", "nodes", "num_sends", "recipe"))
+    if key == "cost":
+        value[key]["steps"] += 1
+    else:
+        value[key] = value[key] + 1 if isinstance(value[key], int) else "1" + value[key]
+    return {**files, path: json_bytes(value)}
+
+
+def change_manifest(rng: random.Random, files: Files) -> Files:
+    value = json.loads(files[MANIFEST])
+    claim = rng.choice(value["configurations"])
+    key = rng.choice(("name", "recipe", "nodes", "degree", "collectives"))
+    if key == "collectives":
+        claim[key] = [*claim[key], "reduce-scatter"]
+    else:
+        claim[key] = claim[key] + 1 if isinstance(claim[key], int) else claim[key] + "1"
+    return {**files, MANIFEST: json_bytes(value)}
+
+
+def lose_file(rng: random.Random, files: Files) -> Files:
+    lost = rng.choice(sorted(set(files) - {MANIFEST}))
+    return {path: data for path, data in files.items() if path != lost}
+
+
+def add_file(rng: random.Random, files: Files) -> Files:
+    folder = rng.choice(("", "plans/", "netbox/", "cross_connects/", "graphs/"))
+    return {**files, f"{folder}extra.csv": b"a,b\n"}
+
+
+def damage_file(rng: random.Random, files: Files) -> Files:
+    """A file is cut or filled with other bytes; the report alone could say anything."""
+    path = rng.choice(sorted(set(files) - {MANIFEST, "report.html"}))
+    half = files[path][: len(files[path]) // 2]
+    return {**files, path: rng.choice((b"", half[:-3], b"\xff\xfe\0" + half))}
+
+
+SEALED: tuple[Callable[[random.Random, Files], Files], ...] = (
+    *(change_cell, swap_cells, delete_row, repeat_row, change_database, rewire, change_graph),
+    *(change_schedule, change_plan, change_design, change_manifest, lose_file, add_file),
+    damage_file,
+)
+
+
+def change_byte(rng: random.Random, files: Files) -> Files:
+    path = rng.choice(sorted(set(files) - {MANIFEST}))
+    data = bytearray(files[path])
+    data[rng.randrange(len(data))] ^= rng.randrange(1, 256)
+    return {**files, path: bytes(data)}
+
+
+UNSEALED = (change_byte, lose_file, add_file)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bundles_that_were_not_touched_are_valid(kind):
+    verdict = checked(sample(kind))
+    assert verdict.findings == ()
+    assert verdict.ok
+    assert len(verdict.configurations) == 2
+
+
+def missed(kind: str, seeds: range) -> list[tuple[str, int]]:
+    """The damages, each with checksums made right again, of which nothing is found."""
+    found = []
+    for mutate in SEALED:
+        for seed in seeds:
+            files = mutate(random.Random(f"{kind} {mutate.__name__} {seed}"), sample(kind))
+            assert files != sample(kind)
+            if checked(sealed(files)).ok:
+                found.append((mutate.__name__, seed))
+    return found
+
+
+def test_there_are_at_least_two_hundred_damages():
+    assert len(KINDS) * len(SEALED) * NUM_EACH >= 200
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_damage_is_missed_though_checksums_are_right(kind):
+    assert missed(kind, range(NUM_EACH)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_damage_of_many_is_missed_though_checksums_are_right(kind):
+    assert missed(kind, range(NUM_EACH, 8 * NUM_EACH)) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_damage_is_missed_by_checksums(kind):
+    for mutate in UNSEALED:
+        for seed in range(NUM_EACH):
+            files = mutate(random.Random(f"{kind} {mutate.__name__} {seed}"), sample(kind))
+            changed = {path for path in files if files[path] != sample(kind).get(path)}
+            changed |= set(sample(kind)) - set(files)
+            found = {finding.file for finding in checked(files).findings}
+            assert changed <= found, (mutate.__name__, seed)
