@@ -7,7 +7,7 @@
 so small sizes run and nothing is written. `--check` makes the CSVs of the reproducible experiments
 again in a temporary directory and exits with 1 naming the first that differs; with `--quick` the
 fast ones at full size, and of the slow ones the small sizes, whose rows must be lines of the table.
-The named graphs have a script and a `--check` of their own.
+The named graphs and the stored schedules have scripts and a `--check` of their own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from tempfile import TemporaryDirectory
 from reporting import EXPERIMENTS, FIGURES
 
 FAST = ("testbed_sizes", "published_frontier", "allreduce_time")
-SLOW = ("frontier_by_nodes", "against_published", "alltoall_by_nodes")
+SLOW = (
+    "frontier_by_nodes",
+    "against_published",
+    "alltoall_by_nodes",
+    "exact_frontiers",
+    "break_even",
+    "configurations",
+)
 BENCHMARKS = ("benchmark_bfb", "generation_time")
 
 

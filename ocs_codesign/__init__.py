@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ocs_codesign.bounds import hop_sum as hop_sum
     from ocs_codesign.bounds import moore_steps as moore_steps
     from ocs_codesign.bounds import topology_bound as topology_bound
+    from ocs_codesign.circuits import CircuitProgram as CircuitProgram
     from ocs_codesign.collective import Collective as Collective
     from ocs_codesign.cost import Cost as Cost
     from ocs_codesign.cost import CostModel as CostModel
@@ -46,7 +47,16 @@ if TYPE_CHECKING:
     from ocs_codesign.design import predict as predict
     from ocs_codesign.export import import_graph as import_graph
     from ocs_codesign.export import load_design as load_design
+    from ocs_codesign.export import load_fabric as load_fabric
     from ocs_codesign.export import save_design as save_design
+    from ocs_codesign.export import save_fabric as save_fabric
+    from ocs_codesign.export import save_program as save_program
+    from ocs_codesign.fabric import Fabric as Fabric
+    from ocs_codesign.fabric import InfeasibleError as InfeasibleError
+    from ocs_codesign.fabric import embed as embed
+    from ocs_codesign.fabric import minimum_rewiring as minimum_rewiring
+    from ocs_codesign.fabric import topology_of as topology_of
+    from ocs_codesign.factorisation import factorise as factorise
     from ocs_codesign.finder import Frontier as Frontier
     from ocs_codesign.finder import frontier as frontier
     from ocs_codesign.finder import joint_frontier as joint_frontier
@@ -73,6 +83,7 @@ if TYPE_CHECKING:
     from ocs_codesign.recipe import Kautz as Kautz
     from ocs_codesign.recipe import Lift as Lift
     from ocs_codesign.recipe import Line as Line
+    from ocs_codesign.recipe import ModifiedDeBruijn as ModifiedDeBruijn
     from ocs_codesign.recipe import Named as Named
     from ocs_codesign.recipe import Power as Power
     from ocs_codesign.recipe import Product as Product
@@ -81,10 +92,21 @@ if TYPE_CHECKING:
     from ocs_codesign.recipe import Transpose as Transpose
     from ocs_codesign.recipe import UniRing as UniRing
     from ocs_codesign.recipe import parse as parse
+    from ocs_codesign.reconfigure import ReconfigurationCost as ReconfigurationCost
+    from ocs_codesign.reconfigure import build_direct as build_direct
+    from ocs_codesign.reconfigure import build_halving_doubling as build_halving_doubling
+    from ocs_codesign.reconfigure import build_sequence as build_sequence
+    from ocs_codesign.reconfigure import phased_alltoall as phased_alltoall
+    from ocs_codesign.reconfigure import plan_trace as plan_trace
+    from ocs_codesign.reconfigure import program_time as program_time
+    from ocs_codesign.reconfigure import reconfigured_frontier as reconfigured_frontier
+    from ocs_codesign.reconfigure import search_sequences as search_sequences
+    from ocs_codesign.reconfigure import switch_plan as switch_plan
     from ocs_codesign.schedule import Schedule as Schedule
     from ocs_codesign.schedulers.bfb import bfb as bfb
     from ocs_codesign.schedulers.bfb_loads import bfb_loads as bfb_loads
     from ocs_codesign.schedulers.exact import ExactAnswer as ExactAnswer
+    from ocs_codesign.schedulers.exact import exact_answers as exact_answers
     from ocs_codesign.schedulers.exact import exact_frontier as exact_frontier
     from ocs_codesign.schedulers.exact import exact_schedule as exact_schedule
     from ocs_codesign.schedulers.exact import fractional_bound as fractional_bound
@@ -92,6 +114,8 @@ if TYPE_CHECKING:
     from ocs_codesign.verification import Verdict as Verdict
     from ocs_codesign.verification import Witness as Witness
     from ocs_codesign.verification import verify as verify
+    from ocs_codesign.verification_circuits import ProgramVerdict as ProgramVerdict
+    from ocs_codesign.verification_circuits import verify_program as verify_program
 
 _NAMES_BY_MODULE = {
     "alltoall": (
@@ -99,24 +123,33 @@ _NAMES_BY_MODULE = {
         "disjoint_path_table path_table stepped_plan throughput up_down_table"
     ),
     "bounds": "bound hop_sum moore_steps topology_bound",
+    "circuits": "CircuitProgram",
     "collective": "Collective",
     "cost": "Cost CostModel",
     "design": "Candidate Design Score build build_topology measure measure_topology predict",
-    "export": "import_graph load_design save_design",
+    "export": "import_graph load_design load_fabric save_design save_fabric save_program",
+    "fabric": "Fabric InfeasibleError embed minimum_rewiring topology_of",
+    "factorisation": "factorise",
     "finder": "Frontier frontier joint_frontier",
     "groups": "Affine Cyclic Dicyclic Dihedral DirectProduct Permutations Semidirect",
     "plot": "frontier_figure",
     "recipe": (
         "BiRing Bidirected Cayley Circulant Complete CompleteBipartite DeBruijn Degree "
-        "DirectedCirculant GeneralizedKautz Hamming Hypercube Kautz Lift Line Named Power "
+        "DirectedCirculant GeneralizedKautz Hamming Hypercube Kautz Lift Line ModifiedDeBruijn "
+        "Named Power "
         "Product Recipe Torus Transpose UniRing parse"
+    ),
+    "reconfigure": (
+        "ReconfigurationCost build_direct build_halving_doubling build_sequence phased_alltoall "
+        "plan_trace program_time reconfigured_frontier search_sequences switch_plan"
     ),
     "schedule": "Schedule",
     "schedulers.bfb": "bfb",
     "schedulers.bfb_loads": "bfb_loads",
-    "schedulers.exact": "ExactAnswer exact_frontier exact_schedule fractional_bound",
+    "schedulers.exact": "ExactAnswer exact_answers exact_frontier exact_schedule fractional_bound",
     "topology": "Topology",
     "verification": "Verdict Witness verify",
+    "verification_circuits": "ProgramVerdict verify_program",
 }
 _HOME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 

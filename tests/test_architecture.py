@@ -129,7 +129,9 @@ def runtime_imports(module: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("module", ["verification.py", "replay_kernels.py"])
+@pytest.mark.parametrize(
+    "module", ["verification.py", "replay_kernels.py", "verification_circuits.py", "circuits.py"]
+)
 def test_the_checker_shares_no_code_with_the_makers(module):
     assert "schedulers/bfb_kernels.py" in modules_behind("schedulers/bfb.py")
     behind = {name.split("/")[0].removesuffix(".py") for name in modules_behind(module)}

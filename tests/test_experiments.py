@@ -13,7 +13,14 @@ import ocs_codesign
 
 ROOT = Path(__file__).resolve().parent.parent
 FAST = ["testbed_sizes", "published_frontier", "allreduce_time"]
-SLOW = ["frontier_by_nodes", "against_published", "alltoall_by_nodes"]
+SLOW = [
+    "frontier_by_nodes",
+    "against_published",
+    "alltoall_by_nodes",
+    "exact_frontiers",
+    "break_even",
+    "configurations",
+]
 REPORTS = [*FAST, *SLOW, "generation_time"]
 
 

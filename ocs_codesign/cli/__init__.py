@@ -11,10 +11,18 @@ from ocs_codesign import __version__
 from ocs_codesign.cli.build import build
 from ocs_codesign.cli.catalogue import catalogue
 from ocs_codesign.cli.cost import cost
+from ocs_codesign.cli.demand import demand
+from ocs_codesign.cli.deploy import deploy
+from ocs_codesign.cli.fabric import fabric
 from ocs_codesign.cli.frontier import frontier
 from ocs_codesign.cli.graphs import import_command, topology
+from ocs_codesign.cli.paths import paths
+from ocs_codesign.cli.plan import plan
+from ocs_codesign.cli.rewire import rewire
+from ocs_codesign.cli.sequence import sequence
 from ocs_codesign.cli.sweep import sweep
 from ocs_codesign.cli.verify import verify
+from ocs_codesign.cli.verify_bundle import verify_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +43,24 @@ def app() -> None:
     """
 
 
-for _command in (frontier, cost, build, verify, topology, import_command, catalogue, sweep):
+for _command in (
+    frontier,
+    cost,
+    build,
+    sequence,
+    verify,
+    verify_bundle,
+    paths,
+    plan,
+    demand,
+    topology,
+    import_command,
+    catalogue,
+    sweep,
+    fabric,
+    deploy,
+    rewire,
+):
     app.add_command(_command)
 
 

@@ -2,5 +2,13 @@
 
 from ocs_codesign.plot.files import SUFFIXES, check_suffix, figure_bytes, save_figure
 from ocs_codesign.plot.pareto import frontier_figure
+from ocs_codesign.plot.trace import trace_figure
 
-__all__ = ["SUFFIXES", "check_suffix", "figure_bytes", "frontier_figure", "save_figure"]
+__all__ = [
+    "SUFFIXES",
+    "check_suffix",
+    "figure_bytes",
+    "frontier_figure",
+    "save_figure",
+    "trace_figure",
+]

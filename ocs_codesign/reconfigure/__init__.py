@@ -2,6 +2,187 @@
 
 from __future__ import annotations
 
+from ocs_codesign.reconfigure.blocking import switch_plan
+from ocs_codesign.reconfigure.blocking_break_even import BreakEven, BreakEvenPiece, break_even
+from ocs_codesign.reconfigure.blocking_check import PlanVerdict, check_plan
+from ocs_codesign.reconfigure.blocking_circuits import (
+    changed_circuits,
+    first_costs,
+    switching_costs,
+)
+from ocs_codesign.reconfigure.blocking_paying import FactorRange, paying
+from ocs_codesign.reconfigure.blocking_plan import Certificate, SwitchPlan, SwitchRun, price_plan
+from ocs_codesign.reconfigure.blocking_problem import SwitchProblem
 from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.demand import plan_demand
+from ocs_codesign.reconfigure.demand_baselines import DemandBaselines, demand_baselines
+from ocs_codesign.reconfigure.demand_effort import DemandEffort
+from ocs_codesign.reconfigure.demand_matrix import DemandMatrix
+from ocs_codesign.reconfigure.demand_plan import DemandPlan, check_demand_plan
+from ocs_codesign.reconfigure.frontier_gain import (
+    AllreduceGain,
+    allreduce_gain,
+    most_steps_saved,
+)
+from ocs_codesign.reconfigure.frontier_reconfigured import (
+    BreakEvenDelta,
+    PayingRange,
+    ReconfiguredFrontier,
+    reconfigured_frontier,
+)
+from ocs_codesign.reconfigure.frontier_sources import (
+    ReconfiguredCandidate,
+)
+from ocs_codesign.reconfigure.phases import (
+    PhasedAlltoall,
+    phased_alltoall,
+    sequence_bound,
+    tree_bound,
+)
+from ocs_codesign.reconfigure.phases_time import (
+    MessageRange,
+    SwitchedCost,
+    break_even_delta_s,
+    paying_messages,
+)
+from ocs_codesign.reconfigure.planes import PlanePlan, PlaneProblem
+from ocs_codesign.reconfigure.planes_plan import (
+    PLANE_METHODS,
+    plan_of_usage,
+    plan_planes,
+    static_plan_of_planes,
+)
+from ocs_codesign.reconfigure.program import (
+    ProgramDesign,
+    build_direct,
+    build_halving_doubling,
+    build_sequence,
+    build_topology_sequence,
+    verified_program,
+)
+from ocs_codesign.reconfigure.program_layers import Programmed
+from ocs_codesign.reconfigure.program_time import ProgramTime, program_time
+from ocs_codesign.reconfigure.program_wiring import Wired, wire
+from ocs_codesign.reconfigure.sequences import (
+    FoundSequence,
+    GeneratorSequence,
+    direct_sequence,
+    direct_time,
+)
+from ocs_codesign.reconfigure.sequences_search import (
+    SequenceEffort,
+    search_sequences,
+)
+from ocs_codesign.reconfigure.step_matched import (
+    MATCHED,
+    MatchedCollective,
+    MatchedStep,
+)
+from ocs_codesign.reconfigure.step_matched_reuse import (
+    ReusePlan,
+    reuse_plan,
+)
+from ocs_codesign.reconfigure.timeline import Activity, Interval, Timeline
+from ocs_codesign.reconfigure.timeline_check import TimelineWitness, check_timeline
+from ocs_codesign.reconfigure.trace import Job, Trace
+from ocs_codesign.reconfigure.trace_inside import InsideBound, inside_bound
+from ocs_codesign.reconfigure.trace_options import FabricOption, recipe_option, recipe_options
+from ocs_codesign.reconfigure.trace_plan import HeldRun, TracePlan, plan_trace
+from ocs_codesign.reconfigure.trace_policies import (
+    Promise,
+    greedy_plan,
+    online_plan,
+    promise,
+    static_plan,
+)
 
-__all__ = ["ReconfigurationCost"]
+__all__ = [
+    "MATCHED",
+    "PLANE_METHODS",
+    "Activity",
+    "AllreduceGain",
+    "BreakEven",
+    "BreakEvenDelta",
+    "BreakEvenPiece",
+    "Certificate",
+    "DemandBaselines",
+    "DemandEffort",
+    "DemandMatrix",
+    "DemandPlan",
+    "FabricOption",
+    "FactorRange",
+    "FoundSequence",
+    "GeneratorSequence",
+    "HeldRun",
+    "InsideBound",
+    "Interval",
+    "Job",
+    "MatchedCollective",
+    "MatchedStep",
+    "MessageRange",
+    "PayingRange",
+    "PhasedAlltoall",
+    "PlanVerdict",
+    "PlanePlan",
+    "PlaneProblem",
+    "ProgramDesign",
+    "ProgramTime",
+    "Programmed",
+    "Promise",
+    "ReconfigurationCost",
+    "ReconfiguredCandidate",
+    "ReconfiguredFrontier",
+    "ReusePlan",
+    "SequenceEffort",
+    "SwitchPlan",
+    "SwitchProblem",
+    "SwitchRun",
+    "SwitchedCost",
+    "Timeline",
+    "TimelineWitness",
+    "Trace",
+    "TracePlan",
+    "Wired",
+    "allreduce_gain",
+    "break_even",
+    "break_even_delta_s",
+    "build_direct",
+    "build_halving_doubling",
+    "build_sequence",
+    "build_topology_sequence",
+    "changed_circuits",
+    "check_demand_plan",
+    "check_plan",
+    "check_timeline",
+    "demand_baselines",
+    "direct_sequence",
+    "direct_time",
+    "first_costs",
+    "greedy_plan",
+    "inside_bound",
+    "most_steps_saved",
+    "online_plan",
+    "paying",
+    "paying_messages",
+    "phased_alltoall",
+    "plan_demand",
+    "plan_of_usage",
+    "plan_planes",
+    "plan_trace",
+    "price_plan",
+    "program_time",
+    "promise",
+    "recipe_option",
+    "recipe_options",
+    "reconfigured_frontier",
+    "reuse_plan",
+    "search_sequences",
+    "sequence_bound",
+    "static_plan",
+    "static_plan_of_planes",
+    "switch_plan",
+    "switching_costs",
+    "tree_bound",
+    "verified_program",
+    "wire",
+]

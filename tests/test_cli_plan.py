@@ -1,0 +1,281 @@
+"""``plan``: its tables and sentences, its exact JSON, odd inputs, and what an interrupt leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+
+from ocs_codesign.cli import main
+
+TRACE = """\
+collective,message,gap,count
+allreduce,8MB,,3
+alltoall,8MB,2us,4
+allreduce,80MB,,2
+"""
+RING, KAUTZ = "DirectedCirculant(12, (1, 2, 9))", "GeneralizedKautz(3, 12)"
+SIZE = ["--nodes", "12", "--degree", "3"]
+MODEL = ["--alpha", "1us", "--bandwidth", "1GB/s"]
+DESIGNS = ["--designs", RING, "--designs", KAUTZ]
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "job.csv"
+    path.write_text(TRACE, encoding="utf-8")
+    return str(path)
+
+
+def answer(capsys, *arguments):
+    assert main(["plan", *arguments, *SIZE, *MODEL, "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return json.loads(out)
+
+
+def costs(found, recipe):
+    """Seconds of a reduce of 8 MB, an exchange of 8 MB and a reduce of 80 MB, from the costs."""
+    (one,) = (design for design in found["designs"] if design["recipe"] == recipe)
+    halves = [one["allgather"], one["reduce_scatter"]]
+    steps = sum(half["steps"] for half in halves)
+    t_b = sum(Fraction(half["t_b"]) for half in halves)
+    alpha = Fraction(1, 10**6)
+    exchange = one["alltoall"]["steps"] * alpha + Fraction(one["alltoall"]["t_b"]) / 125
+    return steps * alpha + t_b / 125, exchange, steps * alpha + t_b * 2 / 25
+
+
+def test_json_is_exact(capsys, trace):
+    found = answer(capsys, trace, *DESIGNS, "--delta", "1ms", "--start", RING)
+    assert [design["recipe"] for design in found["designs"]] == [RING, KAUTZ]
+    small, exchange, large = costs(found, RING)
+    other = costs(found, KAUTZ)
+    assert found["jobs"] == 9
+    assert Fraction(found["compute_s"]) == Fraction(8, 10**6)
+    delta, gap = Fraction(1, 1000), Fraction(2, 10**6)
+    stay = 3 * small + 4 * exchange + 2 * large
+    away = 3 * small + 4 * other[1] + 2 * large + 2 * delta - gap
+    assert Fraction(found["offline"]["total_s"]) == min(stay, away)
+    assert Fraction(found["static"]["total_s"]) == stay
+    assert found["static"]["design"] == RING
+    assert found["pays"] == (away < stay)
+    assert found["offline"]["proven_optimal"] is True
+    (span,) = found["paying"]
+    assert span["from_delta_s"] == "0"
+    assert 2 * Fraction(span["to_delta_s"]) - gap == 4 * (exchange - other[1])
+    assert found["start"] == RING
+    assert found["online"]["promised_ratio"] is None
+    assert found["break_even"]["complete"] is True
+    assert found["break_even"]["pieces"][0]["from_delta_s"] == "0"
+    assert found["break_even"]["pieces"][-1]["to_delta_s"] is None
+    runs = found["offline"]["runs"]
+    assert [(run["first_job"], run["last_job"]) for run in runs] == [(1, 3), (4, 7), (8, 9)]
+    assert [run["design"] for run in runs] == [RING, KAUTZ, RING]
+    assert [run["hidden_s"] for run in runs] == ["0", "1/500000", "0"]
+    assert sum(Fraction(run["dark_s"]) for run in runs) == Fraction(found["offline"]["dark_s"])
+
+
+def test_the_form_of_the_json(capsys, trace):
+    found = answer(capsys, trace, *DESIGNS, "--delta", "1ms", "--delta-per-circuit", "1us")
+    assert list(found) == [
+        "trace",
+        "jobs",
+        "compute_s",
+        "nodes",
+        "degree",
+        "delta_s",
+        "delta_per_circuit_s",
+        "start",
+        "cost_model",
+        "designs",
+        "left_out",
+        "offline",
+        "online",
+        "static",
+        "greedy",
+        "break_even",
+        "pays",
+        "paying",
+        "ceases_to_pay",
+        "inside",
+        "sentences",
+    ]
+    assert found["trace"] == "job.csv"
+    assert found["delta_s"] == "1/1000"
+    assert found["delta_per_circuit_s"] == "1/1000000"
+    assert found["start"] == "cold"
+    assert found["online"]["ratio"] >= 1
+    first = found["offline"]["runs"][0]
+    assert Fraction(first["dark_s"]) == Fraction(1, 1000) + 36 * Fraction(1, 10**6)
+
+
+def test_tables_and_sentences(capsys, trace):
+    assert main(["plan", trace, *SIZE, *MODEL, *DESIGNS, "--delta", "1ms", "--start", RING]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    lines = out.splitlines()
+    assert "job.csv: 9 jobs (allreduce, alltoall)" in lines[0]
+    for text in (
+        "computation between  8 us",
+        "1 ms",
+        "The optimum in hindsight:",
+        "proven",
+        "no policy can promise a ratio where gaps differ",
+        "Switching between jobs pays at delta 1 ms: ",
+        f"on {RING}, the best single design. It pays for delta below ",
+        f"Inside one allreduce (reduce-scatter, then allgather) on {RING}, bandwidth-optimal in 6 "
+        "steps, switching can save 2 steps at most (2 us, and a switch costs 1 ms at least), so it "
+        "cannot gain.",
+    ):
+        assert text in out
+    rows = [line.split() for line in lines if line.strip().startswith(("1-3", "4-7", "8-9"))]
+    assert [row[-1] for row in rows] == ["A", "B", "A"]
+
+
+def test_when_it_does_not_pay(capsys, trace):
+    found = answer(capsys, trace, *DESIGNS, "--delta", "1s", "--start", RING)
+    assert not found["pays"]
+    assert found["offline"]["num_switches"] == 0
+    first = found["sentences"][0]
+    assert first.startswith(
+        f"Switching between jobs does not pay at delta 1 s: hold {RING}. It pays for delta below "
+    )
+    one = answer(capsys, trace, "--designs", RING, "--delta", "1us", "--start", "warm")
+    assert one["sentences"][0] == (
+        f"Switching between jobs does not pay at delta 1 us: hold {RING}. "
+        "It does not at any other delta either."
+    )
+
+
+def test_designs_of_the_catalogue(capsys, trace):
+    found = answer(capsys, trace, "--delta", "10us", "--start", "warm")
+    names = [design["recipe"] for design in found["designs"]]
+    assert len(names) > 2
+    assert found["start"] == "warm"
+    assert found["offline"]["runs"][0]["dark_s"] == "0"
+    more = answer(capsys, trace, "--delta", "10us", "--start", KAUTZ)
+    assert more["designs"][0]["recipe"] == KAUTZ
+    assert more["start"] == KAUTZ
+    both = answer(capsys, trace, "--delta", "1s", "--bidirectional")
+    assert KAUTZ not in [design["recipe"] for design in both["designs"]]
+
+
+def test_a_held_design_need_not_be_named_again(capsys, trace):
+    found = answer(capsys, trace, "--designs", KAUTZ, "--delta", "1ms", "--start", RING)
+    assert [design["recipe"] for design in found["designs"]] == [KAUTZ, RING]
+    again = answer(capsys, trace, *DESIGNS, "--designs", RING, "--delta", "1ms", "--start", RING)
+    assert [design["recipe"] for design in again["designs"]] == [RING, KAUTZ]
+
+
+def test_only_what_the_trace_needs_is_measured(capsys, tmp_path, monkeypatch):
+    def fail(*_):
+        raise AssertionError("there is no all-to-all in this trace")
+
+    monkeypatch.setattr("ocs_codesign.reconfigure.trace_options.throughput", fail)
+    path = tmp_path / "t.json"
+    path.write_text('[{"collective": "allgather", "message": "1MiB"}]', encoding="utf-8")
+    found = answer(capsys, str(path), *DESIGNS, "--delta", "1ms")
+    assert found["designs"][0]["alltoall"] is None
+    assert found["designs"][0]["allgather"]["steps"] == 3
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_picture_is_the_same_every_time(capsys, trace, tmp_path, suffix):
+    paths = [tmp_path / f"{name}{suffix}" for name in "ab"]
+    for path in paths:
+        command = ["plan", trace, *SIZE, *MODEL, *DESIGNS, "--delta", "1ms"]
+        assert main([*command, "--plot", str(path)]) == 0
+    capsys.readouterr()
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert len(paths[0].read_bytes()) > 5000
+
+
+NEEDED = [*SIZE, *MODEL, *DESIGNS, "--delta", "1ms"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        ([*SIZE, *MODEL, *DESIGNS], "--delta, --alpha and --bandwidth are needed"),
+        ([*SIZE, *DESIGNS, "--delta", "1ms"], "--delta, --alpha and --bandwidth are needed"),
+        ([*NEEDED, "--delta", "-1ms"], "not a time: it must be finite and not negative"),
+        ([*NEEDED, "--delta", "5"], "'5' has no unit"),
+        ([*NEEDED, "--delta-per-circuit", "-1us"], "it must be finite and not negative"),
+        ([*NEEDED, "--bandwidth", "0GB/s"], "node_bandwidth_Bps is 0.0"),
+        ([*NEEDED, "--degree", "2"], "12 nodes of degree 3: the fabric has 12 of degree 2"),
+        ([*NEEDED, "--nodes", "9"], f"{RING} has 12 nodes of degree 3: the fabric has 9 of degree"),
+        ([*NEEDED, "--nodes", "1"], "1 is not in the range"),
+        ([*NEEDED, "--designs", "Rung(8)"], "unknown name 'Rung' in a recipe"),
+        ([*NEEDED, "--start", "frozen"], "'frozen' in a recipe"),
+        ([*NEEDED, "--start", "Complete(4)"], "Complete(4) has 4 nodes of degree 3"),
+        ([*NEEDED, "--bidirectional"], f"{RING} does not have every link in both directions"),
+        ([*NEEDED, "--plot", "timeline.gif"], "saved as .png, .svg or .pdf"),
+        ([*NEEDED, "--plot", "x.png", "--json", "x.png"], "two outputs go to the same file"),
+        ([*NEEDED, "--catalogue", "nowhere.sqlite"], "there is no catalogue at nowhere.sqlite"),
+        (["--nodes", "9999", "--degree", "4", *MODEL, "--delta", "1s"], "has no design for 9999"),
+    ],
+)
+def test_odd_arguments(capsys, trace, tmp_path, monkeypatch, arguments, rule):
+    monkeypatch.chdir(tmp_path)
+    assert main(["plan", trace, *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert rule in " ".join(err.split())
+    assert os.listdir(tmp_path) == ["job.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("collective,message\nallsum,1MiB\n", "job.csv, line 2: collective 'allsum' is not known"),
+        ("collective,message,gap\nallreduce,1B,-1s\n", "job.csv, line 2: gap: '-1s' is not a time"),
+        ("collective,message\n", "job.csv: the trace is empty: it needs at least one job"),
+        ("", "job.csv: the trace is empty"),
+    ],
+)
+def test_odd_traces(capsys, tmp_path, text, rule):
+    path = tmp_path / "job.csv"
+    path.write_text(text, encoding="utf-8")
+    assert main(["plan", str(path), *NEEDED]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert rule in err
+    assert err.count("\n") == 1
+
+
+def test_no_such_trace(capsys, tmp_path):
+    assert main(["plan", str(tmp_path / "none.csv"), *NEEDED]) == 2
+    assert "none.csv: no such file or directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", ["measure", "break_even"])
+def test_ctrl_c_leaves_nothing(trace, tmp_path, where):
+    module = {"measure": "trace_options", "break_even": "trace_plan"}[where]
+    script = (
+        "import sys, time\n"
+        f"import ocs_codesign.reconfigure.{module} as module\n"
+        "def slow(*args, **kwargs):\n"
+        "    print('ready', flush=True)\n"
+        "    time.sleep(60)\n"
+        f"module.{where} = slow\n"
+        "from ocs_codesign.cli import main\n"
+        f"sys.exit(main({['plan', trace, *NEEDED, '--plot', 'p.png', '--json', 'j']!r}))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.strip() == "Interrupted: nothing was written."
+    assert os.listdir(tmp_path) == ["job.csv"]
