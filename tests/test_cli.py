@@ -75,7 +75,7 @@ def test_every_command_writes_json():
         command = pending.pop()
         if isinstance(command, click.Group):
             pending += command.commands.values()
-        elif command.name != "example":  # prints a file to be edited, comments and all
+        elif command.name not in ("example", "schema"):  # what they print is a file
             assert any("--json" in one.opts for one in command.params), command.name
 
 

@@ -19,7 +19,9 @@ from ocs_codesign.cli.graphs import import_command, topology
 from ocs_codesign.cli.paths import paths
 from ocs_codesign.cli.plan import plan
 from ocs_codesign.cli.rewire import rewire
+from ocs_codesign.cli.select import select
 from ocs_codesign.cli.sequence import sequence
+from ocs_codesign.cli.survive import survive
 from ocs_codesign.cli.sweep import sweep
 from ocs_codesign.cli.verify import verify
 from ocs_codesign.cli.verify_bundle import verify_bundle
@@ -60,6 +62,8 @@ for _command in (
     fabric,
     deploy,
     rewire,
+    select,
+    survive,
 ):
     app.add_command(_command)
 

@@ -1,0 +1,126 @@
+"""``ocs-codesign select``: which designs or plans serve a workload fastest on a fabric."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ocs_codesign.cli.options import json_option
+from ocs_codesign.cli.output import check_outputs, emit
+from ocs_codesign.cli.progress import Progress, progress
+
+if TYPE_CHECKING:
+    from ocs_codesign.fabric.description import Fabric
+    from ocs_codesign.fabric.selection import Selection
+    from ocs_codesign.fabric.workload import Workload
+    from ocs_codesign.recipe import Recipe
+
+
+@click.command(short_help="Rank designs and plans for a workload on a fabric.")
+@click.argument("fabric_path", metavar="FABRIC")
+@click.option("--workload", "workload_path", metavar="FILE", required=True, help="The workload.")
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Plans to show.")
+@click.option("--designs", multiple=True, metavar="RECIPE", help="Only these; may be given often.")
+@click.option(
+    "--catalogue", "catalogue_path", metavar="FILE", help="A catalogue, instead of the one shipped."
+)
+@click.option("--plot", metavar="FILE", help="Draw the break-downs: .png, .svg or .pdf.")
+@json_option
+def select(
+    fabric_path: str,
+    workload_path: str,
+    top: int,
+    designs: tuple[str, ...],
+    catalogue_path: str | None,
+    plot: str | None,
+    json_path: str | None,
+) -> None:
+    """Rank what a FABRIC could hold by the time that a workload takes on it.
+
+    FABRIC and the workload are YAML or JSON files. Candidates are designs of the catalogue and of
+    published families for the fabric's working hosts and ports and, as far as the workload allows,
+    plans that change circuits between collectives or inside an all-to-all. What does not fit is
+    left out and said why. Exit code 1 if nothing fits.
+    """
+    if designs and catalogue_path is not None:
+        raise click.UsageError("give either --designs or --catalogue")
+    if plot is not None:
+        from ocs_codesign.plot import check_suffix
+
+        check_suffix(Path(plot).suffix)
+    check_outputs(json_path, plot)
+    from ocs_codesign.cli.select_report import selection_json, show_selection
+    from ocs_codesign.export import load_fabric
+    from ocs_codesign.export.workload_files import load_workload
+
+    fabric, workload = load_fabric(fabric_path), load_workload(workload_path)
+    with progress("Measuring designs") as shown:
+        selection = _selected(fabric, workload, designs, catalogue_path, shown)
+    files = {} if plot is None else {plot: _figure(selection, top, plot)}
+    emit(
+        selection_json(selection, top),
+        json_path,
+        lambda console: show_selection(console, selection, top),
+        files,
+    )
+    if not selection.ranked:
+        raise click.exceptions.Exit(1)
+
+
+def _selected(
+    fabric: Fabric,
+    workload: Workload,
+    designs: tuple[str, ...],
+    catalogue_path: str | None,
+    shown: Progress,
+) -> Selection:
+    from dataclasses import replace
+
+    from ocs_codesign.catalogue import Catalogue
+    from ocs_codesign.fabric.selection import Excluded, select
+    from ocs_codesign.fabric.selection_candidates import candidate_recipes
+    from ocs_codesign.reconfigure.trace_options import recipe_options
+
+    collectives = workload.trace.collectives
+    too_large: tuple[Recipe, ...] = ()
+    recipes: tuple[Recipe, ...] = _named(fabric, designs)
+    if not designs:
+        with Catalogue(catalogue_path) as store:
+            found = candidate_recipes(fabric, collectives, store)
+        recipes, too_large = found.recipes, found.too_large
+    if not recipes:
+        raise ValueError(
+            f"the all-to-all of all {len(too_large)} designs for the fabric is too large to solve "
+            "in passing: name some with --designs"
+        )
+    options = recipe_options(recipes, collectives, shown.tell)
+    selection = select(
+        fabric, workload, options, on_phase=lambda phase: shown.tell_phase(phase, 0, 0)
+    )
+    sentence = "its all-to-all is too large to solve in passing: name it with --designs"
+    left_out = tuple(Excluded(repr(one), "not measured", sentence) for one in too_large)
+    return replace(selection, excluded=selection.excluded + left_out)
+
+
+def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
+    """Recipes by name, which must have a node a working host."""
+    from ocs_codesign.recipe import parse
+
+    recipes = [parse(text) for text in designs]
+    for recipe in recipes:
+        wanted = (fabric.num_working_hosts, fabric.num_ports_per_host)
+        if (recipe.num_nodes, recipe.degree) != wanted:
+            raise ValueError(
+                f"{recipe!r} has {recipe.num_nodes} nodes of degree {recipe.degree}: the fabric "
+                f"has {wanted[0]} working hosts with {wanted[1]} ports"
+            )
+    return tuple(recipes)
+
+
+def _figure(selection: Selection, top: int, plot: str) -> bytes:
+    from ocs_codesign.plot import figure_bytes
+    from ocs_codesign.plot.selection import selection_figure
+
+    return figure_bytes(selection_figure(selection, top), Path(plot).suffix)

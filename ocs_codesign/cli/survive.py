@@ -1,0 +1,166 @@
+"""``ocs-codesign survive``: what single losses leave of a recipe on a fabric, and its repair."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ocs_codesign.cli.options import GATHERING, json_option
+from ocs_codesign.cli.output import check_outputs, emit
+from ocs_codesign.cli.progress import progress
+from ocs_codesign.cli.survive_report import (
+    repair_json,
+    show_repair,
+    show_survivability,
+    survivability_json,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ocs_codesign.cli.progress import Progress
+    from ocs_codesign.fabric.embed import Embedding
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.fabric.repair import Port
+
+# Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
+KINDS = ("plane", "switch", "link", "host")
+LOST = "host:NAME, switch:NAME or port:SWITCH:1A"
+
+
+@click.command(short_help="What every single loss leaves, and how to repair one.")
+@click.argument("recipe")
+@click.option("--fabric", "fabric_path", metavar="FILE", required=True, help="The fabric file.")
+@click.option(
+    "--kinds", metavar="LIST", help=f"Losses to look at, of {','.join(KINDS)} (default: all)."
+)
+@click.option(
+    "--collective",
+    type=click.Choice(GATHERING, case_sensitive=False),
+    default="allgather",
+    show_default=True,
+    help="What the steps and t_b are of.",
+)
+@click.option(
+    "--prefer",
+    type=click.Choice(["any", "survivability"]),
+    default="any",
+    show_default=True,
+    help="Which planes: any, or those whose loss leaves most nodes connected.",
+)
+@click.option(
+    "--repair", "lost", metavar="LOST", multiple=True, help=f"Repair the loss of {LOST}; repeat it."
+)
+@json_option
+def survive(
+    recipe: str,
+    fabric_path: str,
+    kinds: str | None,
+    collective: str,
+    prefer: str,
+    lost: tuple[str, ...],
+    json_path: str | None,
+) -> int:
+    """Lose every plane, switch, circuit and host of RECIPE on a fabric, one at a time.
+
+    Nothing is rewired: BFB is generated anew on what is left, and its exact cost is shown in units
+    of M/B, with B the egress of a node before the loss. With --repair, all that is named is lost
+    at once, and the same topology is made again with spare hosts, ports and planes: which strands
+    move and which cross-connects change. Exit code 1 if a loss of a kind that was looked at
+    disconnects nodes, or if it does not fit or cannot be repaired.
+    """
+    if lost and kinds is not None:
+        raise click.UsageError("--kinds is for single losses: with --repair, name what is lost")
+    check_outputs(json_path)
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+
+    losses = _lost(lost)
+    wanted = _kinds(kinds)
+    with progress("Embedding") as shown:
+        try:
+            embedding = _embedded(recipe, fabric_path, prefer)
+        except InfeasibleError as error:
+            return _refuse(error, "fits", "It does not fit", json_path)
+        if lost:
+            return _repair(embedding, losses, json_path)
+        return _survive(embedding, wanted, collective, shown, json_path)
+
+
+def _kinds(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return KINDS
+    kinds = tuple(kind.strip() for kind in text.split(","))
+    for kind in kinds:
+        if kind not in KINDS:
+            raise click.UsageError(f"--kinds has {kind!r}: it must be of {', '.join(KINDS)}")
+    return kinds
+
+
+def _lost(texts: Sequence[str]) -> tuple[list[str], list[Port], list[str]]:
+    """Hosts, ports and switches that are named as lost."""
+    from ocs_codesign.fabric.repair import Port
+
+    hosts: list[str] = []
+    ports: list[Port] = []
+    switches: list[str] = []
+    for text in texts:
+        what, _, name = text.partition(":")
+        if what == "host" and name:
+            hosts.append(name)
+        elif what == "switch" and name:
+            switches.append(name)
+        else:
+            switch, _, end = name.rpartition(":")
+            number, side = end[:-1], end[-1:].upper()
+            plain = number.isascii() and number.isdigit() and len(number) < 10
+            if what != "port" or not switch or not plain or side not in ("A", "B"):
+                raise click.UsageError(f"--repair is {text!r}: it must be {LOST}")
+            ports.append(Port(switch, side, int(number)))
+    return hosts, ports, switches
+
+
+def _embedded(recipe: str, fabric_path: str, prefer: str) -> Embedding:
+    from ocs_codesign.export.fabric_files import load_fabric
+    from ocs_codesign.fabric.embed import embed
+    from ocs_codesign.recipe import parse
+
+    topology = parse(recipe).topology()
+    return embed(load_fabric(fabric_path), topology, prefer=prefer)
+
+
+def _survive(
+    embedding: Embedding,
+    kinds: tuple[str, ...],
+    collective: str,
+    shown: Progress,
+    json_path: str | None,
+) -> int:
+    from ocs_codesign.fabric.survivability import survivability
+
+    shown.tell_phase("Losing one at a time", 0, 0)
+    found = survivability(embedding.configuration, kinds, collective, on_progress=shown.tell)
+    emit(survivability_json(found), json_path, lambda console: show_survivability(console, found))
+    return 0 if all(loss.left.is_connected for loss in found.losses) else 1
+
+
+def _repair(
+    embedding: Embedding,
+    losses: tuple[list[str], list[Port], list[str]],
+    json_path: str | None,
+) -> int:
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.fabric.repair import repair
+
+    try:
+        made = repair(embedding, *losses)
+    except InfeasibleError as error:
+        return _refuse(error, "repaired", "It cannot be repaired", json_path)
+    emit(repair_json(made), json_path, lambda console: show_repair(console, made))
+    return 0
+
+
+def _refuse(error: InfeasibleError, verdict: str, text: str, json_path: str | None) -> int:
+    answer = {verdict: False, "reason": error.reason.name.lower(), "sentence": str(error)}
+    emit(answer, json_path, lambda _: click.echo(f"{text}: {error}."))
+    return 1

@@ -1,0 +1,123 @@
+"""A selection as a figure: a stacked bar a plan, and what its time goes to."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.labels import FONT_SIZE, shortened
+from ocs_codesign.quantities import format_time
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ocs_codesign.fabric.selection import RankedPlan, Selection
+
+_COLOURS = ("#d08a2e", "#0b5fa5", "#7fb77e", "#8e6bbf", "#5b9bd5", "#c77ba0", "#8a8f3c")
+_REST, _ALPHA, _DARK = "#b8bec7", "#4a4f57", "#b3231a"
+_HEIGHT = 0.62
+
+
+def selection_figure(selection: Selection, top: int = 10) -> Figure:
+    """Horizontal bars of the first plans: the bytes of every part, all steps, wait for circuits.
+
+    Parts beyond the largest seven are drawn as one. Raises ValueError if nothing is ranked.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if not selection.ranked:
+        raise ValueError("no design fits the fabric: there is nothing to draw")
+    plans = selection.ranked[:top]
+    with mpl.rc_context(STYLE):
+        height = 1.5 + 0.42 * len(plans)
+        figure = Figure(figsize=(10, height), dpi=100)
+        FigureCanvasAgg(figure)
+        axes = figure.subplots()
+        for lane, plan in enumerate(plans):
+            _draw_bar(axes, lane, _bar(selection, plan))
+            text = f" {format_time(float(plan.total_s))}"
+            axes.text(float(plan.total_s), lane, text, va="center", fontsize=FONT_SIZE)
+        _set_axes(axes, plans, max(float(plan.total_s) for plan in plans))
+        _draw_legend(figure, selection)
+        title = f"{selection.workload.name} on {selection.fabric.name}: where the time goes"
+        figure.suptitle(title, fontsize=11.5, x=0.01, ha="left", parse_math=False)
+        figure.tight_layout(rect=(0, 0.36 / height, 1, 1))
+    return figure
+
+
+def _drawn_parts(selection: Selection) -> list[int]:
+    """Parts with a colour of their own: those that take the winner most, in their order."""
+    spent = [Fraction(0)] * len(selection.workload.parts)
+    for one in selection.ranked[0].times:
+        spent[one.part] += one.bandwidth_s
+    largest = sorted(range(len(spent)), key=lambda part: -spent[part])
+    return sorted(largest[: len(_COLOURS)])
+
+
+def _bar(selection: Selection, plan: RankedPlan) -> list[tuple[str, float]]:
+    """Colours and lengths, left to right."""
+    drawn = _drawn_parts(selection)
+    lengths = [Fraction(0)] * (len(drawn) + 1)
+    for one in plan.times:
+        lengths[drawn.index(one.part) if one.part in drawn else -1] += one.bandwidth_s
+    bytes_s = zip([*_COLOURS[: len(drawn)], _REST], lengths, strict=True)
+    ends = ((_ALPHA, plan.alpha_s), (_DARK, plan.reconfiguration_s))
+    return [(colour, float(length)) for colour, length in (*bytes_s, *ends)]
+
+
+def _draw_bar(axes: Axes, lane: int, pieces: list[tuple[str, float]]) -> None:
+    begin = 0.0
+    for colour, length in pieces:
+        if length:
+            axes.barh(lane, length, _HEIGHT, begin, color=colour, zorder=2)
+            begin += length
+
+
+def _set_axes(axes: Axes, plans: tuple[RankedPlan, ...], end: float) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    axes.set_yticks(range(len(plans)), [_label(plan) for plan in plans], fontsize=FONT_SIZE)
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)
+    axes.set_ylim(len(plans) - 0.5, -0.5)
+    axes.set_xlim(0, end * 1.12 or 1)
+    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+    unit, scale = next((one for one in units if end >= one[1]), units[-1])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:.6g}"))
+    axes.set_xlabel(f"time of all collectives ({unit})")
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color="#e8e8e8", linewidth=0.7)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+
+
+def _label(plan: RankedPlan) -> str:
+    return shortened(plan.named(lambda one: one.name if one.recipe is None else one.recipe.label()))
+
+
+def _draw_legend(figure: Figure, selection: Selection) -> None:
+    from matplotlib.patches import Patch
+
+    drawn = _drawn_parts(selection)
+    parts = selection.workload.parts
+    entries = [
+        Patch(color=colour, label=shortened(f"{parts[part].name} (bytes)"))
+        for colour, part in zip(_COLOURS, drawn, strict=False)
+    ]
+    if len(drawn) < len(parts):
+        entries.append(Patch(color=_REST, label="other parts (bytes)"))
+    entries += [Patch(color=_ALPHA, label="steps"), Patch(color=_DARK, label="wait for circuits")]
+    figure.legend(
+        handles=entries,
+        loc="lower left",
+        ncols=min(len(entries), 5),
+        frameon=False,
+        fontsize=FONT_SIZE,
+        columnspacing=1.4,
+        handlelength=1.2,
+    )

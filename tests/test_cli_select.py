@@ -1,0 +1,112 @@
+"""``select``: its tables, sentences, exact JSON, picture, and odd inputs."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from ocs_codesign.cli import main
+
+FABRIC = """\
+name: small
+hosts: {count: 8}
+planes:
+- count: 2
+  switches: [{profile: polatis-384, ports: 8, delta: 25ms}]
+alpha: 1us
+node_bandwidth: 100Gbps
+losses: {connector_db: 0.25, circulator_db: 0, budget_db: 9}
+"""
+WORKLOAD = """\
+name: mix
+reconfiguration: between-collectives
+collectives:
+- {name: exchange, collective: all-to-all, message: 64MiB, count: 2}
+- {name: gradients, collective: allreduce, message: 16MiB, count: 3}
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    fabric, workload = tmp_path / "fabric.yaml", tmp_path / "workload.yaml"
+    fabric.write_text(FABRIC, encoding="utf-8")
+    workload.write_text(WORKLOAD, encoding="utf-8")
+    return [str(fabric), "--workload", str(workload)]
+
+
+def test_json_adds_up(capsys, files):
+    assert main(["select", *files, "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    found = json.loads(out)
+    assert (found["nodes"], found["degree"], found["collectives"]) == (8, 2, 5)
+    totals = [Fraction(one["total_s"]) for one in found["ranked"]]
+    assert totals == sorted(totals)
+    assert len(totals) == min(10, found["num_ranked"])
+    size = {"exchange": 2**26, "gradients": 2**24}
+    for plan in found["ranked"]:
+        parts = plan["parts"]
+        keys = ("alpha_s", "bandwidth_s", "reconfiguration_s")
+        whole = sum(Fraction(part[key]) for part in parts for key in keys)
+        assert whole == Fraction(plan["total_s"])
+        for part in parts:
+            cost = part["cost"]
+            assert Fraction(part["alpha_s"]) == Fraction(part["count"] * cost["steps"], 10**6)
+            sent = part["count"] * Fraction(cost["t_b"]) * size[part["name"]]
+            assert Fraction(part["bandwidth_s"]) == sent / (125 * 10**8)
+    assert len(found["sentences"]) == 3
+    assert found["ranked"][0]["designs"][0] in found["sentences"][0]
+
+
+def test_text_and_top(capsys, files):
+    assert main(["select", *files, "--top", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "rank" in out
+    assert "exchange" in out
+    assert "gradients" in out
+    assert "more: --top shows them." in out
+    assert "changing circuits does not pay" in out
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_pictures_are_the_same_bytes(tmp_path, files, suffix):
+    designs = ["--designs", "DirectedCirculant(8, (1, 3))", "--designs", "GeneralizedKautz(2, 8)"]
+    pictures = [tmp_path / f"{name}.{suffix}" for name in "ab"]
+    for picture in pictures:
+        assert main(["select", *files, *designs, "--plot", str(picture)]) == 0
+    one, other = (picture.read_bytes() for picture in pictures)
+    assert one == other
+    assert one[:5] in (b"\x89PNG\r", b"<?xml")
+
+
+def test_nothing_fits(capsys, tmp_path, files):
+    narrow = FABRIC.replace("ports: 8", "ports: 4").replace("budget_db: 9", "budget_db: 3")
+    (tmp_path / "fabric.yaml").write_text(narrow, encoding="utf-8")
+    designs = ["--designs", "DirectedCirculant(8, (1, 3))"]
+    assert main(["select", *files, *designs]) == 1
+    out = capsys.readouterr().out
+    assert "Left out:" in out
+    assert "No design fits the fabric." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["--designs", "Circulant(9, (1,))"], "has 9 nodes of degree 2: the fabric has 8"),
+        (["--plot", "x.gif"], "a figure is saved as .png, .svg or .pdf"),
+        (["--catalogue", "missing.sqlite"], "there is no catalogue"),
+        (["--catalogue", "a", "--designs", "b"], "give either --designs or --catalogue"),
+        (["--top", "0"], "0 is not in the range"),
+    ],
+)
+def test_bad_arguments(capsys, files, arguments, error):
+    assert main(["select", *files, *arguments]) == 2
+    assert error in capsys.readouterr().err
+
+
+def test_a_bad_workload_names_the_line(capsys, tmp_path, files):
+    (tmp_path / "workload.yaml").write_text(WORKLOAD.replace("64MiB", "64"), encoding="utf-8")
+    assert main(["select", *files]) == 2
+    assert "workload.yaml, line 4: collectives[0].message is 64" in capsys.readouterr().err

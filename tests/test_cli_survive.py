@@ -1,0 +1,109 @@
+"""``ocs-codesign survive``: tables of losses, repairs, verdicts and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from bundle_samples import small_fabric
+
+from ocs_codesign.cli import main
+from ocs_codesign.export.fabric_files import save_fabric
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def fabric(tmp_path: Path) -> str:
+    path = tmp_path / "lab.yaml"
+    save_fabric(small_fabric(), path)
+    return str(path)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["survive", *arguments])
+    streams = capsys.readouterr()
+    return code, streams.out, streams.err
+
+
+def test_all_kinds(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("Circulant(8, (1, 3))", "--fabric", fabric)
+    code, text, errors = run(capsys, *arguments)
+    assert (code, errors) == (0, "")
+    assert [line.split()[2] for line in text.splitlines()[-4:]] == [
+        "plane",
+        "switch",
+        "link",
+        "host",
+    ]
+    code, text, _ = run(capsys, *arguments, "--json", "-")
+    answer = json.loads(text)
+    assert [worst["losses"] for worst in answer["worst"]] == [4, 4, 32, 8]
+    assert len(answer["losses"]) == 48 > answer["measured"]
+    assert run(capsys, *arguments, "--json", "-")[1] == text
+
+
+def test_a_ring_does_not_survive(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("UniRing(1, 8)", "--fabric", fabric, "--kinds", "link, plane", "--json", "-")
+    code, text, _ = run(capsys, *arguments)
+    assert code == 1
+    answer = json.loads(text)
+    assert [(one["kind"], one["left"]["components"]) for one in answer["worst"]] == [
+        ("plane", 8),
+        ("link", 8),
+    ]
+    assert answer["losses"][0]["cost"] is None
+    grid = ("UniRing(2, 8)", "--fabric", fabric, "--kinds", "plane", "--prefer", "survivability")
+    code, text, _ = run(capsys, *grid, "--collective", "allreduce", "--json", "-")
+    assert code == 0
+    assert {one["cost"]["steps"] for one in json.loads(text)["losses"]} == {14}
+
+
+def test_a_repair(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("UniRing(1, 8)", "--fabric", fabric, "--repair", "host:h3")
+    code, text, errors = run(capsys, *arguments, "--repair", "port:p0s0:1a")
+    assert (code, errors) == (0, "")
+    assert "followed" in text
+    code, text, _ = run(capsys, *arguments, "--repair", "port:p0s0:1a", "--json", "-")
+    answer = json.loads(text)
+    assert answer["repaired"]
+    assert answer["hosts"] == [{"node": 3, "before": "h3", "after": "h9"}]
+    assert answer["moves"] == [
+        {"strand": "h0 tx plane 0", "before": "p0s0:1A", "after": "p0s0:11A"}
+    ]
+    # Three circuits change: to and from the host, and that of the port.
+    assert [(one["a_port"], one["b_port"]) for one in answer["made"]] == [(3, 10), (10, 5), (11, 2)]
+    code, text, _ = run(capsys, *arguments, "--repair", "switch:p0s0", "--json", "-")
+    assert {one["switch"] for one in json.loads(text)["made"]} == {"p1s0"}
+
+
+def test_no_repair(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lost = [part for host in ("h0", "h1", "h2") for part in ("--repair", f"host:{host}")]
+    code, text, errors = run(capsys, "UniRing(1, 8)", "--fabric", fabric, *lost)
+    assert (code, errors) == (1, "")
+    assert text == "It cannot be repaired: no spare host is left for the node of host h2.\n"
+    code, text, _ = run(capsys, "UniRing(1, 12)", "--fabric", fabric, "--json", "-")
+    assert (code, json.loads(text)["fits"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--kinds", "port"], "--kinds has 'port'"),
+        (["--kinds", ""], "--kinds has ''"),
+        (["--repair", "h3"], "--repair is 'h3'"),
+        (["--repair", "port:p0s0:1C"], "it must be host:NAME"),
+        (["--repair", "port:p0s0:¹A"], "it must be host:NAME"),
+        (["--repair", "port:p0s0:99A"], "p0s0:99A does not exist"),
+        (["--repair", "host:x"], "no host of the fabric"),
+        (["--repair", "host:h1", "--kinds", "plane"], "--kinds is for single losses"),
+    ],
+)
+def test_bad_input(
+    fabric: str, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    code, text, errors = run(capsys, "UniRing(1, 8)", "--fabric", fabric, *arguments)
+    assert (code, text) == (2, "")
+    assert sentence in errors

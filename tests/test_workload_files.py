@@ -1,0 +1,116 @@
+"""Workload files: what is read, and that every error names the file, the place and the rule."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.export.workload_files import (
+    load_workload,
+    parse_workload,
+    workload_json_schema,
+)
+from ocs_codesign.fabric.workload import AllowedChanges, Part, Workload
+from ocs_codesign.reconfigure.trace import Job
+
+EXAMPLE = Path(__file__).parent.parent / "experiments/examples/moe_workload.yaml"
+GOOD = """\
+name: mix
+reconfiguration: inside
+repeat: 2
+collectives:
+- name: swap
+  collective: all-to-all
+  message: 64MiB
+  count: 2
+  gap: 200us
+- {collective: allreduce, message: 1GB, gap_after: 3ms}
+"""
+
+
+def test_everything_is_read():
+    read = parse_workload(GOOD.encode(), "w.yaml")
+    swap = Job("alltoall", 2**26, gap_before_s=Fraction(1, 5000), count=2)
+    reduce = Job("allreduce", 10**9, gap_after_s=Fraction(3, 1000))
+    parts = (Part("swap", swap), Part("allreduce 2", reduce))
+    assert read == Workload("mix", parts, 2, AllowedChanges.INSIDE)
+    assert read.part_of_steps().tolist() == [0, 0, 1, 0, 0, 1]
+    assert read.trace.num_jobs == 6
+
+
+def test_json_and_defaults(tmp_path):
+    path = tmp_path / "w.json"
+    value = {"name": "w", "collectives": [{"collective": "allgather", "message": "1kB"}]}
+    path.write_text(json.dumps(value), encoding="utf-8")
+    read = load_workload(path)
+    assert (read.repeat, read.allowed) == (1, AllowedChanges.NONE)
+    assert read.parts[0].job == Job(Collective.ALLGATHER, 1000)
+
+
+def test_the_example_is_dominated_by_alltoall():
+    parts = load_workload(EXAMPLE).parts
+    jobs = [part.job for part in parts]
+    asked = {job.collective: 0 for job in jobs}
+    for job in jobs:
+        asked[job.collective] += int(job.message_bytes) * job.count
+    assert asked[Collective.ALLTOALL] > 10 * asked[Collective.ALLREDUCE]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("64MiB", "64", "w.yaml, line 7: collectives[0].message is 64: write a size as text"),
+        ("64MiB", "64KB", "line 7: collectives[0].message: '64KB' is ambiguous"),
+        ("64MiB", "9999999999GB", "collectives[0].message is 9999999999GB: it must be 0 or from"),
+        ("200us", "-1s", "line 9: collectives[0].gap: '-1s' is not a time"),
+        ("200us", "3", "line 9: collectives[0].gap is 3: write a time as text with its unit"),
+        ("3ms", "9999999s", "line 10: collectives[1].gap_after is 9999999s: it must be 0s or"),
+        ("all-to-all", "swap", "line 6: collectives[0].collective is 'swap': it is one of"),
+        ("count: 2", "count: 0", "line 8: collectives[0].count is 0: it must be at least 1"),
+        ("count: 2", "count: 1.5", "collectives[0].count is 1.5: it must be a whole number"),
+        ("count: 2", "counts: 2", "collectives[0].counts is no known key: did you mean count?"),
+        ("repeat: 2", "repeats: 2", "line 3: repeats is no known key: did you mean repeat?"),
+        ("repeat: 2", "repeat: 900000", "line 4: collectives: the trace has 2700000 jobs"),
+        ("inside", "always", "line 2: reconfiguration is 'always': it is one of none, between-"),
+        ("name: mix\n", "", "name is missing"),
+        ("name: swap", "name: allreduce 2", "collectives: two collectives have the name"),
+        ("name: swap", "name: ''", "line 5: collectives[0].name is empty: it needs a character"),
+        ("name: mix", "name: [1]", "line 1: name is [1]: it must be text"),
+        ("name: mix", "name: &a mix", "anchors and aliases are not read"),
+        ("repeat: 2", "name: again", "the key 'name' is given twice"),
+    ],
+)
+def test_errors_name_file_line_place_and_rule(old, new, error):
+    assert old in GOOD
+    with pytest.raises(ValueError, match=r"^w\.yaml") as raised:
+        parse_workload(GOOD.replace(old, new, 1).encode(), "w.yaml")
+    assert error in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["", "- 1", "7", "collectives: []\nname: w", "name: w"])
+def test_what_is_no_workload(text):
+    with pytest.raises(ValueError, match=r"w\.yaml"):
+        parse_workload(text.encode(), "w.yaml")
+
+
+def test_schema_lists_all_keys():
+    schema = workload_json_schema()
+    keys = {"version", "name", "reconfiguration", "repeat", "collectives"}
+    assert set(schema["properties"]) == keys
+    part = schema["$defs"]["CollectivePart"]
+    assert set(part["properties"]) == {
+        "name", "collective", "message", "count", "gap", "gap_after",
+    }  # fmt: skip
+    assert set(part["required"]) == {"collective", "message"}
+    json.dumps(schema)
+
+
+def test_empty_names_and_no_parts():
+    part = Part("a", Job("allreduce", 1))
+    for name, parts in ((" ", (part,)), ("w", (Part("", part.job),)), ("w", ())):
+        with pytest.raises(ValueError, match="empty"):
+            Workload(name, parts)
