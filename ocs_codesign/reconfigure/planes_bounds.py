@@ -38,9 +38,9 @@ def window_bound_s(
     """The sum of the least times of windows; the first one begins as the problem does.
 
     >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
-    >>> problem = PlaneProblem((0, 1) * 20, (5,) * 40, 2, 1, ReconfigurationCost(1))
+    >>> problem = PlaneProblem((0, 1) * 4, (5,) * 8, 2, 1, ReconfigurationCost(1))
     >>> round(float(window_bound_s(problem)), 6)
-    201.0
+    28.0
     """
     size = WINDOW_STEPS if problem.num_planes <= LABEL_PLANES else RELAXED_STEPS
     cuts = [*range(0, problem.num_steps, size), problem.num_steps]

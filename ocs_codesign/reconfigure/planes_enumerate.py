@@ -36,7 +36,7 @@ def enumerated(problem: PlaneProblem) -> Draft:
     >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
     >>> problem = PlaneProblem((0, 1), (4, 4), 2, 1, ReconfigurationCost(10))
     >>> enumerated(problem).usage
-    ((0,), (1,))
+    ((1,), (0,))
     """
     number = (2**problem.num_planes - 1) ** problem.num_steps
     if number > MAX_USAGES:
