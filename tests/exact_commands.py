@@ -7,7 +7,7 @@ import json
 from ocs_codesign.cli import main
 
 KAUTZ = "Kautz(2, 1)"
-LARGE = "GeneralizedKautz(3, 20)"
+LARGE = "GeneralizedKautz(3, 35)"
 
 
 def answer(capsys, *arguments, code=0):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import stat
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from interrupts import interrupted
 
 import ocs_codesign
 from ocs_codesign.cli import app, main
@@ -221,17 +221,8 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path, moment, there_is_a_design):
         f"import sys, time\n{INTERRUPTED_WHILE[moment]}\nfrom ocs_codesign.cli import main\n"
         "sys.exit(main(['build', 'GeneralizedKautz(4, 1024)', '--out', 'd', '--json', 'j']))"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, err.strip()) == (130, "Interrupted: nothing was written.")
+    code, _, err = interrupted(script, tmp_path)
+    assert (code, err) == (130, "Interrupted: nothing was written.")
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert os.listdir(tmp_path) == (["d"] if there_is_a_design else [])
 

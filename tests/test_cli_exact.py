@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from fractions import Fraction
 
 import pytest
 from exact_commands import KAUTZ, LARGE, built, cost, points
+from interrupts import interrupted
 
 from ocs_codesign.cli import main
 from ocs_codesign.schedulers import exact, exact_halves
@@ -187,17 +185,8 @@ class TestNothingComputedIsLost:
             "search.solve = told\n"
             f"from ocs_codesign.cli import main\nsys.exit(main({arguments!r}))"
         )
-        process = subprocess.Popen(
-            [sys.executable, "-c", script],
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-        assert (process.returncode, err.strip()) == (130, "Interrupted: nothing was written.")
+        code, _, err = interrupted(script, tmp_path)
+        assert (code, err) == (130, "Interrupted: nothing was written.")
         assert os.listdir(tmp_path) == []
 
 

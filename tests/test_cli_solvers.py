@@ -61,8 +61,8 @@ class TestSolvers:
     @free_licence
     def test_points_before_the_licence_is_too_small_are_printed(self, capsys):
         arguments = ["--chunks", "3", "--solver", "gurobi"]
-        found = cost(capsys, "GeneralizedKautz(2, 12)", *arguments, code=2)
-        assert points(found) == [(3, "7/6", True)]
+        found = cost(capsys, "ModifiedDeBruijn(2, 4)", *arguments, code=2)
+        assert points(found) == [(4, "5/4", True)]
         assert found["stopped"].startswith("gurobi: the solver's licence does not allow")
         assert found["stopped"].endswith("with --fallback HiGHS solves it")
 

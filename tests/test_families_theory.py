@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from math import ceil, gcd, sqrt
 
 import networkx as nx
+import numpy as np
 import pytest
 from slow_bfb import slow_distances
 
@@ -131,3 +132,26 @@ def test_distance_regular_graphs_spread_every_sphere_evenly(name):
     spheres = [row.count(step) for step in range(1, max(row) + 1)]
     assert bfb_loads(topology) == tuple(Fraction(n, topology.degree) for n in spheres)
     assert is_bw_optimal(topology)
+
+
+def test_symmetry_of_generalized_kautz_digraphs():
+    """Orbits are those of the automorphisms named, which map link a as claimed and fix no node."""
+    for d, m in product(range(1, 6), range(2, 31)):
+        topology = shifts.generalized_kautz(d, m)
+        turns = [t for t in range(m) if (d + 1) * t % m == 0]
+        maps = [(1, t) for t in turns]
+        if m // len(turns) % 2 == 0:
+            maps += [(-1, t - 1) for t in turns]
+        x, a = topology.tail, np.tile(np.arange(1, d + 1), m)
+        for sign, t in maps:
+            link = ((sign * x + t) % m) * d + (a if sign > 0 else d + 1 - a) - 1
+            assert topology.head[link].tolist() == ((sign * topology.head + t) % m).tolist()
+            assert (sign, t) == (1, 0) or all((sign * np.arange(m) + t) % m != np.arange(m))
+            if topology.symmetry is not None:
+                orbits = topology.symmetry.link_orbit
+                assert orbits[link].tolist() == orbits.tolist()
+        if len(maps) == 1:
+            assert topology.symmetry is None
+        else:
+            assert set(np.bincount(topology.symmetry.node_orbit)) == {len(maps)}
+            assert set(np.bincount(topology.symmetry.link_orbit)) == {len(maps)}

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import json
+from fractions import Fraction
 
 import pytest
 
 from ocs_codesign.alltoall import throughput
-from ocs_codesign.cli import main
+from ocs_codesign.cost import Cost
+from ocs_codesign.design import measure
 from ocs_codesign.finder import Effort, joint_frontier
+from ocs_codesign.finder.bases import cayley_recipe
+from ocs_codesign.finder.generators import (
+    generator_sets,
+    joint_generator_sets,
+    multiplication_table,
+)
+from ocs_codesign.finder.small_groups import groups_of_order
+from ocs_codesign.groups import Semidirect
+from ocs_codesign.recipe import parse
 
-SMALL = Effort(work=2**20, num_measured=12)
-
-
-def values(one, with_allgather):
-    gather = one.candidate.cost
-    time = one.alltoall.time
-    return (gather.steps, gather.t_b, time) if with_allgather else (one.diameter, time)
+SMALL = Effort(work=2**18, num_measured=8)
 
 
 @pytest.mark.parametrize("with_allgather", [False, True])
-@pytest.mark.parametrize(("nodes", "degree"), [(7, 2), (12, 4), (24, 3), (30, 5)])
+@pytest.mark.parametrize(("nodes", "degree"), [(7, 2), (12, 4), (15, 3)])
 def test_candidates_are_exact_and_undominated(nodes, degree, with_allgather):
     answer = joint_frontier(nodes, degree, with_allgather=with_allgather, effort=SMALL)
     points = [values(one, with_allgather) for one in answer.candidates]
@@ -30,12 +34,20 @@ def test_candidates_are_exact_and_undominated(nodes, degree, with_allgather):
         assert one.diameter == topology.diameter()
         assert one.alltoall.time == throughput(topology).time
         assert answer.bound <= one.hop_bound <= one.alltoall.bound <= one.alltoall.time
-    for one in (*answer.candidates, *answer.dominated):
-        mine = values(one, with_allgather)
-        better = [
-            p for p in points if p != mine and all(a <= b for a, b in zip(p, mine, strict=True))
-        ]
-        assert bool(better) != (mine in points)
+    assert not answer.unsolved
+    for place, one in enumerate(answer.dominated):
+        assert one.hop_bound <= one.least_time
+        better = values(answer.dominator(one), with_allgather)
+        least = one.least_point(with_allgather=with_allgather)
+        assert all(a <= b for a, b in zip(better, least, strict=True))
+        if place < 5:
+            assert one.least_time <= throughput(one.recipe.topology()).time
+
+
+def values(one, with_allgather):
+    gather = one.candidate.cost
+    costs = (gather.steps, gather.t_b) if with_allgather else (one.diameter,)
+    return (*costs, one.alltoall.time if one.alltoall else None)
 
 
 def test_allgather_only_adds_points():
@@ -44,15 +56,22 @@ def test_allgather_only_adds_points():
     assert len(both.candidates) >= len(alone.candidates)
     best = min(one.alltoall.time for one in alone.candidates)
     assert best == min(one.alltoall.time for one in both.candidates)
+    # The published choice, a generalized Kautz digraph, is further from the bound.
+    assert best < throughput(parse("GeneralizedKautz(4, 32)").topology()).time
 
 
-def test_line_expansions_come_close_to_the_bound():
-    """Closer than generalized Kautz digraphs, the published choice."""
-    answer = joint_frontier(64, 4, with_allgather=False)
-    best = answer.candidates[-1].alltoall.time
-    assert best / answer.bound < 1.03
-    # 2.879 in M/B at 64 nodes, solved to the exact fraction elsewhere.
-    assert best < 2.87
+def test_a_cayley_digraph_that_is_good_at_both():
+    """At 64 nodes it has the least t_b of an allgather, in 4 steps, and 169/64 for all-to-all."""
+    effort = Effort()
+    group = Semidirect(16, 4, 3)
+    assert group in list(groups_of_order(64))[: effort.groups_to_search(64)]
+    table = multiplication_table(group)
+    sets = generator_sets(64, 4, effort.num_sets(64, 4) * 8, effort.seed)
+    found = [cayley_recipe(group, one) for one in joint_generator_sets(table, sets).tolist()]
+    times = {one: throughput(one.topology()).time for one in found}
+    best = min(found, key=times.__getitem__)
+    assert times[best] <= Fraction(169, 64)
+    assert measure(best).cost == Cost(4, Fraction(63, 64))
 
 
 def test_too_large_programs_are_left_with_their_bound():
@@ -74,34 +93,3 @@ def test_bad_questions():
         joint_frontier(8, 8)
     with pytest.raises(ValueError, match="odd number"):
         joint_frontier(9, 3, bidirectional=True)
-
-
-def test_the_command(capsys):
-    assert main(["frontier", "--nodes", "12", "--degree", "4", "--collective", "alltoall"]) == 0
-    out = capsys.readouterr().out
-    assert "12 nodes of degree 4, all-to-all: 1 candidate on the frontier" in out
-    assert "1.0000  exact" in out
-
-
-def test_the_command_as_json(capsys):
-    assert main(["frontier", "--nodes", "8", "--degree", "4", "--joint", "--json", "-"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["with_allgather"]
-    (only,) = found["candidates"]
-    assert only["alltoall_t_b"] == "5/4"
-    assert only["allgather"] == {"steps": 2, "t_b": "7/8"}
-    assert only["over_bound"] == 1.0
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        ["--joint", "--plot", "x.png"],
-        ["--joint", "--collective", "allreduce"],
-        ["--collective", "alltoall", "--all"],
-        ["--joint", "--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1MiB"],
-    ],
-)
-def test_what_is_not_for_all_to_all(capsys, more):
-    assert main(["frontier", "--nodes", "8", "--degree", "2", *more]) == 2
-    assert "all-to-all" in capsys.readouterr().err

@@ -34,7 +34,7 @@ from ocs_codesign.verification import verify
 
 AT_ONCE = Options(time_limit_s=0.0)
 GUROBI = Options(solver="gurobi")
-LARGE = generalized_kautz(4, 25)
+LARGE = generalized_kautz(4, 27)
 free_licence = pytest.mark.skipif(
     os.environ.get("GRB_LICENSE_FILE") is not None, reason="a licence is installed"
 )

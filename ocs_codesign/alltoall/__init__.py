@@ -72,7 +72,7 @@ def columns_to_solve(topology: Topology) -> int:
 
     >>> from ocs_codesign.recipe import parse
     >>> columns_to_solve(parse("GeneralizedKautz(4, 16)").topology())
-    1025
+    513
     """
     whole = quotient(topology)
     return 0 if whole.num_orbits <= MAX_ORBITS else num_columns(whole)

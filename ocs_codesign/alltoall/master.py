@@ -116,9 +116,9 @@ def master_program(quotient: Quotient) -> LinearProgram:
 
     >>> from ocs_codesign.alltoall.quotient import quotient
     >>> from ocs_codesign.families.shifts import generalized_kautz
-    >>> program = master_program(quotient(generalized_kautz(2, 3)))
+    >>> program = master_program(quotient(generalized_kautz(2, 5)))
     >>> len(program.cost), len(program.row_lower)
-    (19, 12)
+    (51, 30)
     """
     topology, sources = quotient.topology, quotient.num_sources
     nodes, links = topology.num_nodes, topology.num_links

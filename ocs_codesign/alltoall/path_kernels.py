@@ -146,7 +146,7 @@ def reroute(
         for first in range(nodes):
             node = ready[first]
             if node != source:
-                _order_from_tails(node, tail, in_start, in_link, wish, parent, through, load)
+                split_over_in_links(node, tail, in_start, in_link, wish, parent, through, load)
             for at in range(in_start[node], in_start[node + 1]):
                 before = tail[in_link[at]]
                 if wish[in_link[at]] > 0:
@@ -157,7 +157,7 @@ def reroute(
 
 
 @njit(cache=True)
-def _order_from_tails(node, tail, in_start, in_link, wish, parent, through, load):
+def split_over_in_links(node, tail, in_start, in_link, wish, parent, through, load):
     """Split what passes a node over its in-links."""
     wished = 0.0
     for at in range(in_start[node], in_start[node + 1]):

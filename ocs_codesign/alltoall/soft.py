@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ocs_codesign.alltoall.time_network import TimeNetwork
     from ocs_codesign.lp import Options
 
-MAX_ROUNDS = 1000
-CLOSE = 9e-4
+MAX_ROUNDS = 1250
+CLOSE = 8e-4
 CHECKS = 20
 MOST_PATIENT = 20.0
 PRICE_RATE, ROUTE_RATE = 0.5, 0.3
@@ -47,7 +47,7 @@ def goal(options: Options) -> Goal:
 
     >>> from ocs_codesign.lp import Options
     >>> goal(Options()), goal(Options(relative_gap=3e-4)).rounds, goal(Options(relative_gap=0)).gap
-    (Goal(gap=0.0009, rounds=1000), 3000, 0)
+    (Goal(gap=0.0008, rounds=1250), 3333, 0)
     """
     gap = CLOSE if options.relative_gap is None else options.relative_gap
     patience = min(max(CLOSE / gap, 1.0), MOST_PATIENT) if gap else MOST_PATIENT

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ocs_codesign.cost import Cost
+    from ocs_codesign.design import Candidate
 
 
 @final
@@ -42,6 +43,14 @@ class Entry:
             Collective.REDUCE_SCATTER: self.reduce_scatter,
             Collective.ALLREDUCE: self.allgather + self.reduce_scatter,
         }[Collective.parse_gathering(collective)]
+
+    def candidate(self) -> Candidate:
+        """The design as a candidate for allgather; the loads of its steps are not stored."""
+        from ocs_codesign.design import Candidate, Score
+        from ocs_codesign.recipe import parse
+
+        score = Score(Collective.ALLGATHER, self.allgather, (), self.schedule, self.measured)
+        return Candidate(parse(self.recipe), score, self.allgather, self.reduce_scatter)
 
     def is_bw_optimal(self, collective: Collective = Collective.ALLGATHER) -> bool:
         """Whether t_b is the least possible."""

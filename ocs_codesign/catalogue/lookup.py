@@ -52,17 +52,26 @@ def find(
     Nothing is computed. Raises ValueError if nothing stored comes near the question.
     """
     collective = Collective.parse_gathering(collective)
+    answered, entries = nearest(catalogue, question)
+    kept = [
+        entry
+        for entry in stored_frontier(entries, collective)
+        if (max_steps is None or entry.cost(collective).steps <= max_steps)
+        and (max_t_b is None or entry.cost(collective).t_b <= max_t_b)
+    ]
+    return Found(question, answered, collective, tuple(kept))
+
+
+def nearest(catalogue: Catalogue, question: Question) -> tuple[Question, tuple[Entry, ...]]:
+    """All that is stored for a question, or for the nearest larger N that has designs.
+
+    Raises ValueError if nothing stored comes near the question.
+    """
     for nodes in range(question.num_nodes, question.num_nodes + _TRIES):
         candidate = Question(nodes, question.degree, question.bidirectional)
         entries = catalogue.entries(candidate)
         if entries:
-            kept = [
-                entry
-                for entry in stored_frontier(entries, collective)
-                if (max_steps is None or entry.cost(collective).steps <= max_steps)
-                and (max_t_b is None or entry.cost(collective).t_b <= max_t_b)
-            ]
-            return Found(question, candidate, collective, tuple(kept))
+            return candidate, entries
     raise ValueError(
         f"the catalogue has no design for {question.num_nodes} nodes of degree {question.degree}"
         + (" with links in both directions" if question.bidirectional else "")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ocs_codesign.cli.options import collective_option, json_option
+from ocs_codesign.cli.alltoall import COLLECTIVE
+from ocs_codesign.cli.options import GATHERING, collective_choice, json_option, solver_options
 from ocs_codesign.cli.output import (
     check_outputs,
     cost_json,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ocs_codesign.catalogue import Catalogue, Entry, Found
+    from ocs_codesign.cli.options import SolverChoice
     from ocs_codesign.collective import Collective
 
 file_option = click.option(
@@ -39,10 +41,11 @@ def catalogue() -> None:
 @click.option("--nodes", "num_nodes", type=click.IntRange(2), required=True, help="Nodes N.")
 @click.option("--degree", type=click.IntRange(1), required=True, help="Ports of a node d.")
 @click.option("--bidirectional", is_flag=True, help="Every link in both directions.")
-@collective_option
+@collective_choice(*GATHERING, COLLECTIVE)
 @click.option("--max-steps", type=click.IntRange(1), help="At most so many steps.")
 @click.option("--max-t-b", metavar="X", help="At most this t_b, as in 1, 1.05 or 261/256.")
 @file_option
+@solver_options
 @json_option
 def find_command(
     num_nodes: int,
@@ -52,25 +55,32 @@ def find_command(
     max_steps: int | None,
     max_t_b: str | None,
     path: str | None,
+    choice: SolverChoice,
     json_path: str | None,
 ) -> None:
     """Show the stored frontier of a size; of the nearest larger one if there is none.
 
+    All-to-all is not stored. With --collective alltoall it is solved now for the designs stored for
+    the size, as far as it takes to rank them: seconds, up to minutes for 1000 nodes without
+    symmetry. Its steps are the diameter. The other collectives are looked up.
+
     Exit code 1 if no stored design is within the limits.
     """
     check_outputs(json_path)
+    if collective != COLLECTIVE:
+        choice.check_unused(f"--collective {COLLECTIVE}")
     from ocs_codesign.catalogue import Catalogue, find
     from ocs_codesign.question import Question
 
     limit = None if max_t_b is None else _fraction(max_t_b)
+    asked = Question(num_nodes, degree, bidirectional)
     with Catalogue(path) as store:
-        found = find(
-            store,
-            Question(num_nodes, degree, bidirectional),
-            collective,
-            max_steps=max_steps,
-            max_t_b=limit,
-        )
+        if collective == COLLECTIVE:
+            from ocs_codesign.cli.joint import StoredLimits, stored_by_alltoall
+
+            stored_by_alltoall(store, asked, StoredLimits(max_steps, limit), choice, json_path)
+            return
+        found = find(store, asked, collective, max_steps=max_steps, max_t_b=limit)
     value = {
         "nodes": num_nodes,
         "degree": degree,

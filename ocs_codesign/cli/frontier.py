@@ -14,6 +14,7 @@ from ocs_codesign.cli.options import (
     collective_choice,
     json_option,
     message_option,
+    solver_options,
 )
 from ocs_codesign.cli.output import (
     check_outputs,
@@ -37,11 +38,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from ocs_codesign.cli.options import SolverChoice
     from ocs_codesign.cost import CostModel
     from ocs_codesign.design import Candidate
     from ocs_codesign.finder import Frontier
 
 MAX_DOMINATED_ROWS = 40
+_SOLVED = "all-to-all on one configuration (--collective alltoall or --joint)"
 
 
 @click.command(short_help="Find the best topologies of N nodes of degree d.")
@@ -60,6 +63,7 @@ MAX_DOMINATED_ROWS = 40
 @reconfiguration_options
 @click.option("--all", "show_all", is_flag=True, help="List dominated candidates too.")
 @click.option("--plot", metavar="FILE", help="Draw the frontier: .png, .svg or .pdf.")
+@solver_options
 @json_option
 def frontier(
     num_nodes: int,
@@ -74,13 +78,16 @@ def frontier(
     max_configurations: int | None,
     show_all: bool,
     plot: str | None,
+    choice: SolverChoice,
     json_path: str | None,
 ) -> None:
     """Find the latency-throughput Pareto frontier of N nodes of degree d.
 
     With --alpha, --bandwidth and --message it also says which candidate is fastest for messages of
     that size: T = alpha * steps + t_b * message / bandwidth. All-to-all counts the diameter as
-    steps and the best routing of messages that may split as t_b.
+    steps and the best routing of messages that may split as t_b; --joint adds the times of an
+    allgather and an all-to-all. --time-limit covers the programs that are solved, not the
+    search for topologies; what is not solved in time is named.
 
     With --reconfiguration, designs that change circuits join for allreduce and all-to-all, and it
     says whether and from which dead time and message size changing them pays.
@@ -89,6 +96,7 @@ def frontier(
     _check_plot(plot)
     check_outputs(json_path, plot)
     if deltas or max_configurations is not None:
+        choice.check_unused(_SOLVED)
         check_reconfiguration(
             collective, deltas, joint=joint, bidirectional=bidirectional, show_all=show_all
         )
@@ -97,22 +105,14 @@ def frontier(
         )
         return
     if joint or collective == COLLECTIVE:
-        if workload is not None or plot is not None or show_all:
-            raise click.UsageError(
-                "--alpha, --bandwidth, --message, --plot and --all are not for all-to-all"
-            )
         if joint and collective not in {GATHERING[0], COLLECTIVE}:
             raise click.UsageError(f"--joint compares allgather and all-to-all, not {collective}")
-        from ocs_codesign.cli.joint import frontier_of_alltoall
+        from ocs_codesign.cli.joint import AlltoallQuestion, frontier_of_alltoall
 
-        frontier_of_alltoall(
-            num_nodes,
-            degree,
-            with_allgather=joint,
-            bidirectional=bidirectional,
-            json_path=json_path,
-        )
+        asked = AlltoallQuestion(num_nodes, degree, joint, bidirectional, workload, show_all)
+        frontier_of_alltoall(asked, choice, plot, json_path)
         return
+    choice.check_unused(_SOLVED)
     from ocs_codesign.finder import frontier as find
 
     with progress("Searching") as shown:

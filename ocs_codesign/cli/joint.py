@@ -1,120 +1,155 @@
-"""What ``frontier`` says of all-to-all: alone, or of topologies that serve allgather as well."""
+"""All-to-all of many topologies: the frontier of a search, and of what a catalogue stores."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
 
-from ocs_codesign.cli.alltoall import COLLECTIVE, in_decimals
-from ocs_codesign.cli.output import emit, show_table
+import click
+
+from ocs_codesign.cli.joint_report import (
+    entry_json,
+    joint_json,
+    show_candidates,
+    show_joint,
+    unsolved_sentence,
+)
+from ocs_codesign.cli.output import emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from rich.console import Console
 
-    from ocs_codesign.finder.joint import JointCandidate, JointFrontier
+    from ocs_codesign.catalogue import Catalogue
+    from ocs_codesign.cli.options import SolverChoice
+    from ocs_codesign.cost import CostModel
+    from ocs_codesign.finder.joint import JointFrontier
+    from ocs_codesign.question import Question
 
-_UNSOLVED_ROWS = 3
+    Workload = tuple[CostModel, float]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AlltoallQuestion:
+    """What was asked of a size; ``workload`` is a cost model and a message size."""
+
+    num_nodes: int
+    degree: int
+    with_allgather: bool
+    bidirectional: bool
+    workload: Workload | None
+    show_all: bool
 
 
 def frontier_of_alltoall(
-    num_nodes: int,
-    degree: int,
-    *,
-    with_allgather: bool,
-    bidirectional: bool,
-    json_path: str | None,
+    asked: AlltoallQuestion, choice: SolverChoice, plot: str | None, json_path: str | None
 ) -> None:
-    """Search, print and write the joint frontier."""
+    """Search, print, draw and write the joint frontier."""
     from ocs_codesign.finder import joint_frontier
 
-    with progress("Searching") as shown:
+    with progress("Searching") as shown, choice.solving() as options:
         answer = joint_frontier(
-            num_nodes,
-            degree,
-            with_allgather=with_allgather,
-            bidirectional=bidirectional,
+            asked.num_nodes,
+            asked.degree,
+            with_allgather=asked.with_allgather,
+            bidirectional=asked.bidirectional,
             on_progress=shown.tell_phase,
+            options=options,
         )
-    emit(joint_json(answer), json_path, lambda console: _show(console, answer))
+        files = {} if plot is None else {plot: _figure(answer, asked.workload, plot)}
+    emit(
+        joint_json(answer, asked.workload),
+        json_path,
+        lambda console: show_joint(console, answer, asked.workload, asked.show_all),
+        files,
+    )
 
 
-def joint_json(answer: JointFrontier) -> dict[str, Any]:
-    """The JSON form of a joint frontier."""
-    return {
-        "nodes": answer.question.num_nodes,
-        "degree": answer.question.degree,
-        "collective": COLLECTIVE,
-        "with_allgather": answer.with_allgather,
-        "candidates": [_entry(answer, one) for one in answer.candidates],
+def _figure(answer: JointFrontier, workload: Workload | None, plot: str) -> bytes:
+    from pathlib import Path
+
+    from ocs_codesign.plot import figure_bytes
+    from ocs_codesign.plot.joint import joint_figure
+
+    if not answer.candidates:
+        raise click.ClickException("no candidate was solved in time: there is nothing to draw")
+    return figure_bytes(joint_figure(answer, *(workload or ())), Path(plot).suffix)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StoredLimits:
+    """Limits of a look-up: most steps, which are the diameter, and most all-to-all time in M/B."""
+
+    max_steps: int | None
+    max_t_b: Fraction | None
+
+
+def stored_by_alltoall(
+    store: Catalogue,
+    asked: Question,
+    limits: StoredLimits,
+    choice: SolverChoice,
+    json_path: str | None,
+) -> None:
+    """Solve the all-to-all of what is stored for a size, print and write the best of it.
+
+    Exit code 1 if nothing is within the limits.
+    """
+    from ocs_codesign.catalogue import nearest
+    from ocs_codesign.finder.joint import rank_jointly
+
+    question, entries = nearest(store, asked)
+    with progress("Solving") as shown, choice.solving() as options:
+        answer = rank_jointly(
+            question,
+            [entry.candidate() for entry in entries],
+            shown.tell_phase,
+            with_allgather=False,
+            options=options,
+        )
+    kept = tuple(
+        one
+        for one in answer.candidates
+        if (limits.max_steps is None or one.diameter <= limits.max_steps)
+        and (limits.max_t_b is None or one.alltoall_cost.t_b <= limits.max_t_b)
+    )
+    answer = replace(answer, candidates=kept)
+    value = {
+        "nodes": asked.num_nodes,
+        "degree": asked.degree,
+        "bidirectional": asked.bidirectional,
+        "collective": "alltoall",
+        "exact": question == asked,
+        "found_nodes": question.num_nodes,
+        "candidates": [entry_json(answer, one, None) for one in kept],
         "bound": str(answer.bound),
-        "dominated": [_entry(answer, one) for one in answer.dominated],
-        "unsolved": [_entry(answer, one) for one in answer.unsolved],
+        "unsolved": [entry_json(answer, one, None) for one in answer.unsolved],
     }
+    emit(value, json_path, lambda console: _show_stored(console, answer, asked, len(entries)))
+    if not kept:
+        raise click.exceptions.Exit(1)
 
 
-def _entry(answer: JointFrontier, one: JointCandidate) -> dict[str, Any]:
-    found = one.alltoall
-    value: dict[str, Any] = {
-        "recipe": repr(one.recipe),
-        "label": one.recipe.label(),
-        "diameter": one.diameter,
-        "allgather": {"steps": one.candidate.cost.steps, "t_b": str(one.candidate.cost.t_b)},
-        "hop_bound": str(one.hop_bound),
-        "alltoall_t_b": None,
-    }
-    if found is not None:
-        value |= {
-            "alltoall_t_b": str(found.time),
-            "alltoall_t_b_float": float(found.time),
-            "proven_bound": str(found.bound),
-            "gap": float(found.gap),
-            "optimal": found.is_optimal,
-            "over_bound": float(found.time / answer.bound),
-        }
-    return value
-
-
-def _show(console: Console, answer: JointFrontier) -> None:
-    question = answer.question
-    what = "allgather and all-to-all" if answer.with_allgather else "all-to-all"
-    many = len(answer.candidates) != 1
-    console.print(
-        f"{question.num_nodes} nodes of degree {question.degree}, {what}: "
-        f"{len(answer.candidates)} candidate{'s' * many} on the frontier, "
-        f"{len(answer.dominated)} more solved"
-    )
-    columns = ["steps", "allgather t_b", "all-to-all t_b", "decimal", "over bound"]
-    rows = []
-    for one in answer.candidates:
-        if one.alltoall is None:
-            continue
-        steps = one.candidate.cost.steps if answer.with_allgather else one.diameter
-        time = one.alltoall.time
-        proof = "exact" if one.alltoall.is_optimal else f"gap {float(one.alltoall.gap):.1g}"
-        rows.append(
-            [
-                str(steps),
-                str(one.candidate.cost.t_b),
-                in_decimals(time) if len(str(time)) > 24 else str(time),
-                f"{float(time):.6g}",
-                f"{float(time / answer.bound):.4f}",
-                proof,
-                one.recipe.label(),
-                repr(one.recipe),
-            ]
-        )
-    show_table(console, [*columns, "proof", "label", "recipe"], rows, len(columns), texts=2)
-    console.print(
-        f"All-to-all t_b of no topology of this size can be below {answer.bound} "
-        f"({float(answer.bound):.6g}); messages may split over paths."
-    )
-    if answer.unsolved:
-        names = ", ".join(
-            f"{one.recipe.label()} at least {float(one.hop_bound / answer.bound):.4f} of it"
-            for one in answer.unsolved[:_UNSOLVED_ROWS]
-        )
-        more = len(answer.unsolved) - _UNSOLVED_ROWS
+def _show_stored(console: Console, answer: JointFrontier, asked: Question, stored: int) -> None:
+    kind = ", links in both directions" if asked.bidirectional else ""
+    console.print(f"{asked.num_nodes} nodes of degree {asked.degree}{kind}, alltoall")
+    if answer.question != asked:
         console.print(
-            f"Too large to solve in a search ({len(answer.unsolved)}): {names}"
-            + (f" and {more} more." if more > 0 else ".")
+            f"No design of exactly {asked.num_nodes} nodes is stored; "
+            f"the nearest larger size is {answer.question.num_nodes}."
         )
+    if answer.candidates:
+        show_candidates(console, answer, answer.candidates, None)
+    else:
+        console.print("No stored design is within the limits.")
+    if answer.unsolved:
+        console.print(unsolved_sentence(answer))
+    console.print(
+        f"All-to-all is not stored: that of {stored} stored designs was bounded or solved now. "
+        f"No topology of this size can be below {answer.bound} ({float(answer.bound):.6g}); "
+        f"frontier --collective alltoall searches for better ones."
+    )

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.alltoall import columns_to_solve
 from ocs_codesign.collective import Collective
+from ocs_codesign.finder import Effort
+from ocs_codesign.finder.alltoall_search import alltoall_recipes
+from ocs_codesign.finder.alltoall_solving import Solving
 from ocs_codesign.finder.literature import literature
+from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.question import Question
 from ocs_codesign.recipe import parse
-from ocs_codesign.reconfigure.trace_options import MAX_COLUMNS
+from ocs_codesign.reconfigure.trace.options import MAX_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +22,11 @@ if TYPE_CHECKING:
     from ocs_codesign.catalogue import Catalogue
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.recipe import Recipe
+
+
+_EFFORT = Effort(work=2**18)
+_MAX_SEARCHED = 8
+_MAX_SEARCHED_COLUMNS = 4096
 
 
 @final
@@ -40,7 +49,7 @@ def fabric_question(fabric: Fabric) -> Question:
 def candidate_recipes(
     fabric: Fabric, collectives: Iterable[Collective], catalogue: Catalogue
 ) -> CandidateRecipes:
-    """Designs of the catalogue and of published families, which all-to-all may favour.
+    """Designs of the catalogue and of published families, and of a short search for all-to-all.
 
     Raises ValueError if there is none for the fabric's size.
     """
@@ -49,6 +58,8 @@ def candidate_recipes(
     known = [parse(entry.recipe) for entry in catalogue.entries(question)]
     if 1 <= question.degree < question.num_nodes:
         known += literature(question.num_nodes, question.degree)
+    if Collective.ALLTOALL in wanted:
+        known += _searched(question)
     distinct = [one for one in dict.fromkeys(known) if question.is_answered_by(one)]
     if not distinct:
         raise ValueError(
@@ -65,3 +76,14 @@ def candidate_recipes(
         tuple(one for one in distinct if one not in large),
         tuple(one for one in distinct if one in large),
     )
+
+
+def _searched(question: Question) -> list[Recipe]:
+    """What a short search for all-to-all finds: of what is solved at once, the fewest hops."""
+    solving = Solving(DEFAULT_OPTIONS)
+    found = [
+        one
+        for one in alltoall_recipes(question, _EFFORT)
+        if columns_to_solve(one.topology()) <= _MAX_SEARCHED_COLUMNS
+    ]
+    return sorted(found, key=solving.hop_bound)[:_MAX_SEARCHED]

@@ -6,11 +6,16 @@ The modified de Bruijn digraph has the de Bruijn digraph's loops made a cycle.
 from __future__ import annotations
 
 from fractions import Fraction
+from math import gcd
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ocs_codesign.families.shape import Shape, size
 from ocs_codesign.topology import Symmetry, Topology
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def generalized_kautz_shape(d: int, m: int) -> Shape:
@@ -21,7 +26,8 @@ def generalized_kautz_shape(d: int, m: int) -> Shape:
 def generalized_kautz(d: int, m: int) -> Topology:
     """Links from x to -d x - a modulo m, a = 1 .. d; self-loops and parallel links are kept.
 
-    Diameter at most the directed Moore bound plus one (Imase and Itoh, 1981).
+    Diameter at most the directed Moore bound plus one (Imase and Itoh, 1981). Symmetric as
+    ``generalized_kautz_symmetry`` says.
 
     >>> generalized_kautz(2, 3).head.tolist()
     [2, 1, 0, 2, 1, 0]
@@ -29,7 +35,37 @@ def generalized_kautz(d: int, m: int) -> Topology:
     generalized_kautz_shape(d, m).check_buildable()
     x = np.arange(m, dtype=np.int64)
     heads = (-d * x[:, None] - np.arange(1, d + 1)) % m
-    return Topology(m, np.repeat(x, d), heads.ravel())
+    symmetry = generalized_kautz_symmetry(d, m)
+    return Topology(m, np.repeat(x, d), heads.ravel(), symmetry=symmetry)
+
+
+def generalized_kautz_symmetry(d: int, m: int) -> Symmetry | None:
+    """Orbits of nodes, and of links a = 1 .. d out of each; None if only the identity is known.
+
+    Adding t is an automorphism if (d + 1) t = 0 modulo m, and so is x -> -1 - x, which takes link a
+    to link d + 1 - a. Together they fix no node if m / gcd(d + 1, m) is even; otherwise the first
+    alone do not.
+
+    >>> generalized_kautz_symmetry(2, 4).node_orbit.tolist()
+    [0, 1, 1, 0]
+    """
+    turns = gcd(d + 1, m)
+    period = m // turns
+    x, a = np.arange(m)[:, None], np.arange(1, d + 1)
+    node, link = x % period, (x % period) * d + a
+    if period % 2 == 0:
+        # -1 - x has the other parity modulo an even period, so it is x for no x.
+        back = (-1 - x) % period
+        link = np.minimum(link, back * d + d + 1 - a)
+        node = np.minimum(node, back)
+    elif turns == 1:
+        return None
+    return Symmetry(_numbered(node), _numbered(link))
+
+
+def _numbered(names: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Orbits numbered from 0 in the order of their names."""
+    return np.unique(names, return_inverse=True)[1].ravel().astype(np.int32)
 
 
 def kautz_shape(d: int, k: int) -> Shape:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ocs_codesign.finder.joint import JointFrontier
+    from ocs_codesign.lp import Options
 
 __all__ = ["CLOSED_FORMS", "Effort", "Frontier", "frontier", "joint_frontier"]
 
@@ -58,20 +59,29 @@ def joint_frontier(
     bidirectional: bool = False,
     effort: Effort | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
+    options: Options | None = None,
 ) -> JointFrontier:
     """Which topologies serve all-to-all best, and with ``with_allgather`` both collectives.
 
     Undominated in (steps, all-to-all time), or in (steps, allgather t_b, all-to-all time), among
-    the candidates of ``frontier`` whose all-to-all is solved in seconds. Arguments and errors are
-    those of ``frontier``.
+    the candidates of ``frontier`` and of a search for all-to-all. ``options`` are those of the
+    solver; their time limit is that of all programs together. Other arguments and errors are those
+    of ``frontier``; SolverUnavailableError if the solver cannot take a program.
 
     >>> [(c.recipe.label(), str(c.alltoall.time)) for c in joint_frontier(8, 4).candidates]
     [('K4,4', '5/4')]
     """
     from ocs_codesign.finder.joint import search_jointly
+    from ocs_codesign.lp import Options
 
     question = _question(num_nodes, degree, bidirectional)
-    found = search_jointly(question, effort or Effort(), on_progress, with_allgather=with_allgather)
+    found = search_jointly(
+        question,
+        effort or Effort(),
+        on_progress,
+        with_allgather=with_allgather,
+        options=options or Options(),
+    )
     if not found.candidates and not found.unsolved:
         raise ValueError(_nothing_known(question))
     return found

@@ -86,3 +86,41 @@ def score_sets(table, inverse, generators, unit, least, steps, total, line_total
                 break
             if load_sum + (order - last) * unit // degree > least[level]:
                 break
+
+
+@njit(cache=True)
+def sum_hops(table, generators, sums):
+    """Fill ``sums`` with the distances from the identity, added up, of every set worth knowing.
+
+    A set is dropped (0) if it does not generate the group, or as soon as its sum must be more than
+    an eighth above the least so far: those out of reach are at least one level further, and no
+    level has more than ``degree`` times the elements of the one before.
+    """
+    order, degree = table.shape[0], generators.shape[1]
+    distance = np.empty(order, dtype=np.int32)
+    queue = np.empty(order, dtype=np.int32)
+    limit = 1 << 62
+    for row in range(generators.shape[0]):
+        sums[row] = 0
+        distance[:] = -1
+        distance[0] = queue[0] = 0
+        first, last, level, total = 0, 1, 0, 0
+        while last < order:
+            end = last
+            level += 1
+            for i in range(degree):
+                product = table[generators[row, i]]
+                for place in range(first, last):
+                    element = product[queue[place]]
+                    if distance[element] < 0:
+                        distance[element] = level
+                        queue[end] = element
+                        end += 1
+            total += level * (end - last)
+            next_most = min(order - end, degree * (end - last))
+            if end == last or total + (level + 2) * (order - end) - next_most > limit:
+                break
+            first, last = last, end
+        if last == order:
+            sums[row] = total
+            limit = min(limit, total + total // 8)

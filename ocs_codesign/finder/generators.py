@@ -155,3 +155,49 @@ def score_generator_sets(
     unit = lcm(*range(1, degree + 1))
     score_sets(table, inverse, generators, unit, least, steps, total, line_total)
     return GeneratorScores(generators, steps, total, line_total)
+
+
+def generator_hop_sums(
+    table: NDArray[np.int32], generators: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Sum of the distances from a node of the Cayley digraph of every generator set.
+
+    It is N / d times a lower bound on all-to-all. 0 for a set that does not generate the group, and
+    for one whose sum is more than an eighth above the least of those before it.
+
+    >>> from ocs_codesign.groups import Cyclic
+    >>> sets = np.array([[1, 2], [1, 3], [2, 4], [1, 7]])
+    >>> generator_hop_sums(multiplication_table(Cyclic(8)), sets).tolist()
+    [16, 14, 0, 0]
+    """
+    from ocs_codesign.finder.generator_kernels import sum_hops
+
+    sums = np.zeros(len(generators), dtype=np.int64)
+    sum_hops(table, generators, sums)
+    return sums
+
+
+def joint_generator_sets(
+    table: NDArray[np.int32], generators: NDArray[np.int64], most: int = 512
+) -> NDArray[np.int64]:
+    """Of the ``most`` sets with the fewest hops those that none beats in hops, steps and BFB load.
+
+    Of sets that are equal in all three the first is kept.
+    """
+    sums = generator_hop_sums(table, generators)
+    order = np.argsort(np.where(sums, sums, np.iinfo(np.int64).max), kind="stable")
+    order = order[: min(most, int(np.count_nonzero(sums)))]
+    # In the order of their hops: a set that is dominated in the allgather by one before it, which
+    # has steps 0 here, is dominated in all three.
+    scores = score_generator_sets(table, generators[order])
+    keys = (scores.total_load, scores.steps, sums[order])
+    kept: list[int] = []
+    for place in np.lexsort(keys).tolist():
+        beaten = (
+            scores.steps[one] <= scores.steps[place]
+            and scores.total_load[one] <= scores.total_load[place]
+            for one in kept
+        )
+        if scores.steps[place] and not any(beaten):
+            kept.append(place)
+    return generators[order[kept]]

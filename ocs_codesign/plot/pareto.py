@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.plot.files import STYLE
 from ocs_codesign.plot.labels import FONT_SIZE, Label, draw_labels
+from ocs_codesign.plot.marks import BOUND, FRONT, REST, mark_best, mark_candidates
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from ocs_codesign.design import Candidate
     from ocs_codesign.finder import Frontier
 
-_FRONT, _BEST, _REST, _PUBLISHED, _BOUND = "#0b5fa5", "#c8442b", "#b4bac1", "#6b7280", "#5f7a1f"
+_PUBLISHED = "#6b7280"
 _LOG_RATIO = 5
 _WIDEST = 8
 
@@ -131,7 +132,7 @@ def _round_ticks(low: int, high: int) -> list[int]:
 
 
 def _draw_bounds(axes: Axes, bound: Cost) -> None:
-    style: dict[str, Any] = {"color": _BOUND, "linewidth": 1, "zorder": 1.5}
+    style: dict[str, Any] = {"color": BOUND, "linewidth": 1, "zorder": 1.5}
     axes.axvline(
         bound.steps, linestyle=(0, (5, 3)), label=f"fewest steps (Moore): {bound.steps}", **style
     )
@@ -146,7 +147,7 @@ def _draw_dominated(axes: Axes, frontier: Frontier, shown: Sequence[Candidate]) 
         return
     missing = len(frontier.dominated) - len(rest)
     note = f" ({missing} more outside the picture)" if missing else ""
-    _dots(axes, rest, f"dominated: {len(rest)}{note}", color=_REST, markeredgewidth=0, zorder=2)
+    _dots(axes, rest, f"dominated: {len(rest)}{note}", color=REST, markeredgewidth=0, zorder=2)
     known = frontier.published
     published = [candidate for candidate in rest if candidate in known]
     if published:
@@ -163,39 +164,20 @@ def _draw_frontier(axes: Axes, costs: Sequence[Cost]) -> None:
     steps = [cost.steps for cost in costs]
     t_b = [float(cost.t_b) for cost in costs]
     right, top = axes.get_xlim()[1], axes.get_ylim()[1]
-    axes.step(steps, t_b, where="post", color=_FRONT, linewidth=1.4, zorder=1.8)
-    edges: dict[str, Any] = {"color": _FRONT, "linewidth": 0.9, "alpha": 0.45, "zorder": 1.4}
+    axes.step(steps, t_b, where="post", color=FRONT, linewidth=1.4, zorder=1.8)
+    edges: dict[str, Any] = {"color": FRONT, "linewidth": 0.9, "alpha": 0.45, "zorder": 1.4}
     axes.plot([steps[0], steps[0]], [t_b[0], top], **edges)
     axes.plot([steps[-1], right], [t_b[-1], t_b[-1]], **edges)
     axes.set_xlim(right=right)
     axes.set_ylim(top=top)
-    axes.plot(
-        steps,
-        t_b,
-        linestyle="",
-        marker="o",
-        markersize=6.5,
-        color=_FRONT,
-        markeredgecolor="white",
-        label=f"frontier: {len(costs)} candidate{'s' * (len(costs) != 1)}",
-        zorder=5,
-    )
+    mark_candidates(axes, steps, t_b)
 
 
 def _draw_best(axes: Axes, frontier: Frontier, model: CostModel, message_bytes: float) -> None:
     best = frontier.best(model, message_bytes)
-    axes.plot(
-        [best.cost.steps],
-        [float(best.cost.t_b)],
-        linestyle="",
-        marker="*",
-        markersize=15,
-        color=_BEST,
-        markeredgecolor="white",
-        label=(
-            f"best for {format_size(message_bytes)} (α = {format_time(model.alpha_s)}, "
-            f"B = {format_bandwidth(model.node_bandwidth_Bps)}): "
-            f"{format_time(best.cost.time_s(model, message_bytes))}"
-        ),
-        zorder=6,
+    label = (
+        f"best for {format_size(message_bytes)} (α = {format_time(model.alpha_s)}, "
+        f"B = {format_bandwidth(model.node_bandwidth_Bps)}): "
+        f"{format_time(best.cost.time_s(model, message_bytes))}"
     )
+    mark_best(axes, best.cost.steps, float(best.cost.t_b), label)

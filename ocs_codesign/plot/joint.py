@@ -1,0 +1,172 @@
+"""The frontier of all-to-all as a figure: against the diameter, or against the allgather."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.bounds import bound
+from ocs_codesign.collective import Collective
+from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.labels import FONT_SIZE, Label, draw_labels
+from ocs_codesign.plot.marks import BOUND, FRONT, REST, mark_best, mark_candidates
+from ocs_codesign.quantities import format_bandwidth, format_size, format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ocs_codesign.cost import CostModel
+    from ocs_codesign.finder.joint import JointCandidate, JointFrontier
+
+_ABOVE, _BESIDE = 0.1, 0.15
+"""Room beyond the frontier in which dominated ones are drawn, relative to the bounds."""
+
+
+def joint_figure(
+    frontier: JointFrontier, model: CostModel | None = None, message_bytes: float | None = None
+) -> Figure:
+    """All-to-all time against the allgather's t_b, with the steps as labels, and the bounds.
+
+    Without the allgather against the diameter. Dominated candidates near the frontier are drawn,
+    those that hops ruled out at the least time that these prove. With a cost model and a message
+    size, the candidate with the least time is marked. Raises ValueError if none was solved.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if not frontier.candidates:
+        raise ValueError("no candidate was solved: there is nothing to draw")
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 5.2), dpi=100)
+        FigureCanvasAgg(figure)
+        figure.subplots_adjust(left=0.1, right=0.97, top=0.91, bottom=0.235)
+        axes = figure.add_subplot()
+        shown = _in_view(frontier)
+        _set_axes(axes, frontier, [*frontier.candidates, *shown])
+        _draw_bounds(axes, frontier)
+        _draw_dominated(axes, frontier, shown)
+        _draw_candidates(axes, frontier)
+        labels = [Label(_name(frontier, c), *_at(frontier, c), True) for c in frontier.candidates]
+        draw_labels(axes, labels, float(frontier.bound))
+        if model is not None and message_bytes is not None:
+            _draw_best(axes, frontier, model, message_bytes)
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.13),
+            ncols=2,
+            columnspacing=1.5,
+            frameon=False,
+            fontsize=FONT_SIZE,
+        )
+    return figure
+
+
+def _at(frontier: JointFrontier, one: JointCandidate) -> tuple[float, float]:
+    """Where a candidate is drawn: all-to-all time over the allgather's t_b or the diameter."""
+    gather = float(one.candidate.cost.t_b)
+    return gather if frontier.with_allgather else one.diameter, float(one.alltoall_cost.t_b)
+
+
+def _name(frontier: JointFrontier, one: JointCandidate) -> str:
+    """Its label, where the steps are no axis with them in front."""
+    if not frontier.with_allgather:
+        return one.recipe.label()
+    steps = one.candidate.cost.steps
+    return f"{steps} step{'s' * (steps != 1)}: {one.recipe.label()}"
+
+
+def _least(frontier: JointFrontier) -> tuple[float, float]:
+    """The bounds of both axes."""
+    question = frontier.question
+    gather = bound(question.num_nodes, question.degree, Collective.ALLGATHER)
+    return float(gather.t_b if frontier.with_allgather else gather.steps), float(frontier.bound)
+
+
+def _in_view(frontier: JointFrontier) -> list[JointCandidate]:
+    """The dominated candidates that are not far above or to the right of the frontier."""
+    places = [_at(frontier, one) for one in frontier.candidates]
+    least = _least(frontier)
+    beside = _BESIDE * least[0] if frontier.with_allgather else 1
+    right = max(x for x, _ in places) + beside
+    top = max(y for _, y in places) + _ABOVE * least[1]
+    near = [(one, _at(frontier, one)) for one in frontier.dominated]
+    return [one for one, (x, y) in near if x <= right and y <= top]
+
+
+def _set_axes(axes: Axes, frontier: JointFrontier, shown: Sequence[JointCandidate]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    least = _least(frontier)
+    places = [_at(frontier, one) for one in shown]
+    right = max(*(x for x, _ in places), least[0] * 1.05)
+    top = max(*(y for _, y in places), least[1] * 1.03)
+    if frontier.with_allgather:
+        margin = 0.07 * (right - least[0])
+        axes.set_xlabel(r"allgather $t_b$  ($T_B$ in units of $M/B$)")
+    else:
+        margin = 0.5
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+        axes.set_xlabel(r"diameter  (steps, $T_L$ in units of $\alpha$)")
+    axes.set_xlim(least[0] - margin, right + (3 if frontier.with_allgather else 1) * margin)
+    axes.set_ylim(least[1] - 0.16 * (top - least[1]), top + 0.12 * (top - least[1]))
+    axes.set_ylabel(r"all-to-all $t_b$  ($T_B$ in units of $M/B$)")
+    question = frontier.question
+    both = "allgather and all-to-all" if frontier.with_allgather else "all-to-all"
+    axes.set_title(
+        f"{question.num_nodes} nodes of degree {question.degree}: {both} frontier", fontsize=11.5
+    )
+    axes.grid(color="#e8e8e8", linewidth=0.7)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _draw_bounds(axes: Axes, frontier: JointFrontier) -> None:
+    style: dict[str, Any] = {"color": BOUND, "linewidth": 1, "zorder": 1.5}
+    question, (x, y) = frontier.question, _least(frontier)
+    gather = bound(question.num_nodes, question.degree, Collective.ALLGATHER)
+    note = f"fewest steps (Moore): {gather.steps}"
+    if frontier.with_allgather:
+        note = f"least allgather $t_b$: {gather.t_b}"
+    axes.axvline(x, linestyle=(0, (5, 3)), label=note, **style)
+    note = f"least all-to-all $t_b$: {frontier.bound}"
+    axes.axhline(y, linestyle=(0, (1.5, 2)), label=note, **style)
+
+
+def _draw_dominated(axes: Axes, frontier: JointFrontier, shown: Sequence[JointCandidate]) -> None:
+    """Grey dots for those that were solved, triangles for what hops prove of the others."""
+    solved = [one for one in shown if one.alltoall is not None]
+    bounded = [one for one in shown if one.alltoall is None]
+    missing = len(frontier.dominated) - len(shown)
+    outside = f" ({missing} more outside)" if missing else ""
+    kinds = (
+        (solved, "o", f"dominated: {len(solved)}{outside}"),
+        (bounded, "^", f"ruled out by hops, at least: {len(bounded)}"),
+    )
+    for some, marker, text in kinds:
+        if some:
+            x, y = zip(*(_at(frontier, one) for one in some), strict=True)
+            style: dict[str, Any] = {"color": REST, "markeredgewidth": 0, "zorder": 2}
+            axes.plot(x, y, linestyle="", marker=marker, markersize=4.5, label=text, **style)
+
+
+def _draw_candidates(axes: Axes, frontier: JointFrontier) -> None:
+    x, y = zip(*(_at(frontier, one) for one in frontier.candidates), strict=True)
+    if not frontier.with_allgather:
+        axes.step(x, y, where="post", color=FRONT, linewidth=1.4, zorder=1.8)
+    mark_candidates(axes, x, y)
+
+
+def _draw_best(axes: Axes, frontier: JointFrontier, model: CostModel, message_bytes: float) -> None:
+    best = frontier.best(model, message_bytes)
+    times = best.times(model, message_bytes)
+    seconds = times.total_s if frontier.with_allgather else times.alltoall_s
+    label = (
+        f"best for {format_size(message_bytes)}{' each' * frontier.with_allgather} "
+        f"(α = {format_time(model.alpha_s)}, B = "
+        f"{format_bandwidth(model.node_bandwidth_Bps)}): {format_time(seconds)}"
+    )
+    mark_best(axes, *_at(frontier, best), label)

@@ -1,0 +1,145 @@
+"""``frontier --joint`` and ``--collective alltoall``, their pictures; ``catalogue find``'s."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from ocs_codesign.alltoall import throughput
+from ocs_codesign.cli import main
+from ocs_codesign.cli.joint_report import joint_json, show_joint
+from ocs_codesign.cli.output import console
+from ocs_codesign.cost import CostModel
+from ocs_codesign.finder import Effort, joint_frontier
+from ocs_codesign.plot import figure_bytes
+from ocs_codesign.plot.joint import joint_figure
+from ocs_codesign.recipe import parse
+
+ASK = ["frontier", "--nodes", "8", "--degree", "4"]
+MODEL = ["--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1MiB"]
+WORKLOAD = CostModel(1e-5, 12.5e9), 2.0**20
+
+
+@pytest.fixture(scope="module", params=[False, True])
+def answer(request):
+    """A frontier of several points, with dominated ones."""
+    effort = Effort(work=2**18, num_measured=8)
+    return joint_frontier(25, 4, with_allgather=request.param, effort=effort)
+
+
+def test_one_candidate_as_json(capsys):
+    assert main([*ASK, "--joint", *MODEL, "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["with_allgather"]
+    (only,) = found["candidates"]
+    assert only["alltoall_t_b"] == "5/4"
+    assert only["allgather"] == {"steps": 2, "t_b": "7/8"}
+    assert only["over_bound"] == 1.0
+    assert only["alltoall_s"] == pytest.approx(2e-5 + 1.25 * 2**20 / 12.5e9)
+    assert only["allgather_s"] == pytest.approx(2e-5 + 0.875 * 2**20 / 12.5e9)
+    assert found["best"] == only["recipe"]
+    assert found["cost_model"]["message_bytes"] == 2**20
+    assert all(one["dominated_by"] == only["recipe"] for one in found["dominated"])
+
+
+def test_table_with_all_and_picture(capsys, tmp_path):
+    picture = tmp_path / "f.png"
+    command = [*ASK, "--collective", "alltoall", *MODEL, "--all", "--plot", str(picture)]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.startswith("8 nodes of degree 4, all-to-all: 1 candidate on the frontier, ")
+    assert "1.0000  124.9 us  exact  K4,4" in out
+    assert "Best for 1 MiB at alpha 10 us and 100 Gbps a node: K4,4 in 124.9 us (2 steps" in out
+    assert "can be below 5/4 (1.25)" in out
+    assert "Dominated" in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_out_of_time_the_bounds_are_left(capsys, tmp_path):
+    command = [*ASK, "--joint", "--time-limit", "0s"]
+    assert main([*command, *MODEL]) == 0
+    out = capsys.readouterr().out
+    assert "0 candidates on the frontier, 0 dominated, " in out
+    assert "Too large to solve in a search or in time" in out
+    assert main([*command, "--plot", str(tmp_path / "f.png")]) == 2
+    assert "nothing to draw" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_best_for_a_message_is_marked(answer, capsys):
+    model, message = WORKLOAD
+    best = answer.best(model, message)
+    report = joint_json(answer, WORKLOAD)
+    seconds = {
+        one["recipe"]: one["alltoall_s"] + answer.with_allgather * one["allgather_s"]
+        for one in report["candidates"]
+    }
+    assert report["best"] == repr(best.recipe) == min(seconds, key=seconds.get)
+    show_joint(console(), answer, WORKLOAD, True)
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    heading = "allgather  all-to-all  both" if answer.with_allgather else "time  proof"
+    assert " ".join(heading.split()) in " ".join(lines[1].split())
+    assert f"a node: {best.recipe.label()} in " in out
+    assert len(lines) > len(answer.candidates) + 5
+
+
+def test_figures_of_both_kinds(answer):
+    for suffix in (".png", ".svg"):
+        first = figure_bytes(joint_figure(answer, *WORKLOAD), suffix)
+        assert first == figure_bytes(joint_figure(answer, *WORKLOAD), suffix)
+        assert first != figure_bytes(joint_figure(answer), suffix)
+    axes = joint_figure(answer).axes[0]
+    kind = "allgather" if answer.with_allgather else "diameter"
+    assert kind in axes.get_xlabel()
+    assert "M/B" in axes.get_ylabel()
+    texts = " ".join(text.get_text() for text in axes.texts)
+    assert ("steps: " in texts) == answer.with_allgather
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert f"least all-to-all $t_b$: {answer.bound}" in legend
+    low, high = axes.get_ylim()
+    assert all(low < float(one.alltoall.time) < high for one in answer.candidates)
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        (["--joint", "--collective", "allreduce"], "allgather and all-to-all"),
+        (["--joint", "--alpha", "1us"], "only given together"),
+        (["--time-limit", "1s"], "--collective alltoall or --joint"),
+        (["--joint", "--plot", "x.gif"], ".png, .svg or .pdf"),
+    ],
+)
+def test_what_is_refused(capsys, more, rule):
+    assert main([*ASK, *more]) == 2
+    assert rule in capsys.readouterr().err
+
+
+FIND = ["catalogue", "find", "--nodes", "16", "--degree", "4", "--collective", "alltoall"]
+
+
+def test_stored_designs_ranked_by_alltoall(capsys):
+    assert main([*FIND, "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["collective"], found["exact"], found["found_nodes"]) == ("alltoall", True, 16)
+    times = [Fraction(one["alltoall_t_b"]) for one in found["candidates"]]
+    assert times == sorted(times, reverse=True)
+    for one, time in zip(found["candidates"], times, strict=True):
+        topology = parse(one["recipe"]).topology()
+        assert (throughput(topology).time, topology.diameter()) == (time, one["diameter"])
+    assert times[-1] < throughput(parse("GeneralizedKautz(4, 16)").topology()).time
+    assert main(FIND) == 0
+    assert "All-to-all is not stored" in capsys.readouterr().out
+
+
+def test_limits_and_sizes_of_stored_designs(capsys):
+    assert main([*FIND, "--max-t-b", "1.5"]) == 1
+    assert "No stored design is within the limits." in capsys.readouterr().out
+    assert main([*FIND, "--max-steps", "1"]) == 1
+    assert main([*FIND, "--time-limit", "0s"]) == 1
+    assert "Too large to solve" in capsys.readouterr().out
+    assert main([*FIND[:-1], "allgather", "--time-limit", "1s"]) == 2
+    assert "--collective alltoall" in capsys.readouterr().err
