@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from fractions import Fraction
 
 import pytest
+from interrupts import interrupted
 
 from ocs_codesign.cli import main
 
@@ -176,7 +174,7 @@ def test_only_what_the_trace_needs_is_measured(capsys, tmp_path, monkeypatch):
     def fail(*_):
         raise AssertionError("there is no all-to-all in this trace")
 
-    monkeypatch.setattr("ocs_codesign.reconfigure.trace_options.throughput", fail)
+    monkeypatch.setattr("ocs_codesign.reconfigure.trace.options.throughput", fail)
     path = tmp_path / "t.json"
     path.write_text('[{"collective": "allgather", "message": "1MiB"}]', encoding="utf-8")
     found = answer(capsys, str(path), *DESIGNS, "--delta", "1ms")
@@ -255,7 +253,7 @@ def test_no_such_trace(capsys, tmp_path):
 
 @pytest.mark.parametrize("where", ["measure", "break_even"])
 def test_ctrl_c_leaves_nothing(trace, tmp_path, where):
-    module = {"measure": "trace_options", "break_even": "trace_plan"}[where]
+    module = {"measure": "trace.options", "break_even": "trace.plan"}[where]
     script = (
         "import sys, time\n"
         f"import ocs_codesign.reconfigure.{module} as module\n"
@@ -266,16 +264,7 @@ def test_ctrl_c_leaves_nothing(trace, tmp_path, where):
         "from ocs_codesign.cli import main\n"
         f"sys.exit(main({['plan', trace, *NEEDED, '--plot', 'p.png', '--json', 'j']!r}))"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (130, "")
-    assert err.strip() == "Interrupted: nothing was written."
+    code, out, err = interrupted(script, tmp_path)
+    assert (code, out) == (130, "")
+    assert err == "Interrupted: nothing was written."
     assert os.listdir(tmp_path) == ["job.csv"]

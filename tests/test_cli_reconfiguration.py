@@ -43,7 +43,7 @@ def test_all_to_all_says_from_when_it_pays(capsys):
 def test_without_a_workload_it_answers_in_message_times(capsys):
     assert run() == 0
     out = capsys.readouterr().out
-    assert "changing circuits pays below a dead time of 0.5 M/B, with 2 configurations" in out
+    assert "changing circuits pays below a dead time of 0.4167 M/B, with 2 configurations" in out
     assert "Give --alpha, --bandwidth and --message" in out
 
 
@@ -51,14 +51,14 @@ def test_json_of_all_to_all(capsys):
     found = answer(capsys, "--reconfiguration", "0s", *WORKLOAD)
     assert found["reconfiguration_s"] == [1e-5, 0]
     times = {one["configurations"]: Fraction(one["t_b"]) for one in found["candidates"]}
-    assert times == {1: Fraction(7, 4), 2: Fraction(5, 4), 3: 1, 4: Fraction(7, 8)}
+    assert times == {1: Fraction(5, 3), 2: Fraction(5, 4), 3: 1, 4: Fraction(7, 8)}
     for one in found["candidates"]:
         assert Fraction(one["tree_bound"]) <= Fraction(one["bound"]) <= Fraction(one["t_b"])
         assert one["gap"] == pytest.approx(float(Fraction(one["t_b"]) / Fraction(one["bound"]) - 1))
         assert len(one["time_s"]) == 2
         assert len(one["recipes"]) == one["configurations"]
     assert found["candidates"][0]["maker"] == "static"
-    assert found["break_even_s"] == pytest.approx((1.75 - 1.25) * 2**24 / 12.5e9, rel=0.01)
+    assert found["break_even_s"] == pytest.approx((5 / 3 - 5 / 4) * 2**24 / 12.5e9, rel=0.01)
     first, free = found["verdicts"]
     assert first["pays"]
     assert free["pays"]

@@ -10,10 +10,10 @@ from demand_oracle import KNOWN
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.reconfigure.demand_bounds import least_times, line_bound, makespan_bound
-from ocs_codesign.reconfigure.demand_relaxation import price_bound, relaxation_bound
-from ocs_codesign.reconfigure.demand_search import search
-from ocs_codesign.reconfigure.demand_ticks import DemandTicks
+from ocs_codesign.reconfigure.demand.bounds import least_times, line_bound, makespan_bound
+from ocs_codesign.reconfigure.demand.relaxation import price_bound, relaxation_bound
+from ocs_codesign.reconfigure.demand.search import search
+from ocs_codesign.reconfigure.demand.ticks import DemandTicks
 
 FAR = Fraction(10**6)
 

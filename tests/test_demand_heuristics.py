@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from ocs_codesign.reconfigure import DemandEffort, DemandMatrix, check_demand_plan, plan_demand
-from ocs_codesign.reconfigure.demand_durations import (
+from ocs_codesign.reconfigure.demand.durations import (
     Timed,
     long_enough,
     with_best_times,
     without_waste,
 )
-from ocs_codesign.reconfigure.demand_greedy import greedy_plans, improved
-from ocs_codesign.reconfigure.demand_kernels import cover, decompose, match, shorten, stuff
-from ocs_codesign.reconfigure.demand_switches import on_switches, packed
-from ocs_codesign.reconfigure.demand_ticks import DemandTicks
+from ocs_codesign.reconfigure.demand.greedy import greedy_plans, improved
+from ocs_codesign.reconfigure.demand.kernels import cover, decompose, match, shorten, stuff
+from ocs_codesign.reconfigure.demand.nested_kernels import nest
+from ocs_codesign.reconfigure.demand.switches import on_switches, packed
+from ocs_codesign.reconfigure.demand.ticks import DemandTicks
 
 HEURISTIC = DemandEffort(rounds=40, search_nodes=0, programs=5)
 
@@ -139,7 +140,7 @@ def test_mixes_of_few_permutations_are_recovered():
     assert plan.total_s <= Fraction(102, 100) * int(times.sum() + 80)
 
 
-@pytest.mark.parametrize(("nodes", "most_gap"), [(16, 0.05), (64, 0.06), (96, 0.06)])
+@pytest.mark.parametrize(("nodes", "most_gap"), [(16, 0.025), (64, 0.045)])
 def test_dense_demands_come_close_to_the_bound(nodes, most_gap):
     entries = np.random.default_rng(nodes).integers(1, 100, (nodes, nodes))
     plan = plan_demand(DemandMatrix(entries), 10, effort=DemandEffort(rounds=20, programs=0))
@@ -187,6 +188,22 @@ def test_no_room_is_said():
     rng = np.random.default_rng(0)
     arguments = (1, 4.0, 1.0, 8, 8, 0.0, rng, permutations, times, 0)
     assert cover(both.copy(), *arguments) == -1
+    assert nest(both.copy(), 0, 4.0, 0.0, rng, permutations, times, 0) == -1
+
+
+def test_large_entries_are_together():
+    """A hidden Latin square: entries of a size are a permutation, the optimum has no others."""
+    for seed, nodes in enumerate((2, 5, 8, 13, 20)):
+        random = np.random.default_rng(seed)
+        sizes = random.choice(np.arange(1, 10 * nodes), nodes, replace=False)
+        latin = sizes[np.add.outer(np.arange(nodes), np.arange(nodes)) % nodes]
+        entries = latin[random.permutation(nodes)][:, random.permutation(nodes)]
+        permutations = np.zeros((nodes, nodes), dtype=np.int64)
+        times = np.zeros(nodes, dtype=np.int64)
+        made = nest(entries.copy(), 0, 4.0, 0.0, random, permutations, times, 0)
+        assert made == nodes
+        assert times.tolist() == sorted(sizes.tolist(), reverse=True)
+        assert is_served(ticks_of(entries), permutations, times)
 
 
 @settings(max_examples=80)

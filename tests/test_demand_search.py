@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocs_codesign.reconfigure import DemandMatrix
-from ocs_codesign.reconfigure.demand_search import MAX_LINES, can_search, search
-from ocs_codesign.reconfigure.demand_ticks import MAX_TICKS, DemandTicks, demand_ticks
+from ocs_codesign.reconfigure.demand.search import MAX_LINES, can_search, search
+from ocs_codesign.reconfigure.demand.ticks import MAX_TICKS, DemandTicks, demand_ticks
 
 FAR = Fraction(10**6)
 

@@ -17,10 +17,11 @@ from ocs_codesign.families.rings import directed_circulant
 from ocs_codesign.families.shifts import generalized_kautz
 from ocs_codesign.groups import Cyclic, Dicyclic, Dihedral, DirectProduct, Semidirect
 from ocs_codesign.lp import Options
-from ocs_codesign.reconfigure import ReconfigurationCost, phases
-from ocs_codesign.reconfigure.phases import phased_alltoall, sequence_bound, tree_bound
-from ocs_codesign.reconfigure.phases_certificates import phase_price_bound
-from ocs_codesign.reconfigure.phases_network import fewest_hops, phase_network
+from ocs_codesign.reconfigure import ReconfigurationCost
+from ocs_codesign.reconfigure.phases import alltoall
+from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound, tree_bound
+from ocs_codesign.reconfigure.phases.certificates import phase_price_bound
+from ocs_codesign.reconfigure.phases.network import fewest_hops, phase_network
 from ocs_codesign.topology import Topology
 
 KNOWN = {
@@ -200,7 +201,7 @@ def test_prices_that_prove_nothing_are_refused(prices):
 def test_large_programs_are_certified(monkeypatch):
     topologies = random_sequence(np.random.default_rng(3), 12, 2, 2)
     exact = phased_alltoall(topologies)
-    monkeypatch.setattr(phases, "MAX_VERTEX_COLUMNS", 0)
+    monkeypatch.setattr(alltoall, "MAX_VERTEX_COLUMNS", 0)
     found = phased_alltoall(topologies, Options(tolerance=1e-7))
     assert found.method == "first-order"
     assert found.bound <= exact.time <= found.time
@@ -209,7 +210,7 @@ def test_large_programs_are_certified(monkeypatch):
 
 
 def test_too_large_programs_are_refused(monkeypatch):
-    monkeypatch.setattr(phases, "MAX_COLUMNS", 10)
+    monkeypatch.setattr(alltoall, "MAX_COLUMNS", 10)
     with pytest.raises(ValueError, match="a program of 17 columns: at most 10 are supported"):
         phased_alltoall(circulants(8, ((1, 3),)))
 

@@ -13,7 +13,7 @@ from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.families.rings import directed_circulant
 from ocs_codesign.families.shifts import generalized_kautz
 from ocs_codesign.reconfigure import ReconfigurationCost
-from ocs_codesign.reconfigure.phases_time import (
+from ocs_codesign.reconfigure.phases.message_times import (
     MessageRange,
     SwitchedCost,
     break_even_delta_s,

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from ocs_codesign.finder.generators import multiplication_table
 from ocs_codesign.groups import Cyclic, Dihedral, Semidirect
-from ocs_codesign.reconfigure.phases import sequence_bound
-from ocs_codesign.reconfigure.program import build_sequence
-from ocs_codesign.reconfigure.sequences import (
+from ocs_codesign.reconfigure.phases.alltoall import sequence_bound
+from ocs_codesign.reconfigure.program.designs import build_sequence
+from ocs_codesign.reconfigure.sequences.generators import (
     GeneratorSequence,
     direct_sequence,
     direct_time,
     numbered_sequence,
 )
-from ocs_codesign.reconfigure.sequences_kernels import hop_sums
-from ocs_codesign.reconfigure.sequences_search import SequenceEffort, search_sequences
+from ocs_codesign.reconfigure.sequences.kernels import hop_sums
+from ocs_codesign.reconfigure.sequences.search import SequenceEffort, search_sequences
 
 QUICK = SequenceEffort(work=2**22, num_groups=4, num_solved=4)
 KNOWN = {

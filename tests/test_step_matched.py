@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.reconfigure import ReconfigurationCost
-from ocs_codesign.reconfigure.blocking import switch_plan
-from ocs_codesign.reconfigure.blocking_problem import SwitchProblem
-from ocs_codesign.reconfigure.planes import PlaneProblem
-from ocs_codesign.reconfigure.step_matched import (
+from ocs_codesign.reconfigure.blocking.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
+from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+from ocs_codesign.reconfigure.step_matched.collectives import (
     MATCHED,
     MatchedCollective,
     MatchedStep,
@@ -26,7 +26,7 @@ from ocs_codesign.reconfigure.step_matched import (
     recursive_doubling,
     ring,
 )
-from ocs_codesign.reconfigure.step_matched_reuse import reuse_plan
+from ocs_codesign.reconfigure.step_matched.reuse import reuse_plan
 from ocs_codesign.topology import Topology
 
 

@@ -14,7 +14,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.export import read_trace
 from ocs_codesign.export.trace_files import read_csv_trace, read_json_trace
 from ocs_codesign.reconfigure import Job, Trace
-from ocs_codesign.reconfigure.trace import MAX_JOBS
+from ocs_codesign.reconfigure.trace.jobs import MAX_JOBS
 
 CSV = """\
 # a step of training

@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ocs_codesign.export.matrix_files import DemandFile
-    from ocs_codesign.reconfigure.demand_baselines import DemandBaselines
-    from ocs_codesign.reconfigure.demand_effort import DemandEffort
-    from ocs_codesign.reconfigure.demand_plan import DemandPlan
+    from ocs_codesign.reconfigure import DemandBaselines, DemandEffort, DemandPlan
 
 _EXACT_NODES, _EXACT_TIME_S = 10**12, 60.0
 _SHOWN_CONFIGURATIONS, _SHOWN_CIRCUITS = 32, 16
-_LONGEST_FRACTION = 20
+_LONGEST = 22
 
 
 @click.command(short_help="Configurations of circuit switches for a demand matrix.")
@@ -39,7 +37,9 @@ _LONGEST_FRACTION = 20
     show_default=True,
     help="Circuit switches side by side; every node has a circuit on each.",
 )
-@click.option("--unit", metavar="UNIT", help="What entries without a unit are in, such as MiB.")
+@click.option(
+    "--unit", metavar="UNIT", help="What entries without a unit count, as MiB, or 8KiB a token."
+)
 @click.option("--exact", is_flag=True, help="Search all plans: for up to 8 nodes.")
 @quantity_option("--time-limit", parse_time, "Time for planning, such as 60s.")
 @click.option(
@@ -80,8 +80,7 @@ def demand(
         check_suffix(Path(plot_path).suffix)
     check_outputs(plan_path, plot_path, json_path)
     from ocs_codesign.export.matrix_files import plan_csv, read_demand
-    from ocs_codesign.reconfigure.demand import plan_demand
-    from ocs_codesign.reconfigure.demand_baselines import demand_baselines
+    from ocs_codesign.reconfigure import demand_baselines, plan_demand
 
     file = read_demand(matrix, unit)
     effort = _effort(file, exact, time_limit, seed)
@@ -101,8 +100,8 @@ def demand(
 
 
 def _effort(file: DemandFile, exact: bool, time_limit: float | None, seed: int) -> DemandEffort:
-    from ocs_codesign.reconfigure.demand_effort import DemandEffort
-    from ocs_codesign.reconfigure.demand_search import MAX_LINES
+    from ocs_codesign.reconfigure import DemandEffort
+    from ocs_codesign.reconfigure.demand.search import MAX_LINES
 
     if not exact:
         return DemandEffort(seed=seed, time_limit_s=time_limit)
@@ -272,9 +271,8 @@ def _circuits(plan: DemandPlan, at: int, names: Sequence[str] | None) -> str:
 
 def _time(seconds: Fraction) -> str:
     """A time, and the fraction while it is short."""
-    text = str(seconds)
-    known = f" ({text} s)" if len(text) <= _LONGEST_FRACTION else ""
-    return format_time(float(seconds)) + known
+    text, exactly = format_time(float(seconds)), f"{seconds} s"
+    return text if exactly == text or len(exactly) > _LONGEST else f"{text} ({exactly})"
 
 
 def _compared(seconds: Fraction, plan: DemandPlan) -> str:

@@ -1,7 +1,8 @@
 """Demand matrices read from CSV, JSON and npy files, and plans for them written as CSV.
 
 An entry is the bytes from the row's node to the column's node: a number in the file's unit (bytes
-if it names none) or a size with a unit of its own, as in ``4MiB``.
+if it names none) or a size with a unit of its own, as in ``4MiB``. The unit may be a size as well:
+of numbers of tokens it is that of a token, as in ``8KiB``.
 
 - CSV: a row a line, cells separated by commas, semicolons, tabs or spaces. Empty lines and lines
   that begin with ``#`` are skipped, but for ``# unit: MiB``. A first line of names gives the nodes
@@ -26,12 +27,13 @@ import numpy as np
 
 from ocs_codesign.export.naming import shown
 from ocs_codesign.quantities import exact, parse_size
-from ocs_codesign.reconfigure.demand_matrix import MAX_NODES, DemandMatrix
+from ocs_codesign.reconfigure import DemandMatrix
+from ocs_codesign.reconfigure.demand.matrix import MAX_NODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ocs_codesign.reconfigure.demand_plan import DemandPlan
+    from ocs_codesign.reconfigure import DemandPlan
 
 MAX_MATRIX_BYTES = 64 * 2**20
 
@@ -40,6 +42,7 @@ _NUMBER = re.compile(rf"[+-]?{_DIGITS}(?:[eE][+-]?[0-9]{{1,2}})?")
 _MOST_BYTES = 10**24
 _UNIT_LINE = re.compile(r"#\s*unit\s*[:=]\s*(\S{1,20})\s*", re.IGNORECASE)
 _MAX_HEADER_BYTES = 2**12
+_NO_AMOUNT = " is no amount: write a number, or a size as in 4MiB"
 
 
 @final
@@ -64,7 +67,7 @@ class _Table:
 def read_demand(path: str | Path, unit: str | None = None) -> DemandFile:
     """The demand in a CSV, JSON or npy file, told apart by the suffix or else by the content.
 
-    ``unit`` is that of the numbers without one, such as ``MiB``; it must not contradict the file.
+    ``unit`` is that of numbers without one, such as ``MiB``; it must not contradict the file.
     Raises OSError if the file cannot be read and ValueError, with the file, the line or the place,
     and the rule, for anything else.
     """
@@ -135,22 +138,32 @@ def _read_csv(data: bytes) -> _Table:
     rows: list[tuple[str, list[Any]]] = []
     unit: str | None = None
     heading: list[str] | None = None
+    heading_place = ""
     labels: list[str] = []
     for number, line in enumerate(data.decode("utf-8-sig").splitlines(), 1):
         said = _UNIT_LINE.fullmatch(line.strip())
-        unit = said.group(1) if said and not rows else unit
+        if said and not rows:
+            unit = said.group(1)
+            _unit_bytes(unit, f", line {number}")
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         cells = _cells(line)
         if heading is None and not rows and (not cells[0] or not any(map(_is_amount, cells))):
-            heading = cells
+            heading, heading_place = cells, f", line {number}"
             continue
         if heading is not None and (not heading[0] or not _is_amount(cells[0])):
             labels.append(cells.pop(0))
         rows.append((f", line {number}", cells))
         if len(rows) > MAX_NODES:
             raise ValueError(f", line {number}: a demand matrix has at most {MAX_NODES} rows")
-    return _Table(rows, unit, None if heading is None else _names(heading, labels, len(rows)))
+    if not rows:
+        raise ValueError(": there are no rows of amounts")
+    if heading is None:
+        return _Table(rows, unit)
+    names = heading[1:] if labels and len(heading) == len(rows) + 1 else heading
+    _check_names(names, len(rows), heading_place)
+    _check_labels(labels, names, rows)
+    return _Table(rows, unit, tuple(names))
 
 
 def _cells(line: str) -> list[str]:
@@ -158,27 +171,22 @@ def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in (line.strip("\r\n ") if delimiter else line).split(delimiter)]
 
 
-def _names(heading: list[str], labels: list[str], many: int) -> tuple[str, ...]:
-    """The names in a heading, whose first cell may stand over the rows' labels."""
-    names = heading[1:] if labels and len(heading) == many + 1 else heading
-    _check_names(names, many)
-    for at, (label, name) in enumerate(zip(labels, names, strict=False)):
+def _check_labels(labels: list[str], names: list[str], rows: list[tuple[str, list[Any]]]) -> None:
+    """ValueError at the first row that begins with another name than that of its column."""
+    for (place, _), label, name in zip(rows, labels, names, strict=False):
         if label != name:
-            raise ValueError(
-                f": row {at + 1} is named {shown(label)}, but column {at + 1} {shown(name)}"
-            )
-    return tuple(names)
+            raise ValueError(f"{place}: the row of {shown(name)} is named {shown(label)}")
 
 
-def _check_names(names: Sequence[Any], many: int) -> None:
+def _check_names(names: Sequence[Any], many: int, place: str = "") -> None:
     """ValueError unless there is a name of its own for every node, printable and without spaces."""
     if len(names) != many:
-        raise ValueError(f": {len(names)} names for {many} rows")
+        raise ValueError(f"{place}: {len(names)} names for {many} rows")
     for at, name in enumerate(names):
         if not isinstance(name, str) or not name.isprintable() or not name or " " in name:
-            raise ValueError(f": {shown(name)} is no name of a node: it is a word")
+            raise ValueError(f"{place}: {shown(name)} is no name of a node: it is a word")
         if name in names[:at]:
-            raise ValueError(f": two nodes are named {shown(name)}")
+            raise ValueError(f"{place}: two nodes are named {shown(name)}")
 
 
 def _read_json(data: bytes) -> _Table:
@@ -195,9 +203,9 @@ def _read_json(data: bytes) -> _Table:
         raise ValueError(f": {len(value)} rows: a demand matrix has at most {MAX_NODES}")
     if unit is not None and not isinstance(unit, str):
         raise ValueError(f": unit is {shown(unit)}: it is a text such as MiB")
+    if names is not None and not isinstance(names, list):
+        raise ValueError(f": names is {shown(names)}: it is a list of texts")
     if names is not None:
-        if not isinstance(names, list):
-            raise ValueError(f": names is {shown(names)}: it is a list of texts")
         _check_names(names, len(value))
     rows = [(f", row {at}", row) for at, row in enumerate(value, 1)]
     return _Table(rows, unit, None if names is None else tuple(names))
@@ -243,10 +251,21 @@ _READERS: dict[str, Callable[[bytes], _Table]] = {
 
 def _scale(said: str | None, asked: str | None) -> Fraction:
     """Bytes of 1 in the unit that the file names or that was asked for."""
-    scales = [exact(parse_size(f"1{unit}")) for unit in (said, asked) if unit is not None]
+    scales = [_unit_bytes(unit) for unit in (said, asked) if unit is not None]
     if len(set(scales)) > 1:
         raise ValueError(f": its unit is {said}, not {asked}")
     return scales[0] if scales else Fraction(1)
+
+
+def _unit_bytes(unit: str, place: str = "") -> Fraction:
+    """Bytes of a unit such as MiB, or of a size such as 8KiB."""
+    try:
+        size = exact(parse_size(unit if _is_amount(unit) else f"1{unit}"))
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+    if not size:
+        raise ValueError(f"{place}: the unit is {shown(unit)}: it must be positive")
+    return size
 
 
 def _amounts(place: str, cells: list[Any], many: int, scale: Fraction) -> list[Fraction]:
@@ -267,10 +286,10 @@ def _amount(cell: Any, scale: Fraction) -> Fraction:
     """The bytes of an entry: a number in the file's unit, or a text with a unit of its own."""
     if isinstance(cell, str) and not _NUMBER.fullmatch(cell):
         if not _is_amount(cell):
-            raise ValueError(f"{shown(cell)} is no amount: write a number, or a size as in 4MiB")
+            raise ValueError(shown(cell) + _NO_AMOUNT)
         return exact(parse_size(cell))
     if isinstance(cell, bool) or not isinstance(cell, (str, int, float, Decimal)):
-        raise ValueError(f"{shown(cell)} is no amount: write a number, or a size as in 4MiB")
+        raise ValueError(shown(cell) + _NO_AMOUNT)
     if isinstance(cell, Decimal) and not -99 <= cell.adjusted() <= 99:
         raise ValueError(f"{shown(str(cell))} is out of all proportion")
     amount = exact(cell, "it") if isinstance(cell, float) else Fraction(cell)

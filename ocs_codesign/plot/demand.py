@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.reconfigure.demand_plan import DemandPlan
+    from ocs_codesign.reconfigure import DemandPlan
 
 _UP, _UP_NEXT, _DARK, _BOUND = "#0b5fa5", "#6ea8d8", "#c8442b", "#5f7a1f"
-_SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_NUMBER, _NUMBER_NEXT = "white", "#10243a"
+_SCALES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _NUMBERED = 0.02
+_MOST_TICKS = 16
 
 
 def demand_figure(plan: DemandPlan) -> Figure:
@@ -36,7 +38,7 @@ def demand_figure(plan: DemandPlan) -> Figure:
 
 
 def _draw_demand(figure: Figure, axes: Axes, plan: DemandPlan) -> None:
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import MaxNLocator, MultipleLocator
 
     second = plan.demand.unit_bytes / plan.bandwidth_Bps
     scale, unit = _scale(max(plan.demand.units.ravel().tolist()) * second)
@@ -46,8 +48,9 @@ def _draw_demand(figure: Figure, axes: Axes, plan: DemandPlan) -> None:
     bar.set_label(f"time on one circuit ({unit})")
     axes.set_xlabel("to node")
     axes.set_ylabel("from node")
+    few = len(times) <= _MOST_TICKS
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator("auto", integer=True))
+        axis.set_major_locator(MultipleLocator(1) if few else MaxNLocator("auto", integer=True))
     axes.set_title("demand", fontsize=11)
 
 
@@ -75,10 +78,12 @@ def _draw_switches(axes: Axes, plan: DemandPlan) -> None:
                     str(at),
                     ha="center",
                     va="center",
-                    color="white",
+                    color=(_NUMBER_NEXT, _NUMBER)[at % 2],
                     fontsize=FONT_SIZE,
                 )
-    axes.axvline(float(plan.bound_s) / scale, color=_BOUND, linestyle=(0, (5, 3)), linewidth=1.2)
+    # Behind the bars, so that it crosses no number.
+    bound = float(plan.bound_s) / scale
+    axes.axvline(bound, color=_BOUND, linestyle=(0, (5, 3)), linewidth=1.2, zorder=0)
     _finish(axes, plan, unit, total)
 
 

@@ -96,6 +96,12 @@ def shortened(label: str) -> str:
     return label if len(label) <= _MAX_LABEL else label[: _MAX_LABEL - 1] + "…"
 
 
+def plain(name: str) -> str:
+    """A name that matplotlib neither typesets nor hides."""
+    text = name.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
 def _place(
     x: float, y: float, width: float, height: float, room: _Box, taken: Sequence[_Box]
 ) -> _Box:

@@ -2,57 +2,59 @@
 
 from __future__ import annotations
 
-from ocs_codesign.reconfigure.blocking import switch_plan
-from ocs_codesign.reconfigure.blocking_break_even import BreakEven, BreakEvenPiece, break_even
-from ocs_codesign.reconfigure.blocking_check import PlanVerdict, check_plan
-from ocs_codesign.reconfigure.blocking_circuits import (
+from ocs_codesign.reconfigure.blocking.break_even import BreakEven, BreakEvenPiece, break_even
+from ocs_codesign.reconfigure.blocking.check import PlanVerdict, check_plan
+from ocs_codesign.reconfigure.blocking.circuits import (
     changed_circuits,
     first_costs,
     switching_costs,
 )
-from ocs_codesign.reconfigure.blocking_paying import FactorRange, paying
-from ocs_codesign.reconfigure.blocking_plan import Certificate, SwitchPlan, SwitchRun, price_plan
-from ocs_codesign.reconfigure.blocking_problem import SwitchProblem
+from ocs_codesign.reconfigure.blocking.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.blocking.paying import FactorRange, paying
+from ocs_codesign.reconfigure.blocking.plan import Certificate, SwitchPlan, SwitchRun, price_plan
+from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
 from ocs_codesign.reconfigure.change import ReconfigurationCost
-from ocs_codesign.reconfigure.demand import plan_demand
-from ocs_codesign.reconfigure.demand_baselines import DemandBaselines, demand_baselines
-from ocs_codesign.reconfigure.demand_effort import DemandEffort
-from ocs_codesign.reconfigure.demand_matrix import DemandMatrix
-from ocs_codesign.reconfigure.demand_plan import DemandPlan, check_demand_plan
-from ocs_codesign.reconfigure.frontier_gain import (
+from ocs_codesign.reconfigure.demand.baselines import DemandBaselines, demand_baselines
+from ocs_codesign.reconfigure.demand.effort import DemandEffort
+from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
+from ocs_codesign.reconfigure.demand.plan import DemandPlan, check_demand_plan
+from ocs_codesign.reconfigure.demand.planner import plan_demand
+from ocs_codesign.reconfigure.frontier.gain import (
     AllreduceGain,
     allreduce_gain,
     most_steps_saved,
 )
-from ocs_codesign.reconfigure.frontier_reconfigured import (
+from ocs_codesign.reconfigure.frontier.reconfigured import (
     BreakEvenDelta,
     PayingRange,
     ReconfiguredFrontier,
     reconfigured_frontier,
 )
-from ocs_codesign.reconfigure.frontier_sources import (
+from ocs_codesign.reconfigure.frontier.sources import (
     ReconfiguredCandidate,
 )
-from ocs_codesign.reconfigure.phases import (
+from ocs_codesign.reconfigure.phases.alltoall import (
     PhasedAlltoall,
     phased_alltoall,
     sequence_bound,
     tree_bound,
 )
-from ocs_codesign.reconfigure.phases_time import (
+from ocs_codesign.reconfigure.phases.message_times import (
     MessageRange,
     SwitchedCost,
     break_even_delta_s,
     paying_messages,
 )
-from ocs_codesign.reconfigure.planes import PlanePlan, PlaneProblem
-from ocs_codesign.reconfigure.planes_plan import (
+from ocs_codesign.reconfigure.planes.plan import (
     PLANE_METHODS,
     plan_of_usage,
     plan_planes,
-    static_plan_of_planes,
 )
-from ocs_codesign.reconfigure.program import (
+from ocs_codesign.reconfigure.planes.problem import PlanePlan, PlaneProblem
+from ocs_codesign.reconfigure.planes.static import static_plan_of_planes
+from ocs_codesign.reconfigure.planes.timeline import Activity, Interval, Timeline
+from ocs_codesign.reconfigure.planes.timeline_check import TimelineWitness, check_timeline
+from ocs_codesign.reconfigure.program.designs import (
     ProgramDesign,
     build_direct,
     build_halving_doubling,
@@ -60,35 +62,33 @@ from ocs_codesign.reconfigure.program import (
     build_topology_sequence,
     verified_program,
 )
-from ocs_codesign.reconfigure.program_layers import Programmed
-from ocs_codesign.reconfigure.program_time import ProgramTime, program_time
-from ocs_codesign.reconfigure.program_wiring import Wired, wire
-from ocs_codesign.reconfigure.sequences import (
+from ocs_codesign.reconfigure.program.layers import Programmed
+from ocs_codesign.reconfigure.program.program_times import ProgramTime, program_time
+from ocs_codesign.reconfigure.program.wiring import Wired, wire
+from ocs_codesign.reconfigure.sequences.generators import (
     FoundSequence,
     GeneratorSequence,
     direct_sequence,
     direct_time,
 )
-from ocs_codesign.reconfigure.sequences_search import (
+from ocs_codesign.reconfigure.sequences.search import (
     SequenceEffort,
     search_sequences,
 )
-from ocs_codesign.reconfigure.step_matched import (
+from ocs_codesign.reconfigure.step_matched.collectives import (
     MATCHED,
     MatchedCollective,
     MatchedStep,
 )
-from ocs_codesign.reconfigure.step_matched_reuse import (
+from ocs_codesign.reconfigure.step_matched.reuse import (
     ReusePlan,
     reuse_plan,
 )
-from ocs_codesign.reconfigure.timeline import Activity, Interval, Timeline
-from ocs_codesign.reconfigure.timeline_check import TimelineWitness, check_timeline
-from ocs_codesign.reconfigure.trace import Job, Trace
-from ocs_codesign.reconfigure.trace_inside import InsideBound, inside_bound
-from ocs_codesign.reconfigure.trace_options import FabricOption, recipe_option, recipe_options
-from ocs_codesign.reconfigure.trace_plan import HeldRun, TracePlan, plan_trace
-from ocs_codesign.reconfigure.trace_policies import (
+from ocs_codesign.reconfigure.trace.inside import InsideBound, inside_bound
+from ocs_codesign.reconfigure.trace.jobs import Job, Trace
+from ocs_codesign.reconfigure.trace.options import FabricOption, recipe_option, recipe_options
+from ocs_codesign.reconfigure.trace.plan import HeldRun, TracePlan, plan_trace
+from ocs_codesign.reconfigure.trace.policies import (
     Promise,
     greedy_plan,
     online_plan,

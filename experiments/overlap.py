@@ -1,0 +1,160 @@
+"""Planes that change circuits while others send, against a fabric that stops for every change.
+
+An allreduce by recursive halving and doubling and a direct all-to-all, 64 MiB a node, whose steps
+need circuits of their own; a node has 800 Gb/s on one plane or split over two, three or four. The
+times are optima, cold start, barriers between steps: of planes that change one by one (overlap), of
+a fabric that stops (serial), and of planes that never change, where the planes are enough for all
+configurations. A single plane has nothing to overlap.
+
+    python experiments/overlap.py [--quick] [--out DIR]
+
+writes figures/overlap.csv and .png in seconds; --quick runs N = 8 at a few dead times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from reporting import (
+    KAUTZ,
+    OURS,
+    PUBLISHED,
+    RING,
+    Report,
+    new_figure,
+    parse_arguments,
+    publish,
+)
+
+from ocs_codesign.quantities import format_time
+from ocs_codesign.reconfigure import (
+    PlaneProblem,
+    ReconfigurationCost,
+    plan_planes,
+    static_plan_of_planes,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+QUICK, SIZES = (8,), (8, 16)
+PLANES = (1, 2, 3, 4)
+MESSAGE, NODE_BPS = 2**26, 100 * 10**9
+COLLECTIVES = ("allreduce", "alltoall")
+TITLES = {
+    "allreduce": "allreduce, recursive halving and doubling",
+    "alltoall": "all-to-all, every shift directly",
+}
+DELTAS_S = tuple(Fraction(round(10 ** (k / 4)), 10**7) for k in range(4, 21))
+COLOURS = dict(zip(PLANES, (RING, KAUTZ, PUBLISHED, OURS), strict=True))
+FIELDS = (
+    *("collective", "nodes", "steps", "configurations", "planes", "delta_us", "overlap_us"),
+    *("serial_us", "serial_over_overlap", "static_us"),
+)
+
+
+def steps(collective: str, nodes: int) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
+    """What configuration every step needs and the bytes that a node sends in it."""
+    if collective == "alltoall":
+        return tuple(range(nodes - 1)), (Fraction(MESSAGE, nodes),) * (nodes - 1)
+    halvings = nodes.bit_length() - 1
+    sizes = tuple(Fraction(MESSAGE, 2**k) for k in range(1, halvings + 1))
+    needed = tuple(range(halvings))
+    return needed + needed[::-1], sizes + sizes[::-1]
+
+
+def rows(nodes: int, deltas_s: Sequence[Fraction]) -> Iterator[dict[str, object]]:
+    """A row for every collective, number of planes and dead time."""
+    for collective in COLLECTIVES:
+        needed, sizes = steps(collective, nodes)
+        for planes in PLANES:
+            for delta in deltas_s:
+                cost = ReconfigurationCost(delta)
+                problem = PlaneProblem(needed, sizes, planes, Fraction(NODE_BPS, planes), cost)
+                overlap = plan_planes(problem)
+                serial = plan_planes(
+                    problem.with_cost(ReconfigurationCost(delta, overlap=False)), "labels"
+                )
+                if not (overlap.is_optimal and serial.is_optimal):
+                    raise RuntimeError(f"not proven: {collective}, {nodes} nodes, {planes} planes")
+                static = static_plan_of_planes(problem)
+                yield {
+                    "collective": collective,
+                    "nodes": nodes,
+                    "steps": len(needed),
+                    "configurations": problem.num_configurations,
+                    "planes": planes,
+                    "delta_us": f"{float(delta) * 1e6:g}",
+                    "overlap_us": micros(overlap.total_s),
+                    "serial_us": micros(serial.total_s),
+                    "serial_over_overlap": f"{float(serial.total_s / overlap.total_s):.4f}",
+                    "static_us": "" if static is None else micros(static.total_s),
+                }
+
+
+def micros(seconds: Fraction) -> str:
+    """A time in us, to a nanosecond."""
+    return f"{float(seconds) * 1e6:.3f}"
+
+
+def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
+    """A panel a collective: the time, and below it what overlap gains."""
+    figure, panels = new_figure(10.0, 6.6, 2, len(COLLECTIVES), heights=(2, 1))
+    for at, collective in enumerate(COLLECTIVES):
+        above, below = panels[at], panels[at + len(COLLECTIVES)]
+        for planes in PLANES:
+            mine = [
+                line
+                for line in table
+                if (line["collective"], line["nodes"], line["planes"])
+                == (collective, nodes, planes)
+            ]
+            deltas = [float(str(line["delta_us"])) * 1e-6 for line in mine]
+            style = {"color": COLOURS[planes], "linewidth": 1.8}
+
+            def times(name: str, lines: Sequence[dict[str, object]] = mine) -> list[float]:
+                return [float(str(line[name])) * 1e-6 for line in lines]
+
+            label = f"{planes} plane{'s' * (planes > 1)}"
+            above.plot(deltas, times("overlap_us"), label=label, **style)
+            above.plot(deltas, times("serial_us"), linestyle="--", **style)
+            if mine[0]["static_us"]:
+                above.plot(deltas, times("static_us"), linestyle=":", **style)
+            ratios = [float(str(line["serial_over_overlap"])) for line in mine]
+            below.plot(deltas, ratios, **style)
+        above.set_title(TITLES[collective], fontsize=10)
+        for axes in (above, below):
+            axes.set_xscale("log")
+        ticks = [10.0**k for k in range(-6, -1)]
+        below.set_xticks(ticks)
+        below.set_xticklabels([format_time(tick) for tick in ticks])
+        below.set_xlabel("dead time of a change, δ")
+    panels[0].set_yscale("log")
+    ticks = [10.0**k for k in range(-3, 0)]
+    panels[0].set_yticks(ticks)
+    panels[0].set_yticklabels([format_time(tick) for tick in ticks])
+    panels[0].set_ylabel("time of the collective")
+    panels[len(COLLECTIVES)].set_ylabel("serial / overlap")
+    panels[0].legend(
+        frameon=False, fontsize=8.5, title="solid: overlap, dashed: serial,\ndotted: never changed"
+    )
+    figure.suptitle(
+        f"{nodes} nodes, 64 MiB, 800 Gb/s a node: planes that change while others send, "
+        "and a fabric that stops",
+        fontsize=11.5,
+    )
+    return figure
+
+
+def main() -> None:
+    """Run, print and write."""
+    arguments = parse_arguments(__doc__)
+    sizes, deltas_s = (QUICK, DELTAS_S[::4]) if arguments.quick else (SIZES, DELTAS_S)
+    table = [line for nodes in sizes for line in rows(nodes, deltas_s)]
+    publish(Report("overlap", FIELDS, table, picture(table, sizes[-1])), arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Demand matrices to configurations and durations of circuit switches."""

@@ -1,0 +1,1 @@
+"""The frontier with reconfiguration: steps, t_b and configurations."""

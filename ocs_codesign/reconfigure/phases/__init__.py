@@ -1,0 +1,1 @@
+"""All-to-all over configurations held in turn, with the best routing over them."""

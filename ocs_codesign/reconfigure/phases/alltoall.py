@@ -1,0 +1,211 @@
+"""All-to-all over a sequence of configurations, with the least time that their order allows.
+
+Each topology is held for a while, pieces wait at nodes between the phases, and how long each phase
+lasts is part of the optimum. What the solver returns is only a hint: the time is that of an exact
+vertex or of an exact re-routing, the bound is proved by integer prices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import comb
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.alltoall.certificates import as_prices, integer_prices
+from ocs_codesign.bounds import hop_sum
+from ocs_codesign.cost import Cost
+from ocs_codesign.lp import DEFAULT_OPTIONS, exact_vertex, solve
+from ocs_codesign.lp.options import AUTO, FIRST_ORDER
+from ocs_codesign.reconfigure.phases.certificates import phase_price_bound, routed_phase_loads
+from ocs_codesign.reconfigure.phases.message_times import dead_time_s, transmission_s
+from ocs_codesign.reconfigure.phases.network import fewest_hops, phase_network
+from ocs_codesign.reconfigure.phases.program import num_columns, phase_program
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.cost import CostModel
+    from ocs_codesign.lp import ExactSolution, Options
+    from ocs_codesign.reconfigure.change import ReconfigurationCost
+    from ocs_codesign.reconfigure.phases.network import PhaseNetwork
+    from ocs_codesign.topology import Topology
+
+MAX_VERTEX_COLUMNS = 60_000
+MAX_COLUMNS = 300_000
+TOLERANCE = 1e-5
+"""Tolerance of the first-order method unless the options ask for another."""
+_NOISE = 1e-7
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PhasedAlltoall:
+    """An all-to-all over configurations in turn; times are in M/B and leave out dead times.
+
+    ``durations`` are the times of the phases, ``time`` their sum, ``bound`` what no routing over
+    these configurations in this order can beat; all are exact, and time and bound are equal when
+    the routing is optimal. ``prices`` (int64, a link orbit) prove the bound. ``loads`` are the
+    pieces of M/N that cross every link of each orbit. ``hops`` are links in a row in each phase
+    with which every pair has a path, of one configuration the diameter. ``method`` says how the
+    routing was found.
+    """
+
+    network: PhaseNetwork
+    durations: tuple[Fraction, ...]
+    bound: Fraction
+    prices: NDArray[np.int64]
+    loads: tuple[Fraction, ...]
+    hops: tuple[int, ...]
+    method: str
+
+    @property
+    def time(self) -> Fraction:
+        """Transmission time in M/B."""
+        return sum(self.durations, Fraction(0))
+
+    @property
+    def gap(self) -> Fraction:
+        """How far the time may be above the least possible, relative to the bound."""
+        return self.time / self.bound - 1
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the routing is proven to be the best for this sequence."""
+        return self.time == self.bound
+
+    @property
+    def num_configurations(self) -> int:
+        """C, the phases."""
+        return self.network.num_phases
+
+    @property
+    def time_in_pieces(self) -> Fraction:
+        """The time in units of one piece over a link of speed 1."""
+        return self.time / self.network.scale
+
+    @property
+    def cost(self) -> Cost:
+        """Steps, the hops of all phases, and t_b."""
+        return Cost(sum(self.hops), self.time)
+
+    def time_s(
+        self, model: CostModel, message_bytes: float, reconfiguration: ReconfigurationCost
+    ) -> Fraction:
+        """Seconds for ``message_bytes`` (M) with all steps and dead times; the fabric stops."""
+        dead = dead_time_s(self.network.topologies, reconfiguration)
+        return transmission_s(self.cost, model, message_bytes) + dead
+
+    @property
+    def any_topology_bound(self) -> Fraction:
+        """What no sequence of as many topologies of this degree can beat, in M/B."""
+        degree = max(topology.degree for topology in self.network.topologies)
+        return sequence_bound(self.network.num_nodes, degree, self.num_configurations)
+
+
+def phased_alltoall(
+    topologies: Sequence[Topology], options: Options = DEFAULT_OPTIONS
+) -> PhasedAlltoall:
+    """The least all-to-all time over these topologies in turn, pieces stored between the phases.
+
+    A linear program with one source an orbit of the symmetry that all configurations share, so of
+    circulants, or Cayley graphs of one group, a tiny one. It is exact while it is small, and solved
+    with a first-order method beyond unless the options name another, always with a certified gap.
+    Raises ValueError for no topology, different numbers of nodes, pairs without a path in this
+    order, and programs that are too large; RuntimeError if the solver has no point in time.
+
+    >>> from ocs_codesign.families.rings import directed_circulant
+    >>> found = phased_alltoall([directed_circulant(8, (offset,)) for offset in (1, 2, 5)])
+    >>> found.time, found.time_in_pieces, found.gap
+    (Fraction(11, 8), Fraction(11, 1), Fraction(0, 1))
+    """
+    network = phase_network(topologies)
+    columns = num_columns(network)
+    if columns > MAX_COLUMNS:
+        raise ValueError(
+            f"all-to-all over {network.num_phases} configurations of {network.num_nodes} nodes is "
+            f"a program of {columns} columns: at most {MAX_COLUMNS} are supported"
+        )
+    layered = network.layered()
+    program = phase_program(network, layered)
+    is_small = columns <= MAX_VERTEX_COLUMNS
+    solution = solve(program, options=_suited(options, is_small))
+    values, duals = solution.point_and_duals()
+    vertex = exact_vertex(program, solution) if is_small else None
+    if vertex is not None:
+        return _at_vertex(network, layered, vertex)
+    flow = values[: -network.num_phases].reshape(network.union.num_sources, -1).copy()
+    prices = as_prices(-duals[-network.union.num_orbits :])
+    loads = routed_phase_loads(network, flow, prices, _NOISE)
+    bound, _ = phase_price_bound(network, prices)
+    durations, hops = network.durations(loads), fewest_hops(network)
+    return PhasedAlltoall(network, durations, bound, prices, loads, hops, solution.method)
+
+
+def _suited(options: Options, is_small: bool) -> Options:
+    """The options with the method for this size."""
+    if options.method != AUTO or is_small:
+        return options
+    tolerance = TOLERANCE if options.tolerance is None else options.tolerance
+    return replace(options, method=FIRST_ORDER, tolerance=tolerance)
+
+
+def _at_vertex(network: PhaseNetwork, layered: Topology, vertex: ExactSolution) -> PhasedAlltoall:
+    """What an exact optimum of the program says."""
+    union, links = network.union, network.union.topology.num_links
+    loads = [Fraction(0)] * union.num_orbits
+    flows = vertex.values[: -network.num_phases]
+    orbits = union.link_orbit.tolist()
+    for first in range(0, len(flows), layered.num_links):
+        for orbit, flow in zip(orbits, flows[first : first + links], strict=True):
+            loads[orbit] += flow
+    weights = [-dual for dual in vertex.row_duals[-union.num_orbits :]]
+    prices = integer_prices(weights)
+    if prices is None:  # the duals are a proof all the same, only not one in 64 bits
+        prices = as_prices(np.array(weights, dtype=float))
+        bound = network.scale * vertex.objective
+    else:
+        bound, _ = phase_price_bound(network, prices)
+    durations, hops = network.durations(loads), fewest_hops(network)
+    return PhasedAlltoall(network, durations, bound, prices, tuple(loads), hops, "exact vertex")
+
+
+def sequence_bound(num_nodes: int, degree: int, num_configurations: int) -> Fraction:
+    """Least all-to-all time, in M/B, over any C topologies of degree d in turn.
+
+    Within h hops a node reaches at most as many others as there are walks: h hops fall into phases
+    in order in C(h + C - 1, h) ways, with d ports to choose from at each. The pieces' hops of the
+    resulting tree, shared by all ports, take t_b >= hops / N. At least ``tree_bound``.
+
+    >>> sequence_bound(8, 1, 2) * 8, sequence_bound(9, 2, 3) * Fraction(9, 2)
+    (Fraction(14, 1), Fraction(5, 1))
+    """
+    _check_configurations(num_configurations)
+    if num_configurations == 1:
+        return Fraction(hop_sum(num_nodes, degree), num_nodes)
+    total, hops, left = 0, 0, num_nodes - 1
+    while left > 0:
+        hops += 1
+        layer = min(left, comb(hops + num_configurations - 1, hops) * degree**hops)
+        total += hops * layer
+        left -= layer
+    return Fraction(total, num_nodes)
+
+
+def tree_bound(num_nodes: int, degree: int, num_configurations: int) -> Fraction:
+    """The hops of a full (C d)-ary tree shared by all ports: D(N, C d) / N, in M/B.
+
+    >>> tree_bound(64, 4, 4)
+    Fraction(55, 32)
+    """
+    _check_configurations(num_configurations)
+    return Fraction(hop_sum(num_nodes, num_configurations * degree), num_nodes)
+
+
+def _check_configurations(number: int) -> None:
+    if number < 1:
+        raise ValueError(f"{number} configurations: there must be at least 1")

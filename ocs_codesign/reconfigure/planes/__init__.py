@@ -1,0 +1,1 @@
+"""Planes that change circuits one by one while others send, and their timelines."""

@@ -1,0 +1,1 @@
+"""Schedules that change circuits, verified against the circuits up in each step."""

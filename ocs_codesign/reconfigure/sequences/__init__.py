@@ -1,0 +1,1 @@
+"""Sequences of Cayley digraphs for all-to-all, searched and solved."""

@@ -1,0 +1,306 @@
+"""The search for sequences of circulants or Cayley digraphs with the least all-to-all time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.finder.generators import multiplication_table
+from ocs_codesign.finder.small_groups import groups_of_order
+from ocs_codesign.groups import Cyclic
+from ocs_codesign.reconfigure.phases.alltoall import sequence_bound
+from ocs_codesign.reconfigure.sequences.generators import (
+    FoundSequence,
+    all_sequences,
+    direct_sequence,
+    numbered_sequence,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.groups import Group
+    from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
+    from ocs_codesign.reconfigure.sequences.generators import GeneratorSequence
+
+    Progress = Callable[[str, int, int], None]
+
+MAX_NODES = 2048
+_POOL = 8
+_RUNS = 2
+_FINALISTS = 3
+_MAX_ROUNDS = 200_000
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class SequenceEffort:
+    """Limits of a search for sequences; larger ones cost time and can only improve what is found.
+
+    ``seed`` draws all samples; ``work`` bounds the links walked to rank sequences (2**29 takes
+    about 5 seconds); ``num_groups`` the groups of the order that are tried, ``num_solved`` the
+    sequences that are solved.
+    """
+
+    seed: int = 1
+    work: int = 2**29
+    num_groups: int = 24
+    num_solved: int = 40
+
+    def __post_init__(self) -> None:
+        if min(self.seed, self.work) < 0 or min(self.num_groups, self.num_solved) < 1:
+            raise ValueError(
+                f"{self}: the seed and the work must be at least 0, the other limits at least 1"
+            )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A sequence with the hops from one node to all others; the group is one of a list."""
+
+    hops: int
+    group: int
+    generators: tuple[tuple[int, ...], ...]
+
+
+def search_sequences(
+    num_nodes: int,
+    degree: int,
+    num_configurations: int,
+    *,
+    circulant: bool = False,
+    effort: SequenceEffort | None = None,
+    on_progress: Progress | None = None,
+) -> FoundSequence:
+    """The best sequence of C Cayley digraphs of degree d found for all-to-all, with its bound.
+
+    All sequences are ranked where they are few, else a seeded search anneals the generators;
+    sequences with the fewest hops are solved exactly, then those that differ in one generator from
+    the best. ``circulant`` keeps to the cyclic group. The same question always has the same answer;
+    ``on_progress(phase, done, total)`` is told how far it is. Raises ValueError unless
+    2 <= N <= MAX_NODES, 1 <= d < N and C >= 1.
+
+    >>> found = search_sequences(9, 2, 2)
+    >>> found.alltoall.time_in_pieces, found.gap
+    (Fraction(6, 1), Fraction(0, 1))
+    """
+    _check(num_nodes, degree, num_configurations)
+    effort = effort or SequenceEffort()
+    most = 1 if circulant else effort.num_groups
+    groups = list(islice(groups_of_order(num_nodes), most))
+    search = _Search(groups, degree, num_configurations, effort, on_progress)
+    search.rank()
+    search.solve(sorted(search.ranked, key=lambda one: (one.hops, one.group, one.generators)))
+    search.climb()
+    return search.result()
+
+
+def _check(num_nodes: int, degree: int, num_configurations: int) -> None:
+    if not 2 <= num_nodes <= MAX_NODES:
+        raise ValueError(f"{num_nodes} nodes: sequences are searched for 2 to {MAX_NODES}")
+    if not 1 <= degree < num_nodes:
+        raise ValueError(f"degree {degree} of {num_nodes} nodes: it must be 1 to {num_nodes - 1}")
+    sequence_bound(num_nodes, degree, num_configurations)
+
+
+class _Search:
+    """What one search has ranked and solved so far."""
+
+    def __init__(
+        self,
+        groups: list[Group],
+        degree: int,
+        phases: int,
+        effort: SequenceEffort,
+        on_progress: Progress | None,
+    ) -> None:
+        self.groups, self.degree, self.phases, self.effort = groups, degree, phases, effort
+        self.nodes = groups[0].order
+        self.ranked: dict[_Ranked, None] = {}
+        bound = sequence_bound(self.nodes, degree, phases)
+        self.least_total = int(bound * self.nodes)
+        self.num_ranked = 0
+        self.solved: set[_Ranked] = set()
+        self.is_exhaustive = True
+        self.best: tuple[_Ranked, GeneratorSequence, PhasedAlltoall] | None = None
+        self._moved: dict[int, NDArray[np.int32]] = {}
+        self._on_progress = on_progress
+
+    def moved(self, group: int) -> NDArray[np.int32]:
+        """Row s, column v: the number of v * s in a group."""
+        if group not in self._moved:
+            self._moved[group] = np.ascontiguousarray(multiplication_table(self.groups[group]).T)
+        return self._moved[group]
+
+    def tell(self, phase: str, done: int, total: int) -> None:
+        """Report progress."""
+        if self._on_progress is not None:
+            self._on_progress(phase, done, total)
+
+    def rank(self) -> None:
+        """Rank all sequences of small groups, and samples of the others by annealing.
+
+        Ends as soon as a sequence that meets the bound of all topologies is found and solved.
+        """
+        large = []
+        for number, group in enumerate(self.groups):
+            listed = all_sequences(group, self.degree, self.phases)
+            if listed is None:
+                large.append(number)
+                continue
+            self.rank_all(number, listed)
+            if self.meets_bound():
+                return
+        self.is_exhaustive = not large
+        share = self.effort.work // 2
+        if self.anneal(large, share, first_run=0):
+            return
+        least = {number: self.least_hops(number) for number in large}
+        self.anneal(sorted(large, key=lambda number: least[number])[:_FINALISTS], share, _RUNS)
+
+    def meets_bound(self) -> bool:
+        """Whether a sequence with the fewest hops possible has the least time possible."""
+        least = [one for one in self.ranked if one.hops == self.least_total]
+        self.solve(sorted(least, key=lambda one: (one.group, one.generators))[:_POOL])
+        if self.best is None or self.may_improve(self.least_total):
+            return False
+        self.is_exhaustive = True
+        return True
+
+    def rank_all(self, group: int, listed: NDArray[np.int64]) -> None:
+        """Rank listed sequences, shape (sequences, phases, degree), of one group."""
+        from ocs_codesign.reconfigure.sequences.kernels import hop_sums
+
+        sums = np.empty(len(listed), dtype=np.int64)
+        hop_sums(self.moved(group), listed, sums)
+        self.keep(group, listed, sums)
+        self.num_ranked += len(listed)
+
+    def least_hops(self, group: int) -> int:
+        """The fewest hops ranked in a group, a large number if none connects all nodes."""
+        return min((one.hops for one in self.ranked if one.group == group), default=self.nodes**2)
+
+    def anneal(self, groups: list[int], work: int, first_run: int) -> bool:
+        """Spread the work over groups, a few runs each; whether the bound was met."""
+        from ocs_codesign.reconfigure.sequences.kernels import anneal
+
+        walk = self.nodes * self.degree * self.phases
+        rounds = min(_MAX_ROUNDS, work // (walk * _RUNS * max(1, len(groups))))
+        for done, number in enumerate(groups):
+            self.tell(f"{self.phases} configurations: ranking", done, len(groups))
+            if isinstance(self.groups[number], Cyclic):
+                self.rank_all(number, self.plain_sequences())
+            for run in range(first_run, first_run + _RUNS):
+                pool = np.empty((_POOL, self.phases, self.degree), dtype=np.int64)
+                sums = np.empty(_POOL, dtype=np.int64)
+                rng = np.random.default_rng((self.effort.seed, self.nodes, number, run))
+                kept, ranked = anneal(
+                    self.moved(number),
+                    self.phases,
+                    self.degree,
+                    rounds,
+                    rng,
+                    self.nodes / 100,
+                    self.least_total,
+                    pool,
+                    sums,
+                )
+                self.keep(number, pool[:kept], sums[:kept])
+                self.num_ranked += ranked
+            if self.meets_bound():
+                return True
+        return False
+
+    def plain_sequences(self) -> NDArray[np.int64]:
+        """Offsets of circulants that reach everything: powers of a base, or all offsets in turn."""
+        places = self.phases * self.degree
+        powers = np.rint(self.nodes ** (np.arange(places) / places)).astype(np.int64)
+        listed = [np.minimum(powers, self.nodes - 1)]
+        if places >= self.nodes - 1:
+            listed.append(1 + np.arange(places) % (self.nodes - 1))
+            direct = np.array(direct_sequence(self.nodes, self.degree).generators).ravel()
+            listed.append(np.pad(direct, (0, places - len(direct)), mode="wrap"))
+        return np.stack(listed).reshape(-1, self.phases, self.degree)
+
+    def keep(self, group: int, listed: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
+        """Remember the ranked sequences that reach every node, a bounded number of the best."""
+        order = np.argsort(sums, kind="stable")[: max(_POOL, 8 * self.effort.num_solved)]
+        for row in order[sums[order] < self.nodes * self.nodes].tolist():
+            generators = tuple(tuple(sorted(phase)) for phase in listed[row].tolist())
+            self.ranked[_Ranked(int(sums[row]), group, generators)] = None
+
+    def solve(self, pending: list[_Ranked]) -> bool:
+        """Solve sequences in the order of their bounds while they may improve on the best.
+
+        Whether one did. Hops / d bound the time of a sequence in pieces.
+        """
+        improved = False
+        for one in pending:
+            if not self.may_improve(one.hops):
+                return improved
+            if one in self.solved:
+                continue
+            if len(self.solved) == self.effort.num_solved:
+                self.is_exhaustive = False
+                return improved
+            self.tell(
+                f"{self.phases} configurations: solving", len(self.solved), self.effort.num_solved
+            )
+            sequence = numbered_sequence(self.groups[one.group], one.generators)
+            solved = sequence.solved()
+            self.solved.add(one)
+            if self.best is None or solved.time < self.best[2].time:
+                self.best, improved = (one, sequence, solved), True
+        return improved
+
+    def may_improve(self, hops: int) -> bool:
+        """Whether the bound of a sequence with so many hops is below the best time."""
+        return self.best is None or Fraction(hops, self.degree) < self.best[2].time_in_pieces
+
+    def climb(self) -> None:
+        """From the best sequence to better ones that differ in one generator."""
+        while not self.is_exhaustive and self.best is not None:
+            one = self.best[0]
+            listed = self.neighbours(one)
+            walk = len(listed) * self.nodes * self.degree * self.phases
+            if len(self.solved) == self.effort.num_solved or walk > self.effort.work:
+                return
+            self.ranked.clear()
+            self.rank_all(one.group, listed)
+            near = sorted(self.ranked, key=lambda other: (other.hops, other.generators))
+            if not self.solve(near):
+                return
+
+    def neighbours(self, one: _Ranked) -> NDArray[np.int64]:
+        """All sequences that differ from one in a single generator."""
+        now = np.array(one.generators, dtype=np.int64)
+        places = self.phases * self.degree
+        others = np.arange(1, self.nodes)
+        listed = np.tile(now.ravel(), (places, len(others), 1))
+        listed[np.arange(places), :, np.arange(places)] = others
+        return listed.reshape(-1, self.phases, self.degree)
+
+    def result(self) -> FoundSequence:
+        """The answer; ValueError if no sequence reaches every node."""
+        if self.best is None:
+            raise ValueError(
+                f"no sequence of {self.phases} configurations of degree {self.degree} was found "
+                f"that connects {self.nodes} nodes"
+            )
+        _, sequence, solved = self.best
+        return FoundSequence(
+            sequence,
+            solved,
+            self.degree,
+            tuple(self.groups),
+            self.num_ranked,
+            len(self.solved),
+            self.is_exhaustive,
+        )

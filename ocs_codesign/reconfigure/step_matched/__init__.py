@@ -1,0 +1,1 @@
+"""Collectives whose every step wants circuits of its own."""

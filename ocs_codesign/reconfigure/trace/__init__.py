@@ -1,0 +1,1 @@
+"""Jobs: which topology to hold for which collective of a trace."""
