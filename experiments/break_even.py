@@ -39,8 +39,8 @@ from reporting import (
 from ocs_codesign import Cost, CostModel, GeneralizedKautz
 from ocs_codesign.alltoall import throughput
 from ocs_codesign.quantities import format_time
-from ocs_codesign.reconfigure.frontier_sources import ReconfiguredCandidate, alltoall_candidates
-from ocs_codesign.reconfigure.phases_time import SwitchedCost, break_even_delta_s
+from ocs_codesign.reconfigure.frontier.sources import ReconfiguredCandidate, alltoall_candidates
+from ocs_codesign.reconfigure.phases.message_times import SwitchedCost, break_even_delta_s
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

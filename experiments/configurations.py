@@ -32,9 +32,9 @@ from reporting import (
 from ocs_codesign import Cost, CostModel
 from ocs_codesign.finder import joint_frontier
 from ocs_codesign.quantities import format_size, format_time
-from ocs_codesign.reconfigure.phases import sequence_bound, tree_bound
-from ocs_codesign.reconfigure.phases_time import SwitchedCost
-from ocs_codesign.reconfigure.sequences_search import search_sequences
+from ocs_codesign.reconfigure.phases.alltoall import sequence_bound, tree_bound
+from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
+from ocs_codesign.reconfigure.sequences.search import search_sequences
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -29,6 +29,10 @@ SLOW = (
     "exact_frontiers",
     "break_even",
     "configurations",
+    "demand_matrices",
+    "overlap",
+    "held_state",
+    "worked_example",
 )
 BENCHMARKS = ("benchmark_bfb", "generation_time")
 

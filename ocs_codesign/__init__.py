@@ -45,16 +45,28 @@ if TYPE_CHECKING:
     from ocs_codesign.design import measure as measure
     from ocs_codesign.design import measure_topology as measure_topology
     from ocs_codesign.design import predict as predict
+    from ocs_codesign.export import check_bundle as check_bundle
     from ocs_codesign.export import import_graph as import_graph
     from ocs_codesign.export import load_design as load_design
     from ocs_codesign.export import load_fabric as load_fabric
+    from ocs_codesign.export import load_workload as load_workload
     from ocs_codesign.export import save_design as save_design
     from ocs_codesign.export import save_fabric as save_fabric
     from ocs_codesign.export import save_program as save_program
+    from ocs_codesign.export import write_bundle as write_bundle
+    from ocs_codesign.fabric import Deployment as Deployment
     from ocs_codesign.fabric import Fabric as Fabric
     from ocs_codesign.fabric import InfeasibleError as InfeasibleError
+    from ocs_codesign.fabric import NamedRecipe as NamedRecipe
+    from ocs_codesign.fabric import Workload as Workload
+    from ocs_codesign.fabric import deploy as deploy
     from ocs_codesign.fabric import embed as embed
+    from ocs_codesign.fabric import fabric_facts as fabric_facts
+    from ocs_codesign.fabric import free_rewiring as free_rewiring
     from ocs_codesign.fabric import minimum_rewiring as minimum_rewiring
+    from ocs_codesign.fabric import repair as repair
+    from ocs_codesign.fabric import select as select
+    from ocs_codesign.fabric import survivability as survivability
     from ocs_codesign.fabric import topology_of as topology_of
     from ocs_codesign.factorisation import factorise as factorise
     from ocs_codesign.finder import Frontier as Frontier
@@ -92,11 +104,16 @@ if TYPE_CHECKING:
     from ocs_codesign.recipe import Transpose as Transpose
     from ocs_codesign.recipe import UniRing as UniRing
     from ocs_codesign.recipe import parse as parse
+    from ocs_codesign.reconfigure import DemandMatrix as DemandMatrix
+    from ocs_codesign.reconfigure import PlaneProblem as PlaneProblem
     from ocs_codesign.reconfigure import ReconfigurationCost as ReconfigurationCost
     from ocs_codesign.reconfigure import build_direct as build_direct
     from ocs_codesign.reconfigure import build_halving_doubling as build_halving_doubling
     from ocs_codesign.reconfigure import build_sequence as build_sequence
+    from ocs_codesign.reconfigure import check_timeline as check_timeline
     from ocs_codesign.reconfigure import phased_alltoall as phased_alltoall
+    from ocs_codesign.reconfigure import plan_demand as plan_demand
+    from ocs_codesign.reconfigure import plan_planes as plan_planes
     from ocs_codesign.reconfigure import plan_trace as plan_trace
     from ocs_codesign.reconfigure import program_time as program_time
     from ocs_codesign.reconfigure import reconfigured_frontier as reconfigured_frontier
@@ -127,8 +144,14 @@ _NAMES_BY_MODULE = {
     "collective": "Collective",
     "cost": "Cost CostModel",
     "design": "Candidate Design Score build build_topology measure measure_topology predict",
-    "export": "import_graph load_design load_fabric save_design save_fabric save_program",
-    "fabric": "Fabric InfeasibleError embed minimum_rewiring topology_of",
+    "export": (
+        "check_bundle import_graph load_design load_fabric load_workload save_design save_fabric "
+        "save_program write_bundle"
+    ),
+    "fabric": (
+        "Deployment Fabric InfeasibleError NamedRecipe Workload deploy embed fabric_facts "
+        "free_rewiring minimum_rewiring repair select survivability topology_of"
+    ),
     "factorisation": "factorise",
     "finder": "Frontier frontier joint_frontier",
     "groups": "Affine Cyclic Dicyclic Dihedral DirectProduct Permutations Semidirect",
@@ -136,12 +159,12 @@ _NAMES_BY_MODULE = {
     "recipe": (
         "BiRing Bidirected Cayley Circulant Complete CompleteBipartite DeBruijn Degree "
         "DirectedCirculant GeneralizedKautz Hamming Hypercube Kautz Lift Line ModifiedDeBruijn "
-        "Named Power "
-        "Product Recipe Torus Transpose UniRing parse"
+        "Named Power Product Recipe Torus Transpose UniRing parse"
     ),
     "reconfigure": (
-        "ReconfigurationCost build_direct build_halving_doubling build_sequence phased_alltoall "
-        "plan_trace program_time reconfigured_frontier search_sequences switch_plan"
+        "DemandMatrix PlaneProblem ReconfigurationCost build_direct build_halving_doubling "
+        "build_sequence check_timeline phased_alltoall plan_demand plan_planes plan_trace "
+        "program_time reconfigured_frontier search_sequences switch_plan"
     ),
     "schedule": "Schedule",
     "schedulers.bfb": "bfb",

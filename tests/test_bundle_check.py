@@ -56,7 +56,7 @@ def test_derived_links_are_those_of_an_independent_walk(kind, tmp_path):
     [
         ("a_device", "nobody", "there is no host 'nobody'"),
         ("b_device", "nowhere", "there is no switch 'nowhere'"),
-        ("a_port", "p9", "a host's port in plane 1 is p1"),
+        ("a_port", "p9", "a host's port in plane 0 is p0"),
         ("a_strand", "rx", "it must be on side B"),
         ("b_strand", "rx", "it must be the host's strand, tx"),
         ("b_port", "1B", "it must be on side A"),
@@ -64,7 +64,7 @@ def test_derived_links_are_those_of_an_independent_walk(kind, tmp_path):
         ("b_port", "12A", "is spare: ports up to 10 are in use"),
         ("b_port", "2A", "has a cable already, in line 2"),
         ("b_port", "A1", "ports are named as 1A"),
-        ("plane", "2", "is in plane 1"),
+        ("plane", "2", "is in plane 0"),
         ("polarity", "switch-to-host", "of tx it is host-to-switch"),
         ("cable", "C00002", "this is C00001"),
     ],

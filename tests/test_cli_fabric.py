@@ -8,7 +8,7 @@ import pytest
 from fabric_samples import LAB, lab
 
 from ocs_codesign.cli import main
-from ocs_codesign.export import load_fabric
+from ocs_codesign.export import load_fabric, workload_json_schema
 from ocs_codesign.fabric import PROFILES
 
 
@@ -100,6 +100,13 @@ def test_schema_is_one_text_and_documents_every_key(capsys):
         assert part["description"]
         for key, one in part["properties"].items():
             assert "description" in one or "$ref" in str(one) or key == "planes", key
+
+
+def test_the_schema_of_workloads_is_that_of_their_files(capsys):
+    assert main(["fabric", "schema", "--workload"]) == 0
+    assert json.loads(capsys.readouterr().out) == workload_json_schema()
+    assert main(["select", "--help"]) == 0
+    assert "fabric schema --workload" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -8,6 +8,11 @@ from fractions import Fraction
 import pytest
 
 from ocs_codesign.cli import main
+from ocs_codesign.export import parse_fabric
+from ocs_codesign.fabric import Part, Workload, select
+from ocs_codesign.plot.selection import selection_figure
+from ocs_codesign.recipe import parse
+from ocs_codesign.reconfigure import Job, recipe_options
 
 FABRIC = """\
 name: small
@@ -79,6 +84,39 @@ def test_pictures_are_the_same_bytes(tmp_path, files, suffix):
     one, other = (picture.read_bytes() for picture in pictures)
     assert one == other
     assert one[:5] in (b"\x89PNG\r", b"<?xml")
+
+
+def test_names_too_long_for_a_sentence_are_ranks(capsys, files):
+    # The 8-cycle with steps 1 and 3, written as a lift, which is a long name.
+    lift = "Lift(Cyclic(2), ((1, 2), (3, 4), (5, 6), (7, 0)))"
+    assert main(["select", *files, "--designs", f"Transpose(Transpose(Transpose({lift})))"]) == 0
+    name = capsys.readouterr().out
+    assert f"Transpose({lift})" in name
+    assert "\nPlan 1 takes " in name
+
+
+def test_a_legend_of_long_names_stays_in_the_picture():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    parts = tuple(
+        Part(f"a part with ${number}$ in a name that is too long", Job("allgather", 2**20))
+        for number in range(9)
+    )
+    workload = Workload("mix", parts)
+    ring = parse("DirectedCirculant(8, (1, 3))")
+    options = recipe_options([ring], workload.trace.collectives)
+    found = select(parse_fabric(FABRIC.encode(), "fabric"), workload, options)
+    figure = selection_figure(found)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    (legend,) = figure.legends
+    inside, whole = legend.get_window_extent(renderer), figure.bbox
+    assert inside.x1 <= whole.x1
+    assert inside.y0 >= whole.y0
+    (axes,) = figure.axes
+    assert inside.y1 <= axes.xaxis.label.get_window_extent(renderer).y0
+    assert [label.get_text()[:3] for label in axes.get_yticklabels()] == ["1. "]
 
 
 def test_nothing_fits(capsys, tmp_path, files):

@@ -96,21 +96,21 @@ def test_neighbours_that_differ_are_listed_link_by_link(tmp_path, capsys):
 
 def test_a_neighbour_that_should_be_dark_is_unexpected(tmp_path):
     directory = put(sample("simplex"), tmp_path / "bundle")
-    rows = [*heard("simplex", "cube"), ["h8", "p1", "h0", "p1"]]
+    rows = [*heard("simplex", "cube"), ["h8", "p0", "h0", "p0"]]
     verdict = check_bundle(directory, observe(tmp_path, rows))
     assert [one.rule for one in verdict.findings] == [
-        "unexpected: h8 p1 hears h0 p1, it should hear nothing (configuration cube)"
+        "unexpected: h8 p0 hears h0 p0, it should hear nothing (configuration cube)"
     ]
 
 
 def test_neighbours_that_cannot_be(tmp_path, capsys):
     directory = put(sample("simplex"), tmp_path / "bundle")
     rows = heard("simplex", "cube")
-    rows[0] = ["h0", "p77", "nobody", "p1"]
+    rows[0] = ["h0", "p77", "nobody", "p0"]
     rows[1] = rows[2]
     rules = " ".join(one.rule for one in check_bundle(directory, observe(tmp_path, rows)).findings)
     assert "'h0' has no port 'p77'" in rules
-    assert "'nobody' has no port 'p1'" in rules
+    assert "'nobody' has no port 'p0'" in rules
     assert "has a row already" in rules
     bad = tmp_path / "bad.csv"
     bad.write_text("a,b\n")

@@ -170,6 +170,11 @@ BAD = {
         "two of the name 'a'",
     ),
     "a nameless host": (lambda: fabric(switch(), hosts=("",)), "hosts", "empty name"),
+    "a host of two lines": (
+        lambda: fabric(switch(), hosts=("a\nb",)),
+        "hosts",
+        r"'a\nb': names are one line",
+    ),
     "no hosts": (lambda: fabric(switch(), hosts=()), "hosts", "at least one"),
     "no switches": (lambda: fabric(), "switches", "at least one plane"),
     "switches of one name": (lambda: fabric(switch(), switch()), "switches", "name 's0'"),

@@ -15,7 +15,7 @@ from ocs_codesign.export.workload_files import (
     workload_json_schema,
 )
 from ocs_codesign.fabric.workload import AllowedChanges, Part, Workload
-from ocs_codesign.reconfigure.trace import Job
+from ocs_codesign.reconfigure.trace.jobs import Job
 
 EXAMPLE = Path(__file__).parent.parent / "experiments/examples/moe_workload.yaml"
 GOOD = """\

@@ -18,6 +18,7 @@ from ocs_codesign.cli.frontier import frontier
 from ocs_codesign.cli.graphs import import_command, topology
 from ocs_codesign.cli.paths import paths
 from ocs_codesign.cli.plan import plan
+from ocs_codesign.cli.planes import planes
 from ocs_codesign.cli.rewire import rewire
 from ocs_codesign.cli.select import select
 from ocs_codesign.cli.sequence import sequence
@@ -54,6 +55,7 @@ for _command in (
     verify_bundle,
     paths,
     plan,
+    planes,
     demand,
     topology,
     import_command,

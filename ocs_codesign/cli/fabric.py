@@ -67,11 +67,12 @@ def profiles_command(name: str | None, json_path: str | None) -> None:
 
 
 @fabric.command("schema")
-def schema_command() -> None:
+@click.option("--workload", is_flag=True, help="That of the workload files of 'select' instead.")
+def schema_command(workload: bool) -> None:
     """Print the JSON Schema of fabric files."""
-    from ocs_codesign.export import fabric_json_schema
+    from ocs_codesign.export import fabric_json_schema, workload_json_schema
 
-    emit(fabric_json_schema(), "-", lambda _: None)
+    emit(workload_json_schema() if workload else fabric_json_schema(), "-", lambda _: None)
 
 
 @fabric.command("example")

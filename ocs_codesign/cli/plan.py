@@ -132,7 +132,7 @@ def _options(
 ) -> _Found:
     from ocs_codesign.catalogue import Catalogue
     from ocs_codesign.recipe import parse
-    from ocs_codesign.reconfigure.trace_options import catalogue_recipes, recipe_options
+    from ocs_codesign.reconfigure.trace.options import catalogue_recipes, recipe_options
 
     recipes = [parse(text) for text in designs]
     held = None if start in {COLD, WARM} else parse(start)

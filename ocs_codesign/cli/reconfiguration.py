@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.reconfigure.frontier_reconfigured import ReconfiguredFrontier
-    from ocs_codesign.reconfigure.frontier_sources import ReconfiguredCandidate
+    from ocs_codesign.reconfigure.frontier.reconfigured import ReconfiguredFrontier
+    from ocs_codesign.reconfigure.frontier.sources import ReconfiguredCandidate
 
     Workload = tuple[CostModel, float]
 
@@ -80,7 +80,7 @@ def frontier_with_reconfiguration(
     json_path: str | None,
 ) -> None:
     """Search, print and write the frontier with reconfiguration."""
-    from ocs_codesign.reconfigure.frontier_reconfigured import (
+    from ocs_codesign.reconfigure.frontier.reconfigured import (
         MAX_CONFIGURATIONS,
         reconfigured_frontier,
     )

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.reconfigure.frontier_gain import AllreduceGain
-    from ocs_codesign.reconfigure.frontier_reconfigured import ReconfiguredFrontier
-    from ocs_codesign.reconfigure.frontier_sources import ReconfiguredCandidate
-    from ocs_codesign.reconfigure.phases_time import MessageRange
+    from ocs_codesign.reconfigure.frontier.gain import AllreduceGain
+    from ocs_codesign.reconfigure.frontier.reconfigured import ReconfiguredFrontier
+    from ocs_codesign.reconfigure.frontier.sources import ReconfiguredCandidate
+    from ocs_codesign.reconfigure.phases.message_times import MessageRange
 
     Workload = tuple[CostModel, float]
 
@@ -189,7 +189,7 @@ def _count(one: ReconfiguredCandidate) -> str:
 
 def gain_of(answer: ReconfiguredFrontier) -> AllreduceGain | None:
     """What an allreduce can save, None for an all-to-all."""
-    from ocs_codesign.reconfigure.frontier_gain import allreduce_gain
+    from ocs_codesign.reconfigure.frontier.gain import allreduce_gain
 
     if answer.collective.value == ALLTOALL:
         return None

@@ -39,10 +39,14 @@ def select(
 ) -> None:
     """Rank what a FABRIC could hold by the time that a workload takes on it.
 
-    FABRIC and the workload are YAML or JSON files. Candidates are designs of the catalogue and of
-    published families for the fabric's working hosts and ports and, as far as the workload allows,
-    plans that change circuits between collectives or inside an all-to-all. What does not fit is
-    left out and said why. Exit code 1 if nothing fits.
+    FABRIC and the workload are YAML or JSON files: 'ocs-codesign fabric schema' documents the keys
+    of the one, 'ocs-codesign fabric schema --workload' those of the other.
+
+    Candidates are designs of the catalogue and of published families for the fabric's working hosts
+    and ports and, as far as the workload allows, plans that change circuits between collectives or
+    inside an all-to-all. What does not fit is left out and said why. All-to-alls take the time of
+    their best routing, with messages split at will; 'deploy' builds one in whole chunks, which may
+    take a little more. Exit code 1 if nothing fits.
     """
     if designs and catalogue_path is not None:
         raise click.UsageError("give either --designs or --catalogue")
@@ -81,7 +85,7 @@ def _selected(
     from ocs_codesign.catalogue import Catalogue
     from ocs_codesign.fabric.selection import Excluded, select
     from ocs_codesign.fabric.selection_candidates import candidate_recipes
-    from ocs_codesign.reconfigure.trace_options import recipe_options
+    from ocs_codesign.reconfigure.trace.options import recipe_options
 
     collectives = workload.trace.collectives
     too_large: tuple[Recipe, ...] = ()

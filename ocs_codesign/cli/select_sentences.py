@@ -12,6 +12,8 @@ from ocs_codesign.fabric.workload import AllowedChanges
 if TYPE_CHECKING:
     from ocs_codesign.fabric.selection import RankedPlan, Selection
 
+MAX_NAME = 64
+"""Longer names of plans are left to the ranking: a sentence has their number."""
 _PARTS = {
     "bandwidth_s": "the time of the bytes",
     "alpha_s": "the time of the steps",
@@ -27,14 +29,26 @@ def sentences(selection: Selection) -> list[str]:
     second = next((one for one in others if one.total_s > winner.total_s), None)
     ties = sum(one.total_s == winner.total_s for one in others)
     return [
-        _why(selection, winner, second),
-        _second(winner, second, ties),
-        _limits(selection, winner),
+        _upper(_why(selection, winner, second)),
+        _upper(_second(selection, winner, second, ties)),
+        _upper(_limits(selection, winner)),
     ]
 
 
+def _upper(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _called(selection: Selection, plan: RankedPlan) -> str:
+    """The name of a plan, or its number in the ranking if that is a mouthful."""
+    if len(plan.name) <= MAX_NAME:
+        return plan.name
+    return f"plan {next(at for at, one in enumerate(selection.ranked, 1) if one is plan)}"
+
+
 def _why(selection: Selection, winner: RankedPlan, second: RankedPlan | None) -> str:
-    took = f"{winner.name} takes {time_text(winner.total_s)} for {selection.workload.name}"
+    name, total = _called(selection, winner), time_text(winner.total_s)
+    took = f"{name} takes {total} for {selection.workload.name}"
     if second is None:
         return f"{took}, and no other plan takes another time."
     gains = {name: getattr(second, name) - getattr(winner, name) for name in _PARTS}
@@ -57,12 +71,13 @@ def _decisive(selection: Selection, winner: RankedPlan, second: RankedPlan, most
     return names[max(range(len(names)), key=lambda at: spent(second, at) - spent(winner, at))]
 
 
-def _second(winner: RankedPlan, second: RankedPlan | None, ties: int) -> str:
+def _second(selection: Selection, winner: RankedPlan, second: RankedPlan | None, ties: int) -> str:
     tied = f"{ties} other plan{'s tie' if ties > 1 else ' ties'} with it"
     if second is None:
         return f"{tied}." if ties else "There is no second plan."
     slower = float(second.total_s / winner.total_s - 1) if winner.total_s else float("inf")
-    text = f"{second.name} with {time_text(second.total_s)}, {slower:.2%} more"
+    name = _called(selection, second)
+    text = f"{name} with {time_text(second.total_s)}, {slower:.2%} more"
     return f"{tied}; the next is {text}." if ties else f"Second is {text}."
 
 
@@ -76,7 +91,6 @@ def _limits(selection: Selection, winner: RankedPlan) -> str:
     clauses += _crossings(selection, winner)
     switching = _switching_clause(selection, winner)
     text = ", and ".join(clauses)
-    text = text[:1].upper() + text[1:]
     return f"{text}; {switching}." if switching else f"{text}."
 
 
@@ -89,9 +103,9 @@ def _crossings(selection: Selection, winner: RankedPlan) -> list[str]:
         fixed -= winner.alpha_s + winner.reconfiguration_s
         bytes_s = winner.bandwidth_s - other.bandwidth_s
         if fixed < 0 and bytes_s < 0:
-            lower.append((fixed / bytes_s, other.name))
+            lower.append((fixed / bytes_s, _called(selection, other)))
         elif fixed > 0 and bytes_s > 0:
-            upper.append((fixed / bytes_s, other.name))
+            upper.append((fixed / bytes_s, _called(selection, other)))
     clauses = []
     if lower:
         scale, name = max(lower)
@@ -111,7 +125,8 @@ def _switching_clause(selection: Selection, winner: RankedPlan) -> str:
         if single is None:
             return ""
         saved = time_text(single.total_s - winner.total_s)
-        return f"its {_changes(winner.num_changes)} of circuits save {saved} over {single.name}"
+        changes, other = _changes(winner.num_changes), _called(selection, single)
+        return f"its {changes} of circuits save {saved} over {other}"
     inside = selection.inside
     if inside is not None and not inside.can_gain:
         return (

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ocs_codesign.cli.progress import Progress
-    from ocs_codesign.reconfigure.program import ProgramDesign
-    from ocs_codesign.reconfigure.program_time import ProgramTime
+    from ocs_codesign.reconfigure.program.designs import ProgramDesign
+    from ocs_codesign.reconfigure.program.program_times import ProgramTime
 
 ALLTOALL, ALLREDUCE = "alltoall", "allreduce"
 COLLECTIVES = (ALLTOALL, "allgather", "reduce-scatter", ALLREDUCE)
@@ -78,7 +78,7 @@ class _Timing:
             return None
         from ocs_codesign.cost import CostModel
         from ocs_codesign.reconfigure import ReconfigurationCost
-        from ocs_codesign.reconfigure.program_time import program_time
+        from ocs_codesign.reconfigure.program.program_times import program_time
 
         delta = ReconfigurationCost(
             self.delta_s,
@@ -203,7 +203,7 @@ def sequence(
 def _patterned(
     pattern: str, nodes: int | None, planes: int, overlap: bool, collective: str | None
 ) -> ProgramDesign:
-    from ocs_codesign.reconfigure.program import build_direct, build_halving_doubling
+    from ocs_codesign.reconfigure.program.designs import build_direct, build_halving_doubling
 
     if nodes is None:
         raise click.UsageError("--pattern needs --nodes")
@@ -226,7 +226,7 @@ def _sequenced(
 ) -> ProgramDesign:
     from ocs_codesign.alltoall.stepped import MAX_CHUNKS
     from ocs_codesign.recipe import parse
-    from ocs_codesign.reconfigure.program import build_sequence
+    from ocs_codesign.reconfigure.program.designs import build_sequence
 
     if collective != ALLTOALL:
         choice.check_unused("an all-to-all over RECIPEs")

@@ -43,7 +43,7 @@ def verify_bundle(directory: str, observed: str | None, limit: int, json_path: s
 
     The topology that it makes is compared with all graphs and tables, the schedules are replayed
     on it, and the plans are carried out port by port. A row of observed neighbours says that a
-    host heard on a port (p1 is that of plane 1; on two-sided switches p1-a and p1-b) what a remote
+    host heard on a port (p0 is that of plane 0; on two-sided switches p0-a and p0-b) what a remote
     host sent from its own; they must be those of one of the configurations. Exit code 1 if
     anything is wrong, with all that was found; 2 if DIR is not a bundle.
     """

@@ -1,5 +1,7 @@
-"""Files: designs and fabrics saved and loaded, graphs of other tools, traces read."""
+"""Files: designs, fabrics and bundles saved and loaded, graphs of other tools, traces read."""
 
+from ocs_codesign.export.bundle import write_bundle
+from ocs_codesign.export.bundle_check import BundleVerdict, check_bundle
 from ocs_codesign.export.design_files import (
     LoadedDesign,
     LoadedProgram,
@@ -24,13 +26,20 @@ from ocs_codesign.export.graph_files import (
 )
 from ocs_codesign.export.networkx_graph import from_networkx, to_networkx
 from ocs_codesign.export.trace_files import read_trace
+from ocs_codesign.export.workload_files import (
+    load_workload,
+    parse_workload,
+    workload_json_schema,
+)
 
 __all__ = [
     "EXPORTERS",
     "IMPORTERS",
+    "BundleVerdict",
     "GraphFacts",
     "LoadedDesign",
     "LoadedProgram",
+    "check_bundle",
     "example_text",
     "fabric_json_schema",
     "fabric_text",
@@ -39,10 +48,14 @@ __all__ = [
     "import_graph",
     "load_design",
     "load_fabric",
+    "load_workload",
     "parse_fabric",
+    "parse_workload",
     "read_trace",
     "save_design",
     "save_fabric",
     "save_program",
     "to_networkx",
+    "workload_json_schema",
+    "write_bundle",
 ]

@@ -1,8 +1,8 @@
 """Bundles: everything that an engineer needs to put a deployment on a real fabric, as a directory.
 
 Format 1. All text is UTF-8 with LF, CSV has a header, JSON sorted keys; there are no dates and no
-absolute paths, so that the same deployment gives the same bytes. Planes, ports and steps count from
-1; links, circuits and ranks from 0.
+absolute paths, so that the same deployment gives the same bytes. Ports of switches, steps and
+stages count from 1; planes, links, circuits and ranks from 0.
 
 - ``manifest.json``: format, version, the configurations, and the size and SHA-256 of every other
   file.
@@ -106,6 +106,9 @@ def write_bundle(
     part = temporary_sibling(target)
     try:
         part.mkdir()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from None
+    try:
         for path, content in contents.items():
             _write(part / path, content)
         _save_designs(deployment, part)

@@ -49,7 +49,7 @@ class CrossConnect:
 @final
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """The way of light from a host to a host; ``plane`` from 1."""
+    """The way of light from a host to a host; ``plane`` from 0."""
 
     plane: int
     from_host: str

@@ -2,8 +2,8 @@
 
 The file is CSV with columns local_host,local_port,remote_host,remote_port. A row says that a host
 heard on its port what a remote host sent from its own port, so that a two-way circuit has two rows.
-Ports are ``p1`` for the plane; on two-sided switches, where a host has two in a plane, ``p1-a`` and
-``p1-b``.
+Ports are ``p0`` for plane 0; on two-sided switches, where a host has two in a plane, ``p0-a`` and
+``p0-b``.
 """
 
 from __future__ import annotations
@@ -155,5 +155,5 @@ def _expected(plant: Plant, circuits: Sequence[Circuit]) -> dict[Port, Port]:
 def _port(plant: Plant, strand: Port) -> Port:
     """The port that a strand is of: transceivers of two strands have one name."""
     name, _, _ = strand.name.partition("-")
-    model = plant.fabric.port_model(int(name[1:]) - 1)
+    model = plant.fabric.port_model(int(name[1:]))
     return strand if model is PortModel.TWO_SIDED else Port(strand.device, name)

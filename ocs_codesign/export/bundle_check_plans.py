@@ -104,8 +104,8 @@ class _Run:
         if ends is None:
             return f"id is {shown(row['id'])}: it must be as 1A-2B"
         place = f"{switch.name}:{row['id']}"
-        if row["plane"] != str(switch.plane + 1):
-            return f"plane is {shown(row['plane'])}: {switch.name} is in plane {switch.plane + 1}"
+        if row["plane"] != str(switch.plane):
+            return f"plane is {shown(row['plane'])}: {switch.name} is in plane {switch.plane}"
         ports = [(switch.name, end) for end in ends]
         if row["action"] == DELETE:
             if place not in self.held:
@@ -222,7 +222,7 @@ class _Summary:
         links = set()
         for one in circuits:
             ends = (self.rank_of.get(one.from_host), self.rank_of.get(one.to_host))
-            model = self.plant.fabric.port_model(one.plane - 1)
+            model = self.plant.fabric.port_model(one.plane)
             if None in ends or (model is PortModel.RESTRICTED and one.plane in changing):
                 continue
             links.add(ends)

@@ -116,7 +116,7 @@ def read_plant(files: BundleFiles, fabric: Fabric) -> Plant:
             row["cable"],
             Port(row["a_device"], near),
             Port(row["b_device"], row["b_port"]),
-            switches[row["b_device"]].plane + 1,
+            switches[row["b_device"]].plane,
             row["a_strand"],
         )
         if _is_free(files.findings, used, cable) and not rules:
@@ -151,7 +151,7 @@ def _host_rules(plant: Plant, hosts: set[str], row: Row) -> Iterable[str]:
     if switch is None:
         yield f"there is no switch {shown(row['b_device'])}"
         return
-    model, plane = switch.profile.port_model, switch.plane + 1
+    model, plane = switch.profile.port_model, switch.plane
     if row["plane"] != str(plane):
         yield f"plane is {shown(row['plane'])}: {switch.name} is in plane {plane}"
     if row["a_port"] != f"p{plane}":
@@ -177,8 +177,8 @@ def _trunk_rules(plant: Plant, row: Row) -> Iterable[str]:
         return
     if downstream.plane != upstream.plane:
         yield f"{upstream.name} and {downstream.name} are of different planes"
-    if row["plane"] != str(upstream.plane + 1):
-        yield f"plane is {shown(row['plane'])}: {upstream.name} is in plane {upstream.plane + 1}"
+    if row["plane"] != str(upstream.plane):
+        yield f"plane is {shown(row['plane'])}: {upstream.name} is in plane {upstream.plane}"
     wanted = (("a_strand", "out"), ("b_strand", "in"), ("polarity", TRUNK))
     for column, value in wanted:
         if row[column] != value:
@@ -212,7 +212,7 @@ def _check_strands(findings: Findings, fabric: Fabric, cables: list[Cable]) -> N
     plugged = {(one.near.device, one.plane, one.strand) for one in cables if not one.is_trunk}
     models = [fabric.port_model(plane) for plane in range(fabric.num_planes)]
     for host, plane in sorted({(host, plane) for host, plane, _ in plugged}):
-        for strand in STRANDS[models[plane - 1]]:
+        for strand in STRANDS[models[plane]]:
             if (host, plane, strand.name) not in plugged:
                 rule = f"strand {strand.name} of {host} in plane {plane} has no cable"
                 findings.add(CABLING, None, rule)

@@ -140,7 +140,7 @@ def links_table(configuration: Configuration, rows: Sequence[CrossConnect]) -> b
         table.append(
             (
                 *(link, tail, head, hosts[configuration.host[tail]]),
-                *(hosts[configuration.host[head]], path.plane + 1, number),
+                *(hosts[configuration.host[head]], path.plane, number),
                 *(BACKWARD if turned[link] else FORWARD, way[number], len(path.switches)),
                 *map(decimal_text, (path.loss_db, path.budget_db, path.margin_db)),
                 path.flag.value,

@@ -23,13 +23,16 @@ p { max-width: 46rem; }
 .table { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; }
 th { color: var(--soft); font-weight: 600; text-align: left; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem 1.2rem .3rem 0;
+th, td { border-bottom: 1px solid var(--line); padding: .3rem 1rem .3rem 0;
   vertical-align: top; }
 td.number, th.number { font-variant-numeric: tabular-nums; text-align: right; }
-td.code { font-family: ui-monospace, monospace; font-size: .82rem; overflow-wrap: anywhere; }
+td.number { white-space: nowrap; }
+td.code { font-family: ui-monospace, monospace; font-size: .82rem; min-width: 7rem;
+  overflow-wrap: anywhere; }
 figure { margin: 1rem 0; }
 img { display: block; max-width: 100%; width: 40rem; }
-nav a { color: var(--accent); margin-right: 1rem; text-decoration: none; }
+nav { display: flex; flex-wrap: wrap; gap: 0 1rem; }
+nav a { color: var(--accent); text-decoration: none; }
 .bad { color: #b3261e; font-weight: 600; }
 @media print { nav { display: none; } h2 { break-after: avoid; } tr { break-inside: avoid; } }
 """

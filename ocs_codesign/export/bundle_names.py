@@ -84,9 +84,9 @@ def port_name(port: int, side: int, *, has_b_side: bool = True) -> str:
 
 
 def host_port(plane: int) -> str:
-    """The port of a host in a plane, counted from 1.
+    """The port of a host in a plane, both counted from 0.
 
     >>> host_port(0)
-    'p1'
+    'p0'
     """
-    return f"p{plane + 1}"
+    return f"p{plane}"

@@ -46,7 +46,7 @@ def plan_summary(change: ConfigurationChange) -> dict[str, Any]:
 def _stage(number: int, stage: ChangeStage) -> dict[str, Any]:
     return {
         "stage": number,
-        "planes": [plane + 1 for plane in stage.planes],
+        "planes": list(stage.planes),
         "deleted": len(stage.delete),
         "created": len(stage.create),
         "dead_time_s": str(stage.dead_time_s),
@@ -77,7 +77,7 @@ def _batches(change: ConfigurationChange) -> bytes:
         ):
             batch = sorted((rows[at].switch, rows[at].a_port, rows[at].id) for at in listed)
             table += [
-                (number, action, switches[switch].name, name, switches[switch].plane + 1)
+                (number, action, switches[switch].name, name, switches[switch].plane)
                 for switch, _, name in batch
             ]
     return csv_bytes(("stage", "action", "switch", "id", "plane"), table)

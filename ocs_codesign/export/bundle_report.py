@@ -184,7 +184,7 @@ def _ports(deployment: Deployment) -> str:
     places = sorted({(plane, side) for plane, side, _ in counts})
     rows = [
         (
-            *(plane + 1, side, len(fabric.switches_of(plane))),
+            *(plane, side, len(fabric.switches_of(plane))),
             *(counts[plane, side, kind] for kind in kinds),
         )
         for plane, side in places
@@ -203,7 +203,7 @@ def _losses(deployment: Deployment) -> str:
             counts[key] += number
     columns = ("configuration", "plane", "switches on the way", "links", "loss dB", "margin dB")
     rows = [
-        (name, plane + 1, stages, count, decimal_text(loss), decimal_text(margin), flag.sentence)
+        (name, plane, stages, count, decimal_text(loss), decimal_text(margin), flag.sentence)
         for (name, plane, stages, loss, margin, flag), count in sorted(
             counts.items(), key=lambda item: item[0][:4]
         )

@@ -73,7 +73,7 @@ def cables(cabling: Cabling) -> list[Cable]:
         found.append((upstream.plane, out, into, "trunk"))
     found.sort(key=lambda one: one[0])
     return [
-        Cable(f"C{number:05d}", a, b, plane + 1, polarity)
+        Cable(f"C{number:05d}", a, b, plane, polarity)
         for number, (plane, a, b, polarity) in enumerate(found, 1)
     ]
 
@@ -105,7 +105,7 @@ def ranks_table(cabling: Cabling, num_nodes: int) -> bytes:
         port = port_name(int(strands.port[at]), side, has_b_side=model.has_b_side)
         rank = host if host < num_nodes else ""
         strand = STRANDS[model][side]
-        rows.append((rank, fabric.hosts[host], plane + 1, strand, switch.name, port))
+        rows.append((rank, fabric.hosts[host], plane, strand, switch.name, port))
     return csv_bytes(("rank", "host", "plane", "strand", "switch", "port"), rows)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ocs_codesign.cost import Cost
     from ocs_codesign.design import Design
     from ocs_codesign.export.design_record import Claims, ProgramClaims
-    from ocs_codesign.reconfigure.program import ProgramDesign
+    from ocs_codesign.reconfigure.program.designs import ProgramDesign
     from ocs_codesign.schedule import Schedule
 
 __all__ = [

@@ -14,7 +14,7 @@ from ocs_codesign.cost import Cost
 
 if TYPE_CHECKING:
     from ocs_codesign.design import Design
-    from ocs_codesign.reconfigure.program import ProgramDesign
+    from ocs_codesign.reconfigure.program.designs import ProgramDesign
 
 FORMAT, PROGRAM_FORMAT = 1, 2
 """Of records of designs whose links stay, and of those whose circuits change."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ocs_codesign.export.broken_rules import file_error, first_broken_rule
 from ocs_codesign.export.plain_text import read_plain_text
 from ocs_codesign.fabric.workload import Part, Workload
-from ocs_codesign.reconfigure.trace import Job
+from ocs_codesign.reconfigure.trace.jobs import Job
 
 if TYPE_CHECKING:
     from ocs_codesign.export.workload_schema import CollectivePart, WorkloadPart

@@ -13,7 +13,7 @@ from ocs_codesign.export.naming import shown
 from ocs_codesign.export.trace_fields import LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from ocs_codesign.fabric.workload import AllowedChanges
 from ocs_codesign.quantities import exact, parse_size, parse_time
-from ocs_codesign.reconfigure.trace import MAX_JOBS
+from ocs_codesign.reconfigure.trace.jobs import MAX_JOBS
 
 if TYPE_CHECKING:
     from ocs_codesign.export.plain_text import Place

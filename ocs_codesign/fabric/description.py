@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cost import CostModel
     from ocs_codesign.reconfigure.change import ReconfigurationCost
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @final
@@ -184,7 +187,7 @@ class Fabric:
     is what a link may lose; a circuit loses two connectors of ``connector_loss_db``, the insertion
     loss of every switch that it crosses and, when it is bidirectional, two circulators of
     ``circulator_loss_db``. All switches of a plane have one port model. Raises FieldError for
-    names used twice, planes without a switch and values out of range.
+    names used twice or of several lines, planes without a switch and values out of range.
     """
 
     name: str
@@ -207,6 +210,9 @@ class Fabric:
             twice = [name for name, count in Counter(names).items() if count > 1]
             if twice:
                 raise FieldError(what, f"has two of the name {twice[0]!r}: names are unique")
+            unclear = [name for name in names if _CONTROL.search(name)]
+            if unclear:
+                raise FieldError(what, f"has the name {unclear[0]!r}: names are one line of text")
         if "" in self.hosts:
             raise FieldError("hosts", "has an empty name")
         _check_count("num_spare_hosts", self.num_spare_hosts, 0)

@@ -1,8 +1,10 @@
 """Profiles of real switch technologies; every number with where it comes from.
 
 "Class value" marks a number that is usual for the technology, where no figure of one product is
-public; then it is from the pessimistic end of its range. Two numbers call for care: "N x N" counts
-the ports of a side, and dead times are those of the light, without what control software adds.
+public; then it is from the pessimistic end of its range. "Product data" marks what a vendor states,
+as the literature quotes it and not from a dated data sheet; ask the vendor before you buy. Prices
+are estimates. Two numbers call for care: "N x N" counts the ports of a side, and dead times are
+those of the light, without what control software adds.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ _CALIENT = "Calient S320 OCS Hardware User Guide, appendix A"
 _POLATIS = "Huber+Suhner Polatis 7000 series, product data"
 _HAN = "S. Han, Highly Scalable Silicon Photonic Switches, UCB/EECS-2016-190 (2016)"
 _ROTORNET = "W. M. Mellette et al., RotorNet, SIGCOMM 2017"
-_ROTOR_BUILT = "W. M. Mellette et al., Realizing RotorNet, SIGCOMM 2024"
+_ROTOR_BUILT = "W. M. Mellette et al., Realizing RotorNet, SIGCOMM 2024, 10.1145/3651890.3672273"
 _SIRIUS = "H. Ballani et al., Sirius, SIGCOMM 2020"
 _TELESCENT = "Telescent network topology manager G4, product data"
 
-_OCS_PRICE = Source("price_usd_per_port", "class value: list estimate of an OCS port, about $520")
+_ESTIMATE = "an estimate, as no public price was found"
+_OCS_PRICE = Source("price_usd_per_port", f"class value: about $520 a port, {_ESTIMATE}")
 
 
 def _profile(
@@ -193,7 +196,7 @@ PROFILES: Mapping[str, SwitchProfile] = {
             Source(
                 "change", "class value: seconds to minutes a move, one at a time; 60 s is taken"
             ),
-            Source("price_usd_per_port", "class value: list estimate, about $100"),
+            Source("price_usd_per_port", f"class value: about $100 a port, {_ESTIMATE}"),
             Source("power_w", "class value: latched, no power to hold circuits"),
             price_usd_per_port=100,
             power_w=0,

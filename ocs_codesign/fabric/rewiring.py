@@ -19,6 +19,7 @@ from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes import NO_LINK, Planes, check_equal_speeds, check_ports
 from ocs_codesign.fabric.planes_models import planes_of
 from ocs_codesign.fabric.rewiring_kempe import improve_planes
+from ocs_codesign.fabric.rewiring_matchings import matched_planes
 from ocs_codesign.fabric.rewiring_program import (
     Choices,
     choices,
@@ -138,9 +139,11 @@ def minimum_rewiring(
     start = _aligned(_first_planes(topology, port_model, state), state)
     ways = choices(start, state)
     most = ways.most_kept_by_count
+    has_two_ways = len(state) == (1 if port_model is PortModel.TWO_SIDED else 2)
+    if not has_two_ways:
+        start = matched_planes(start, state, seed, most)
     planes = improve_planes(start, state, seed, most)
     kept = _num_kept(planes, state)
-    has_two_ways = len(state) == (1 if port_model is PortModel.TWO_SIDED else 2)
     if kept == most:
         proof = Optimality.COUNT
     elif has_two_ways or (len(state) == 1 and port_model is not PortModel.TWO_SIDED):

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.fabric.selection_steps import slowest_change
-from ocs_codesign.reconfigure.phases import phased_alltoall, sequence_bound
-from ocs_codesign.reconfigure.phases_network import phase_network
-from ocs_codesign.reconfigure.phases_program import num_columns
-from ocs_codesign.reconfigure.phases_time import transmission_s
-from ocs_codesign.reconfigure.sequences_search import (
+from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
+from ocs_codesign.reconfigure.phases.message_times import transmission_s
+from ocs_codesign.reconfigure.phases.network import phase_network
+from ocs_codesign.reconfigure.phases.program import num_columns
+from ocs_codesign.reconfigure.sequences.search import (
     MAX_NODES,
     SequenceEffort,
     search_sequences,
 )
-from ocs_codesign.reconfigure.trace_options import recipe_option
+from ocs_codesign.reconfigure.trace.options import recipe_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.embed import Embedding
     from ocs_codesign.fabric.workload import Workload
-    from ocs_codesign.reconfigure.phases import PhasedAlltoall
-    from ocs_codesign.reconfigure.trace_options import FabricOption
+    from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
+    from ocs_codesign.reconfigure.trace.options import FabricOption
 
 _MOST_CONFIGURATIONS = 4
 _MAX_COLUMNS = 20_000

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ocs_codesign.fabric.light_budget import light_paths
 from ocs_codesign.fabric.port_use import port_use
 from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.labels import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +40,7 @@ def ports_figure(deployment: Deployment) -> Figure:
         widths = [counts[plane, kind] for plane in planes]
         axes.barh(list(planes), widths, left=left, color=colour, label=kind, height=0.65)
         left = [before + width for before, width in zip(left, widths, strict=True)]
-    axes.set_yticks(list(planes), [f"plane {plane + 1}" for plane in planes])
+    axes.set_yticks(list(planes), [f"plane {plane}" for plane in planes])
     axes.invert_yaxis()
     axes.set_xlabel("ports of all switches, both sides")
     axes.legend(frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
@@ -52,7 +53,7 @@ def loads_figure(deployment: Deployment) -> Figure:
 
     figure, axes = _canvas(3.0)
     series = [
-        (_plain(f"{one.name}: {bounded.collective.value}"), list(map(float, bounded.design.loads)))
+        (plain(f"{one.name}: {bounded.collective.value}"), list(map(float, bounded.design.loads)))
         for one in deployment.configurations
         for bounded in one.designs
     ]
@@ -122,9 +123,3 @@ def _canvas(height: float) -> tuple[Figure, Axes]:
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
-
-
-def _plain(name: str) -> str:
-    """A name that matplotlib neither typesets nor hides."""
-    text = name.replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text

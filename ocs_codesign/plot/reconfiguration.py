@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.reconfigure.frontier_reconfigured import ReconfiguredFrontier
-    from ocs_codesign.reconfigure.frontier_sources import ReconfiguredCandidate
+    from ocs_codesign.reconfigure.frontier.reconfigured import ReconfiguredFrontier
+    from ocs_codesign.reconfigure.frontier.sources import ReconfiguredCandidate
 
 _STATIC, _SWITCHING, _REST, _BOUND, _ASKED = "#0b5fa5", "#c8442b", "#b4bac1", "#5f7a1f", "#6b7280"
 _MOST_OVER_FRONT = 3.0

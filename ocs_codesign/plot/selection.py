@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _COLOURS = ("#d08a2e", "#0b5fa5", "#7fb77e", "#8e6bbf", "#5b9bd5", "#c77ba0", "#8a8f3c")
 _REST, _ALPHA, _DARK = "#b8bec7", "#4a4f57", "#b3231a"
 _HEIGHT = 0.62
+_WIDTH_IN, _LEGEND_ROW_IN = 10.0, 0.22
+_CHARACTERS, _BESIDES = 160, 7
+"""Of a legend's font, so many fit side by side, and an entry takes so many beside its label."""
 
 
 def selection_figure(selection: Selection, top: int = 10) -> Figure:
@@ -32,9 +35,12 @@ def selection_figure(selection: Selection, top: int = 10) -> Figure:
     if not selection.ranked:
         raise ValueError("no design fits the fabric: there is nothing to draw")
     plans = selection.ranked[:top]
+    entries = _legend_entries(selection)
+    columns = _legend_columns([text for _, text in entries])
+    below = 0.14 + _LEGEND_ROW_IN * -(-len(entries) // columns)
     with mpl.rc_context(STYLE):
-        height = 1.5 + 0.42 * len(plans)
-        figure = Figure(figsize=(10, height), dpi=100)
+        height = 1.14 + below + 0.42 * len(plans)
+        figure = Figure(figsize=(_WIDTH_IN, height), dpi=100)
         FigureCanvasAgg(figure)
         axes = figure.subplots()
         for lane, plan in enumerate(plans):
@@ -42,10 +48,10 @@ def selection_figure(selection: Selection, top: int = 10) -> Figure:
             text = f" {format_time(float(plan.total_s))}"
             axes.text(float(plan.total_s), lane, text, va="center", fontsize=FONT_SIZE)
         _set_axes(axes, plans, max(float(plan.total_s) for plan in plans))
-        _draw_legend(figure, selection)
+        _draw_legend(figure, entries, columns)
         title = f"{selection.workload.name} on {selection.fabric.name}: where the time goes"
         figure.suptitle(title, fontsize=11.5, x=0.01, ha="left", parse_math=False)
-        figure.tight_layout(rect=(0, 0.36 / height, 1, 1))
+        figure.tight_layout(rect=(0, below / height, 1, 1))
     return figure
 
 
@@ -80,7 +86,8 @@ def _draw_bar(axes: Axes, lane: int, pieces: list[tuple[str, float]]) -> None:
 def _set_axes(axes: Axes, plans: tuple[RankedPlan, ...], end: float) -> None:
     from matplotlib.ticker import FuncFormatter
 
-    axes.set_yticks(range(len(plans)), [_label(plan) for plan in plans], fontsize=FONT_SIZE)
+    labels = [f"{rank}. {_label(plan)}" for rank, plan in enumerate(plans, 1)]
+    axes.set_yticks(range(len(plans)), labels, fontsize=FONT_SIZE)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
     axes.set_ylim(len(plans) - 0.5, -0.5)
@@ -100,24 +107,36 @@ def _label(plan: RankedPlan) -> str:
     return shortened(plan.named(lambda one: one.name if one.recipe is None else one.recipe.label()))
 
 
-def _draw_legend(figure: Figure, selection: Selection) -> None:
-    from matplotlib.patches import Patch
-
+def _legend_entries(selection: Selection) -> list[tuple[str, str]]:
+    """Colours and what they stand for."""
     drawn = _drawn_parts(selection)
     parts = selection.workload.parts
     entries = [
-        Patch(color=colour, label=shortened(f"{parts[part].name} (bytes)"))
+        (colour, f"{shortened(parts[part].name)} (bytes)")
         for colour, part in zip(_COLOURS, drawn, strict=False)
     ]
     if len(drawn) < len(parts):
-        entries.append(Patch(color=_REST, label="other parts (bytes)"))
-    entries += [Patch(color=_ALPHA, label="steps"), Patch(color=_DARK, label="wait for circuits")]
-    figure.legend(
-        handles=entries,
+        entries.append((_REST, "other parts (bytes)"))
+    return [*entries, (_ALPHA, "steps"), (_DARK, "wait for circuits")]
+
+
+def _legend_columns(labels: list[str]) -> int:
+    """As many columns as fit side by side, 5 at most."""
+    most = max(len(label) for label in labels) + _BESIDES
+    return max(1, min(len(labels), 5, _CHARACTERS // most))
+
+
+def _draw_legend(figure: Figure, entries: list[tuple[str, str]], columns: int) -> None:
+    from matplotlib.patches import Patch
+
+    legend = figure.legend(
+        handles=[Patch(color=colour, label=text) for colour, text in entries],
         loc="lower left",
-        ncols=min(len(entries), 5),
+        ncols=columns,
         frameon=False,
         fontsize=FONT_SIZE,
         columnspacing=1.4,
         handlelength=1.2,
     )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
