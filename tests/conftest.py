@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -13,3 +16,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 settings.load_profile("suite")
+
+COMPILED = re.compile(
+    r"alltoall|blocking|bundle|demand|joint|phases|planes|program|rewir|sequence|trace|bfb"
+)
+"""Areas of compiled loops: tests of one run in one process, so that none is compiled twice."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        area = COMPILED.search(item.path.stem) or COMPILED.search(item.path.parent.name)
+        if area is not None:
+            item.add_marker(pytest.mark.xdist_group(area[0]))

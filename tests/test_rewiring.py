@@ -235,13 +235,12 @@ def test_without_time_there_is_still_a_bound():
 
 @pytest.mark.slow
 def test_64_nodes_and_four_planes():
-    for seed in range(2):
-        random = np.random.default_rng(seed)
-        held = random_state(4, 64, random)
-        target = near_topology(held, 51, random)
-        found = minimum_rewiring(held, target)
-        check(found, held, target)
-        assert found.fewest_changed >= 0.95 * found.num_changed
+    random = np.random.default_rng(0)
+    held = random_state(4, 64, random)
+    target = near_topology(held, 51, random)
+    found = minimum_rewiring(held, target)
+    check(found, held, target)
+    assert found.fewest_changed >= 0.95 * found.num_changed
 
 
 @pytest.mark.parametrize(

@@ -125,11 +125,18 @@ def command(path, *more):
     ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The catalogue of an undisturbed sweep."""
+    path = tmp_path_factory.mktemp("whole") / "whole.sqlite"
+    subprocess.run(command(path), check=True, capture_output=True)
+    return path
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
-def test_killed_at_any_moment_it_resumes(tmp_path, sign):
-    whole, broken = tmp_path / "whole.sqlite", tmp_path / "broken.sqlite"
-    subprocess.run(command(whole), check=True, capture_output=True)
+def test_killed_at_any_moment_it_resumes(whole, tmp_path, sign):
+    broken = tmp_path / "broken.sqlite"
     process = subprocess.Popen(
         command(broken), start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -153,12 +160,10 @@ def test_killed_at_any_moment_it_resumes(tmp_path, sign):
 
 
 @pytest.mark.slow
-def test_two_sweeps_at_once(tmp_path):
+def test_two_sweeps_at_once(whole, tmp_path):
     path = tmp_path / "shared.sqlite"
     both = [subprocess.Popen(command(path), stdout=subprocess.DEVNULL) for _ in range(2)]
     assert [process.wait(timeout=120) for process in both] == [0, 0]
-    whole = tmp_path / "whole.sqlite"
-    subprocess.run(command(whole), check=True, capture_output=True)
     assert content(path) == content(whole)
 
 
