@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import lcm
+from operator import mul
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,10 +47,10 @@ def price_bound(
     if len(prices) != quotient.num_orbits or prices.min() < 0 or not prices.any():
         raise ValueError("prices are non-negative integers, one a link orbit, not all of them 0")
     topology = quotient.topology
-    if int(prices.max()) * topology.num_nodes**2 * quotient.num_sources >= 2**62:
+    if int(prices.max()) * topology.num_nodes >= 2**62:  # the dearest path there could be
         raise ValueError("the prices are too large to add up in 64 bits")
     hops = np.zeros(quotient.num_orbits, dtype=np.int64)
-    total = tree_hops(
+    if not tree_hops(
         quotient.sources,
         topology.tail,
         topology.head,
@@ -57,10 +58,9 @@ def price_bound(
         prices[quotient.link_orbit],
         quotient.link_orbit,
         hops,
-    )
-    if total < 0:
+    ):
         raise ValueError("not strongly connected: some pair has no path")
-    return quotient.scale * Fraction(int(total), int((prices * quotient.speed).sum())), hops
+    return quotient.scale * Fraction(_dot(prices, hops), _dot(prices, quotient.speed)), hops
 
 
 def routed_loads(
@@ -126,3 +126,8 @@ def _out_links(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64]
     """Start of every node's out-links in the list of links by tail, and that list."""
     index = topology.links_by_tail()
     return index.start, index.order
+
+
+def _dot(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
+    """The sum of products, which 64 bits need not hold."""
+    return sum(map(mul, one.tolist(), other.tolist()))

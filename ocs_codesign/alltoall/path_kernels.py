@@ -68,9 +68,9 @@ def _sift_down(heap, size, key, value):
 
 @njit(cache=True)
 def tree_hops(sources, tail, head, out_start, out_link, price, link_orbit, hops):
-    """Sum of all distances from the sources; ``hops[o]`` is how often their trees use orbit o.
+    """Whether the sources reach all nodes; ``hops[o]`` is how often their trees use orbit o.
 
-    -1 if a node is out of a source's reach. A tree counts a link once for every node beyond it.
+    A tree counts a link once for every node beyond it.
     """
     nodes = len(out_start) - 1
     distance = np.empty(nodes, dtype=np.int64)
@@ -79,21 +79,19 @@ def tree_hops(sources, tail, head, out_start, out_link, price, link_orbit, hops)
     beyond = np.empty(nodes, dtype=np.int64)
     heap = np.empty((2, len(tail) + 1), dtype=np.int64)
     hops[:] = 0
-    total = 0
     for source in sources:
         reached = shortest_tree(
             source, head, out_start, out_link, price, distance, parent, order, heap
         )
         if reached < nodes:
-            return -1
+            return False
         beyond[:] = 1
         for place in range(nodes - 1, 0, -1):
             node = order[place]
             link = parent[node]
             beyond[tail[link]] += beyond[node]
             hops[link_orbit[link]] += beyond[node]
-            total += distance[node]
-    return total
+    return True
 
 
 @njit(cache=True)
