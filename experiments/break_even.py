@@ -34,11 +34,11 @@ from reporting import (
     parse_arguments,
     publish,
     size_axis,
+    time_log_axis,
 )
 
 from ocs_codesign import Cost, CostModel, GeneralizedKautz
 from ocs_codesign.alltoall import throughput
-from ocs_codesign.quantities import format_time
 from ocs_codesign.reconfigure.frontier.sources import ReconfiguredCandidate, alltoall_candidates
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost, break_even_delta_s
 
@@ -155,8 +155,7 @@ def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
         axes.set_xlabel("all-to-all message a node, M")
     low, high = panels[0].get_ylim()
     ticks = [10.0**k for k in range(-9, 0) if low <= 10.0**k <= high]
-    panels[0].set_yticks(ticks)
-    panels[0].set_yticklabels([format_time(tick) for tick in ticks])
+    time_log_axis(panels[0], "y", ticks)
     panels[0].set_ylabel("changing circuits pays below this dead time")
     panels[0].legend(frameon=False, fontsize=8.5, title="thick: α = 0, thin: α = 10 µs")
     figure.suptitle(

@@ -25,13 +25,13 @@ from reporting import (
     Report,
     new_figure,
     parse_arguments,
-    plain_log_axis,
     publish,
+    time_log_axis,
 )
 
 from ocs_codesign import Cost, CostModel
 from ocs_codesign.finder import joint_frontier
-from ocs_codesign.quantities import format_size, format_time
+from ocs_codesign.quantities import format_size
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound, tree_bound
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
 from ocs_codesign.reconfigure.sequences.search import search_sequences
@@ -133,12 +133,10 @@ def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
     top.set_ylabel("time over the best static topology")
     top.set_ylim(0, 1.05)
     top.legend(frameon=False, fontsize=9, title="message a node, M")
-    plain_log_axis(bottom, "y", (1, 2, 4, 8, 16))
+    bottom.set_yticks(sorted({int(str(line["configurations"])) for line in lines}))
     bottom.set_ylabel("best number of configurations")
     ticks = [10.0**-k for k in range(7, 0, -1)]
-    bottom.set_xscale("log")
-    bottom.set_xticks(ticks)
-    bottom.set_xticklabels([format_time(tick) for tick in ticks])
+    time_log_axis(bottom, "x", ticks)
     bottom.set_xlabel("dead time of a change")
     top.set_title(f"{nodes} nodes, four ports of 100 Gb/s, α = 10 µs: all-to-all", fontsize=11.5)
     return figure

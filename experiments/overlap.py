@@ -26,9 +26,9 @@ from reporting import (
     new_figure,
     parse_arguments,
     publish,
+    time_log_axis,
 )
 
-from ocs_codesign.quantities import format_time
 from ocs_codesign.reconfigure import (
     PlaneProblem,
     ReconfigurationCost,
@@ -125,16 +125,9 @@ def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
             ratios = [float(str(line["serial_over_overlap"])) for line in mine]
             below.plot(deltas, ratios, **style)
         above.set_title(TITLES[collective], fontsize=10)
-        for axes in (above, below):
-            axes.set_xscale("log")
-        ticks = [10.0**k for k in range(-6, -1)]
-        below.set_xticks(ticks)
-        below.set_xticklabels([format_time(tick) for tick in ticks])
+        time_log_axis(below, "x", [10.0**k for k in range(-6, -1)])
         below.set_xlabel("dead time of a change, δ")
-    panels[0].set_yscale("log")
-    ticks = [10.0**k for k in range(-3, 0)]
-    panels[0].set_yticks(ticks)
-    panels[0].set_yticklabels([format_time(tick) for tick in ticks])
+    time_log_axis(panels[0], "y", [10.0**k for k in range(-3, 0)])
     panels[0].set_ylabel("time of the collective")
     panels[len(COLLECTIVES)].set_ylabel("serial / overlap")
     panels[0].legend(

@@ -130,6 +130,16 @@ def size_axis(axes: Axes, exponents: Sequence[int]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
+def time_log_axis(axes: Axes, which: str, ticks: Sequence[float]) -> None:
+    """A logarithmic axis, ``x`` or ``y``, of seconds, with their units at these ticks."""
+    from ocs_codesign.quantities import format_time
+
+    labels = [format_time(tick).replace("us", "µs") for tick in ticks]
+    getattr(axes, f"set_{which}scale")("log")
+    getattr(axes, f"set_{which}ticks")(ticks)
+    getattr(axes, f"set_{which}ticklabels")(labels)
+
+
 def plain_log_axis(axes: Axes, which: str, ticks: Sequence[float]) -> None:
     """A logarithmic axis, ``x`` or ``y``, with plain numbers at these ticks."""
     from matplotlib.ticker import NullLocator

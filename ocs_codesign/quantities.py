@@ -52,7 +52,10 @@ def parse_bandwidth(text: str) -> float:
     >>> parse_bandwidth("100Gbps"), parse_bandwidth("12.5 GB/s"), parse_bandwidth("1Kibit/s")
     (12500000000.0, 12500000000.0, 128.0)
     """
-    return _parse(text, "a bandwidth", _BANDWIDTH_UNITS, "100Gbps or 12.5GB/s")
+    bandwidth = _parse(text, "a bandwidth", _BANDWIDTH_UNITS, "100Gbps or 12.5GB/s")
+    if bandwidth <= 0:
+        raise ValueError(f"{text!r}: a bandwidth must be positive")
+    return bandwidth
 
 
 def parse_size(text: str) -> float:

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -182,6 +183,16 @@ def test_interruption(capsys, monkeypatch):
     assert main(["cost", "Complete(4)"]) == 130
     out, err = capsys.readouterr()
     assert (out, err.strip()) == ("", "Interrupted: nothing was written.")
+
+
+@pytest.mark.parametrize(("cause", "is_bug"), [(KeyboardInterrupt(), False), (None, True)])
+def test_interruption_of_a_kernel(monkeypatch, cause, is_bug):
+    def fail(*_args, **_kwargs):
+        raise SystemError("returned a result with an exception set") from cause
+
+    monkeypatch.setattr("ocs_codesign.design.measure", fail)
+    with pytest.raises(SystemError) if is_bug else nullcontext():
+        assert main(["cost", "Complete(4)"]) == 130
 
 
 INTERRUPTED_WHILE = {

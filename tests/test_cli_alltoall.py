@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from ocs_codesign.cli import main
+from ocs_codesign.recipe import parse
 
 
 def answer(capsys, *arguments):
@@ -22,6 +23,26 @@ def test_says_that_a_value_is_proven(capsys):
     assert "14/9 (1.55556), proven optimal" in out
     assert "1.0370 times" in out
     assert "48 of 48 links" in out
+
+
+def test_the_bottleneck_is_what_is_busy_for_all_of_the_bound(capsys, tmp_path):
+    path = tmp_path / "chord.edges"
+    path.write_text("0 1\n1 2\n2 0\n0 2\n", encoding="utf-8")
+    assert main(["cost", "--graph", str(path), "--collective", "alltoall"]) == 0
+    assert "bottleneck      1 of 4 links" in capsys.readouterr().out  # the only way into node 0
+    whole = parse("GeneralizedKautz(3, 20)").topology()
+    edges = zip(whole.tail.tolist(), whole.head.tolist(), strict=True)
+    path.write_text("".join(f"{tail} {head}\n" for tail, head in edges), encoding="utf-8")
+    rough = ["--graph", str(path), "--time-limit", "0s"]
+    found = answer(capsys, *rough)
+    least = float(Fraction(found["proven_bound"]) / Fraction(found["t_b"]))
+    busy = sum(
+        use >= least and price > 0
+        for use, price in zip(found["link_use"], found["prices"], strict=True)
+    )
+    assert 0 < busy < 60
+    assert main(["cost", *rough, "--collective", "alltoall"]) == 0
+    assert f"bottleneck      {busy} of 60 links" in capsys.readouterr().out
 
 
 def test_json_holds_the_proof(capsys):

@@ -132,7 +132,7 @@ def test_pictures_of_nothing_and_of_one_node(capsys, tmp_path):
         (["--bandwidth", "1B/s"], "needs --delta and --bandwidth"),
         (["--delta", "-1s", "--bandwidth", "1B/s"], "not negative"),
         (["--delta", "1", "--bandwidth", "1B/s"], "has no unit"),
-        (["--delta", "1s", "--bandwidth", "0B/s"], "it must be positive"),
+        (["--delta", "1s", "--bandwidth", "0B/s"], "must be positive"),
         ([*MODEL, "--switches", "0"], "0 is not in the range"),
         ([*MODEL, "--switches", "2000"], "there must be 1 to 1024"),
         ([*MODEL, "--unit", "furlong"], "unknown unit"),

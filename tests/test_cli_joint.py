@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from fractions import Fraction
 
 import pytest
@@ -143,3 +144,35 @@ def test_limits_and_sizes_of_stored_designs(capsys):
     assert "Too large to solve" in capsys.readouterr().out
     assert main([*FIND[:-1], "allgather", "--time-limit", "1s"]) == 2
     assert "--collective alltoall" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.environ.get("GRB_LICENSE_FILE") is not None, reason="a licence is installed")
+def test_what_a_licence_does_not_allow_leaves_the_rest(capsys):
+    """Everything has a certified time from the rough solutions, which need no solver."""
+    command = ["catalogue", "find", "--nodes", "256", "--degree", "4", "--collective", "alltoall"]
+    assert main([*command, "--solver", "gurobi", "--json", "-"]) == 2
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert found["candidates"]
+    assert all(0 <= one["gap"] <= 0.02 for one in found["candidates"])
+    assert found["stopped"].startswith("gurobi: the solver's licence does not allow a program of")
+    assert (
+        err == f"Error: not all was solved: {found['stopped']}; with --fallback HiGHS solves it\n"
+    )
+
+
+def test_without_memory_what_was_solved_stands(monkeypatch):
+    def full(*_):
+        raise MemoryError
+
+    small = Effort(work=2**18)
+    whole = joint_frontier(12, 4, with_allgather=False, effort=small)
+    assert whole.stopped is None
+    monkeypatch.setattr("ocs_codesign.finder.alltoall_solving.throughput", full)
+    rough = joint_frontier(12, 4, with_allgather=False, effort=small)
+    assert rough.stopped == "not enough memory"
+    assert rough.candidates[-1].least_time <= whole.candidates[-1].alltoall.time
+    monkeypatch.setattr("ocs_codesign.finder.alltoall_solving.soft_throughput", full)
+    bare = joint_frontier(12, 4, with_allgather=False, effort=small)
+    assert (bare.stopped, bare.candidates) == ("not enough memory", ())
+    assert bare.unsolved

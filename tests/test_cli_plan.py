@@ -204,7 +204,7 @@ NEEDED = [*SIZE, *MODEL, *DESIGNS, "--delta", "1ms"]
         ([*NEEDED, "--delta", "-1ms"], "not a time: it must be finite and not negative"),
         ([*NEEDED, "--delta", "5"], "'5' has no unit"),
         ([*NEEDED, "--delta-per-circuit", "-1us"], "it must be finite and not negative"),
-        ([*NEEDED, "--bandwidth", "0GB/s"], "node_bandwidth_Bps is 0.0"),
+        ([*NEEDED, "--bandwidth", "0GB/s"], "a bandwidth must be positive"),
         ([*NEEDED, "--degree", "2"], "12 nodes of degree 3: the fabric has 12 of degree 2"),
         ([*NEEDED, "--nodes", "9"], f"{RING} has 12 nodes of degree 3: the fabric has 9 of degree"),
         ([*NEEDED, "--nodes", "1"], "1 is not in the range"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from fractions import Fraction
 
 import pytest
+from interrupts import interrupted
 from planes_oracle import KNOWN
 
 from ocs_codesign.cli import main
@@ -166,3 +168,24 @@ def test_bad_files_are_named_with_their_line(capsys, tmp_path):
     assert not out.exists()
     assert main(["planes", str(tmp_path / "none.csv"), *MODEL]) == 2
     assert "none.csv: no such file" in capsys.readouterr().err
+
+
+def test_ctrl_c_in_a_kernel_is_a_ctrl_c(tmp_path):
+    steps = listed(tmp_path, [at * at % 31 for at in range(900)], range(1, 901))
+    script = (
+        "import sys\n"
+        "import ocs_codesign.reconfigure.planes.labels_kernels as kernels\n"
+        "extended = kernels.extended\n"
+        "calls = []\n"
+        "def told(*given):\n"
+        "    calls.append(0)\n"
+        "    if len(calls) == 20:\n"
+        "        print('ready', flush=True)\n"
+        "    return extended(*given)\n"
+        "kernels.extended = told\n"
+        "from ocs_codesign.cli import main\n"
+        f"sys.exit(main({['planes', steps, *MODEL, '--planes', '4', '--plot', 'p.png']!r}))"
+    )
+    code, _, err = interrupted(script, tmp_path)
+    assert (code, err) == (130, "Interrupted: nothing was written.")
+    assert os.listdir(tmp_path) == ["steps.csv"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from fractions import Fraction
 
 import pytest
@@ -70,6 +71,22 @@ def test_every_method_against_enumeration():
     assert exactly >= 100
 
 
+def test_integer_programs_against_enumeration_on_180_more():
+    rng, tried, better = random.Random(307), 0, 0
+    while tried < 180:
+        problem = random_problem(rng)
+        if (2**problem.num_planes - 1) ** problem.num_steps > 50:
+            continue
+        tried += 1
+        best, found = plan_planes(problem, "enumerate"), plan_planes(problem, "milp")
+        assert found.is_optimal, found.status
+        assert found.lower_bound_s <= best.total_s <= found.total_s, problem
+        assert found.total_s <= best.total_s * (1 + ROUNDING), problem
+        everywhere = plan_of_usage(problem, [range(problem.num_planes)] * problem.num_steps)
+        better += best.total_s < everywhere.total_s
+    assert better >= 20
+
+
 def test_enumeration_against_a_linear_program_for_every_usage():
     rng = random.Random(302)
     for _ in range(12):
@@ -87,6 +104,22 @@ def test_stops_of_the_whole_fabric_against_all_that_planes_may_hold():
             least_s = least_with_stops(problem)
             assert plan_planes(problem, "enumerate").total_s == least_s
             assert plan_planes(problem).total_s <= least_s * (1 + ROUNDING)
+
+
+@pytest.mark.parametrize(("kinds", "seed"), [(4, 2), (6, 5)])
+def test_sixteen_steps_on_four_planes_are_proven_by_an_integer_program(kinds, seed):
+    rng = random.Random(seed)
+    needed = [rng.randrange(kinds) for _ in range(16)]
+    sizes = [rng.randint(1, 20) for _ in needed]
+    problem = PlaneProblem(needed, sizes, 4, 1, ReconfigurationCost(3))
+    began = time.process_time()
+    found = plan_planes(problem, "milp")
+    assert time.process_time() - began < 60
+    assert found.is_optimal
+    assert found.gap < ROUNDING
+    by_labels = plan_planes(problem, "labels")
+    assert by_labels.is_optimal
+    assert abs(found.total_s / by_labels.total_s - 1) < ROUNDING
 
 
 def test_long_lists_have_a_bound():

@@ -16,6 +16,7 @@ from ocs_codesign.cli.deploy import deploy
 from ocs_codesign.cli.fabric import fabric
 from ocs_codesign.cli.frontier import frontier
 from ocs_codesign.cli.graphs import import_command, topology
+from ocs_codesign.cli.interruption import interruptions
 from ocs_codesign.cli.paths import paths
 from ocs_codesign.cli.plan import plan
 from ocs_codesign.cli.planes import planes
@@ -83,7 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal may lack the field's notation
     try:
-        return int(app.main(arguments, prog_name="ocs-codesign", standalone_mode=False) or 0)
+        with interruptions():
+            code = app.main(arguments, prog_name="ocs-codesign", standalone_mode=False)
+        return int(code or 0)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return BAD_INPUT

@@ -85,9 +85,17 @@ def _show(console: Console, answer: dict[str, Any], found: Throughput, least: Fr
 
 
 def _bottleneck(found: Throughput) -> str:
-    """How many links have a price: those that a faster all-to-all would need more of."""
-    priced = int((found.prices[found.quotient.link_orbit] > 0).sum())
-    return f"{priced} of {found.quotient.topology.num_links} links"
+    """How many links a faster all-to-all would need more of.
+
+    They have a price and are busy for all of the proven bound; at an optimum a price is enough.
+    """
+    whole = found.quotient
+    loads = zip(found.loads, found.prices.tolist(), whole.speed.tolist(), strict=True)
+    is_tight = [
+        price > 0 and whole.scale * load / speed >= found.bound for load, price, speed in loads
+    ]
+    tight = sum(is_tight[orbit] for orbit in whole.link_orbit.tolist())
+    return f"{tight} of {whole.topology.num_links} links"
 
 
 def _number(value: Fraction) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
+from ocs_codesign.cli.interruption import interruptions
 from ocs_codesign.cli.output import cost_json, cost_text, emit, show_facts, show_table, t_b_text
 from ocs_codesign.cli.progress import progress
 
@@ -93,7 +94,11 @@ def _walked(
     answers: list[ExactAnswer] = []
     stopped, code = None, 0
     try:
-        with progress("Solving for the fewest steps") as shown, choice.solving(LIMIT_S) as given:
+        with (
+            interruptions(),
+            progress("Solving for the fewest steps") as shown,
+            choice.solving(LIMIT_S) as given,
+        ):
             for answer in exact_answers(topology, max_steps, num_chunks, collective, given):
                 answers.append(answer)
                 last = max_steps - answers[0].num_steps + 1

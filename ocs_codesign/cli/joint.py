@@ -66,6 +66,13 @@ def frontier_of_alltoall(
         lambda console: show_joint(console, answer, asked.workload, asked.show_all),
         files,
     )
+    _refuse_if_stopped(answer, choice)
+
+
+def _refuse_if_stopped(answer: JointFrontier, choice: SolverChoice) -> None:
+    """ClickException, with the answer out, if some were not solved as well as was asked."""
+    if answer.stopped is not None:
+        raise click.ClickException(f"not all was solved: {choice.advised(answer.stopped)}")
 
 
 def _figure(answer: JointFrontier, workload: Workload | None, plot: str) -> bytes:
@@ -128,8 +135,10 @@ def stored_by_alltoall(
         "candidates": [entry_json(answer, one, None) for one in kept],
         "bound": str(answer.bound),
         "unsolved": [entry_json(answer, one, None) for one in answer.unsolved],
+        "stopped": answer.stopped,
     }
     emit(value, json_path, lambda console: _show_stored(console, answer, asked, len(entries)))
+    _refuse_if_stopped(answer, choice)
     if not kept:
         raise click.exceptions.Exit(1)
 

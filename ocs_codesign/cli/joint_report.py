@@ -42,6 +42,7 @@ def joint_json(answer: JointFrontier, workload: Workload | None = None) -> dict[
         "bound": str(answer.bound),
         "dominated": dominated,
         "unsolved": [entry_json(answer, one, None) for one in answer.unsolved],
+        "stopped": answer.stopped,
     }
     if workload is not None:
         model, message_bytes = workload

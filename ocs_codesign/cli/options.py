@@ -171,9 +171,12 @@ class SolverChoice:
                 fallback=HIGHS if self.fallback else None,
             )
         except SolverUnavailableError as error:
-            may_fall_back = self.solver not in {None, HIGHS} and not self.fallback
-            advice = "; with --fallback HiGHS solves it" if may_fall_back else ""
-            raise click.ClickException(f"{error}{advice}") from None
+            raise click.ClickException(self.advised(str(error))) from None
+
+    def advised(self, refusal: str) -> str:
+        """What a solver said when it could not take a program, and what to do."""
+        may_fall_back = self.solver not in {None, HIGHS} and not self.fallback
+        return f"{refusal}{'; with --fallback HiGHS solves it' if may_fall_back else ''}"
 
     def check_unused(self, where: str) -> None:
         """UsageError if an option was given although nothing is solved but ``where``."""

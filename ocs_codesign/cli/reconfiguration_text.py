@@ -42,6 +42,8 @@ def show_reconfigured(
         f"{len(answer.dominated)} dominated"
     )
     _show_candidates(console, answer, deltas, workload)
+    if answer.switching:
+        console.print("The JSON answer (--json) has all recipes, as `sequence` takes them.")
     gain = gain_of(answer)
     if gain is None:
         console.print(
@@ -68,9 +70,9 @@ def _show_candidates(
     deltas: Sequence[float],
     workload: Workload | None,
 ) -> None:
-    columns = ["configurations", "steps", "t_b", "decimal", "bound", "gap"]
+    columns = ["configurations", "steps", "t_b", "decimal", "bound", "over bound"]
     has_tree = answer.collective.value == ALLTOALL
-    columns += ["tree", "gap"] * has_tree
+    columns += ["tree", "over tree"] * has_tree
     if workload is not None:
         columns += [f"at {format_time(delta)}" for delta in deltas]
     rows = []

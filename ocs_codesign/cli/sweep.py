@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.cli.interruption import interruptions
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit, show_facts
 from ocs_codesign.cli.progress import progress
@@ -85,7 +86,11 @@ def sweep(
     )
     questions = _questions(nodes, degrees, links)
     try:
-        with progress("Sweeping") as shown, _executor(workers, scheduler) as (executor, number):
+        with (
+            interruptions(),
+            progress("Sweeping") as shown,
+            _executor(workers, scheduler) as (executor, number),
+        ):
             answered = run(
                 Path(path),
                 questions,

@@ -65,8 +65,8 @@ def joint_frontier(
 
     Undominated in (steps, all-to-all time), or in (steps, allgather t_b, all-to-all time), among
     the candidates of ``frontier`` and of a search for all-to-all. ``options`` are those of the
-    solver; their time limit is that of all programs together. Other arguments and errors are those
-    of ``frontier``; SolverUnavailableError if the solver cannot take a program.
+    solver; their time limit is that of all programs together, and the answer's ``stopped`` says if
+    the solver cannot take a program. Other arguments and errors are those of ``frontier``.
 
     >>> [(c.recipe.label(), str(c.alltoall.time)) for c in joint_frontier(8, 4).candidates]
     [('K4,4', '5/4')]

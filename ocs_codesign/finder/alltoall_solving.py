@@ -8,7 +8,6 @@ everything by hops, sketches what these do not rule out, and settles what is lef
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
@@ -21,11 +20,12 @@ from ocs_codesign.alltoall.large import soft_throughput
 from ocs_codesign.alltoall.master import MAX_VERTEX_COLUMNS, num_columns
 from ocs_codesign.alltoall.orbits import MAX_ORBITS
 from ocs_codesign.alltoall.quotient import quotient
+from ocs_codesign.lp import SolverUnavailableError
 from ocs_codesign.quantities import exact
 from ocs_codesign.recipe import GeneralizedKautz, Line, Recipe, Transpose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from ocs_codesign.alltoall import Throughput
     from ocs_codesign.alltoall.quotient import Quotient
@@ -44,10 +44,12 @@ class Solving:
 
     What it solves is limited by the columns of the programs, a flow a source and link: once they
     are spent, only small topologies are solved. The options' time limit is that of all programs
-    together: once it is spent, none is begun.
+    together: once it is spent, none is begun. ``stopped`` says what else a program was not solved
+    for, the first time: a solver that cannot take it, or no memory.
     """
 
     def __init__(self, options: Options) -> None:
+        self.stopped: str | None = None
         self._options = options
         self._quotients: dict[Recipe, Quotient] = {}
         self._sketches: dict[Recipe, Throughput] = {}
@@ -71,21 +73,33 @@ class Solving:
             if not self._may_spend(0, whole):
                 return None
             gap = max(_SKETCH_GAP, self._options.relative_gap or 0)
-            with self._timed() as options:
-                self._sketches[graph] = soft_throughput(whole, replace(options, relative_gap=gap))
+            found = self._tried(
+                lambda options: soft_throughput(whole, replace(options, relative_gap=gap))
+            )
+            if found is None:
+                return None
+            self._sketches[graph] = found
         return self._sketches[graph]
 
     def settle(self, recipe: Recipe) -> Throughput | None:
-        """The exact time, or to about a thousandth if the program is large; None if too large."""
+        """The exact time, or to about a thousandth if the program is large; None if too large.
+
+        None too if the solver cannot take it or memory ends: ``stopped`` says so.
+        """
         graph, whole = alltoall_graph(recipe), self._quotient(recipe)
         if graph not in self._settled:
             if not self._may_spend(1, whole):
                 return None
-            with self._timed() as options:
-                if _is_exact(whole):
-                    self._settled[graph] = throughput(whole.topology, options)
-                else:
-                    self._settled[graph] = soft_throughput(whole, options)
+            found = self._tried(
+                lambda options: (
+                    throughput(whole.topology, options)
+                    if _is_exact(whole)
+                    else soft_throughput(whole, options)
+                )
+            )
+            if found is None:
+                return None
+            self._settled[graph] = found
         return self._settled[graph]
 
     def error(self, recipe: Recipe) -> Fraction:
@@ -99,12 +113,18 @@ class Solving:
             self._quotients[graph] = quotient(graph.topology())
         return self._quotients[graph]
 
-    @contextmanager
-    def _timed(self) -> Iterator[Options]:
-        """The options with what is left of the time, of which what happens inside is taken."""
+    def _tried(self, solve: Callable[[Options], Throughput]) -> Throughput | None:
+        """What is solved in what is left of the time, which is taken from it; None if refused."""
         began = time.monotonic()
-        yield self._options
-        self._options = self._options.after(time.monotonic() - began)
+        try:
+            return solve(self._options)
+        except SolverUnavailableError as error:
+            self.stopped = self.stopped or str(error)
+        except MemoryError:
+            self.stopped = self.stopped or "not enough memory"
+        finally:
+            self._options = self._options.after(time.monotonic() - began)
+        return None
 
     def _may_spend(self, purse: int, whole: Quotient) -> bool:
         if self._options.time_limit_s == 0:

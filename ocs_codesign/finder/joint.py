@@ -119,7 +119,8 @@ class JointFrontier:
 
     ``candidates`` are in ascending order of what is compared, by the all-to-all times that were
     found; ``dominated`` are all others, solved only as far as it took to know; ``unsolved`` are
-    those too large to solve that might belong to the frontier.
+    those too large to solve that might belong to the frontier. ``stopped`` says why some are not
+    solved as well as they could be, if a solver could not take them or memory ended, else None.
     """
 
     question: Question
@@ -127,6 +128,7 @@ class JointFrontier:
     candidates: tuple[JointCandidate, ...]
     dominated: tuple[JointCandidate, ...]
     unsolved: tuple[JointCandidate, ...]
+    stopped: str | None = None
 
     @property
     def bound(self) -> Fraction:
@@ -190,9 +192,11 @@ def rank_jointly(
     options: Options = DEFAULT_OPTIONS,
 ) -> JointFrontier:
     """The joint frontier of these candidates; nothing is searched."""
-    search = _Search(Solving(options), with_allgather, on_progress)
+    solving = Solving(options)
+    search = _Search(solving, with_allgather, on_progress)
     found = search.sketched([search.bounded(candidate) for candidate in candidates])
-    return _frontier(question, search.settled(found), with_allgather)
+    answer = _frontier(question, search.settled(found), with_allgather)
+    return replace(answer, stopped=solving.stopped)
 
 
 def _scored(

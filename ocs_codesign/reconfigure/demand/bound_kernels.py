@@ -140,7 +140,9 @@ def _cut(problem, state, tableau, denominator, slot, row, family, line, subset, 
         factors[line] = 1
     elif family == SWITCH:
         factors[0], needed = 1, problem.setup * problem.setups[line]
-        factors[1:] = -(problem.switch == line).astype(np.int64)
+        for other in range(slots):
+            if problem.switch[other] == line:
+                factors[1 + other] = -1
     elif family == ROW:
         needed = problem.subset[line, subset]
         for other in range(slots):
@@ -149,10 +151,11 @@ def _cut(problem, state, tableau, denominator, slot, row, family, line, subset, 
         needed = problem.rest[row, line, subset]
         for other in range(slots):
             factors[1 + other] = min(line, _count(state.free[other] & subset))
-    cut[:] = 0
-    for at in range(slots + 1):
-        if factors[at]:
-            cut += factors[at] * tableau[at]
+    for column in range(slots + 2):
+        total = np.int64(0)
+        for at in range(slots + 1):
+            total += factors[at] * tableau[at, column]
+        cut[column] = total
     cut[slots + 1] -= needed * denominator
 
 
