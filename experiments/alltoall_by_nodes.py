@@ -1,13 +1,13 @@
-"""All-to-all time against N, d = 4: ours, generalized Kautz digraphs, tori, circulants, ShiftedRing.
+"""All-to-all time against N, d = 4: ours, generalized Kautz, torus, circulant, ShiftedRing.
 
 The time is that of the best routing when messages may split over paths, as a multiple of what no
 topology of the size can beat: the hops of a full 4-ary tree. Ours is the point of the all-to-all
 frontier with the least time, as a search of default effort finds it. Every time carries the bound
 that link prices prove; the gap between them is 0 for all but large programs, of generalized Kautz
 digraphs first of all, which are solved to a certified gap of mostly a thousandth and less than half
-a percent. ShiftedRing has all ports on rings: here two
-parallel links each way. The published value for a generalized Kautz
-digraph, at N = 1000, is within 5.2 % of the bound (Zhao et al., arXiv 2202.03356).
+a percent. ShiftedRing has all ports on rings: here two parallel links each way. The published value
+for a generalized Kautz digraph, at N = 1000, is within 5.2 % of the bound (Zhao et al., arXiv
+2202.03356).
 
     python experiments/alltoall_by_nodes.py [--quick] [--out DIR]
 

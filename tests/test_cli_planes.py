@@ -142,7 +142,7 @@ def test_a_picture(capsys, tmp_path, suffix):
         ([*FABRIC, "--delta", "1"], "has no unit"),
         ([*MODEL, "--planes", "0"], "0 is not in the range"),
         ([*MODEL, "--planes", "17"], "17 planes: there must be 1 to 16"),
-        ([*MODEL, "--bandwidth", "0B/s"], "it must be positive"),
+        ([*MODEL, "--bandwidth", "0B/s"], "must be positive"),
         ([*MODEL, "--delta-per-circuit", "1us"], "--delta-per-circuit needs to know the circuits"),
         ([*MODEL, "--held", "c1"], "--held names 1 configurations for 2 planes"),
         ([*MODEL, "--held", "c1,c9"], "--held: there is no configuration 'c9': there are c1, c2"),

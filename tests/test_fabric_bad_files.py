@@ -134,7 +134,7 @@ BAD = {
         "the fabric must have either node_bandwidth or port_bandwidth: neither is given",
     ),
     "two bandwidths": (lab("port_bandwidth", value="1Gbps"), "the fabric must have either"),
-    "zero bandwidth": (lab("node_bandwidth", value="0Gbps"), "node_bandwidth is 0Gbps: it must be"),
+    "zero bandwidth": (lab("node_bandwidth", value="0Gbps"), "a bandwidth must be positive"),
     "bandwidth as number": (lab("node_bandwidth", value=4), "node_bandwidth is 4: write a band"),
     "a class of budget": (lab("losses", "budget_db", value="LR4"), "losses.budget_db is 'LR4'"),
     "true budget": (lab("losses", "budget_db", value=True), "losses.budget_db is True: it must be"),
