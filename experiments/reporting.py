@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ocs_codesign import CostModel, __version__
 from ocs_codesign.export.atomic import write_files
 from ocs_codesign.plot import figure_bytes
-from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.files import drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,13 +100,7 @@ def new_figure(
 
     All panels share the x axis, those of a row the y axis; ``heights`` are the rows' relative ones.
     """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), dpi=100, layout="constrained")
-        FigureCanvasAgg(figure)
+    with drawing(width, height, "constrained") as figure:
         grid = figure.subplots(
             rows, columns, sharex=True, sharey="row", squeeze=False, height_ratios=heights
         )

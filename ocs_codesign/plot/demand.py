@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE
 from ocs_codesign.quantities import format_time
 
@@ -24,13 +24,7 @@ _MOST_TICKS = 16
 
 def demand_figure(plan: DemandPlan) -> Figure:
     """The demand as a heat map, and every switch over time: making configurations, holding them."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.4, 3.9), dpi=100, layout="constrained")
-        FigureCanvasAgg(figure)
+    with drawing(10.4, 3.9, "constrained") as figure:
         left, right = figure.subplots(1, 2, width_ratios=(1, 1.75))
         _draw_demand(figure, left, plan)
         _draw_switches(right, plan)

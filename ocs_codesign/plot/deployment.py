@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ocs_codesign.fabric.light_budget import light_paths
 from ocs_codesign.fabric.port_use import port_use
-from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import plain
 
 if TYPE_CHECKING:
@@ -111,13 +111,7 @@ def margins_figure(deployment: Deployment) -> Figure:
 
 
 def _canvas(height: float) -> tuple[Figure, Axes]:
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.2, min(height, 9.0)), dpi=100, layout="constrained")
-        FigureCanvasAgg(figure)
+    with drawing(6.2, min(height, 9.0), "constrained") as figure:
         axes = figure.subplots()
         axes.grid(color="#e8e8e8", linewidth=0.7)
         axes.set_axisbelow(True)

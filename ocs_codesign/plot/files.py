@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -22,6 +25,19 @@ _METADATA: dict[str, dict[str, str | None]] = {
     ".svg": {"Creator": "ocs_codesign", "Date": None},
     ".pdf": {"Creator": "ocs_codesign", "Producer": "ocs_codesign", "CreationDate": None},
 }
+
+
+@contextmanager
+def drawing(width_in: float, height_in: float, layout: Any = None) -> Iterator[Figure]:
+    """An empty figure of that size in inches, made without pyplot, while the house style holds."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width_in, height_in), dpi=100, layout=layout)
+        FigureCanvasAgg(figure)
+        yield figure
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:

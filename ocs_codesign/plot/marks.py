@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ocs_codesign.plot.labels import FONT_SIZE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -39,4 +41,16 @@ def mark_best(axes: Axes, x: float, y: float, label: str) -> None:
         markeredgecolor="white",
         label=label,
         zorder=6,
+    )
+
+
+def draw_legend(axes: Axes) -> None:
+    """The legend, below the axes in two columns."""
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.13),
+        ncols=2,
+        columnspacing=1.5,
+        frameon=False,
+        fontsize=FONT_SIZE,
     )

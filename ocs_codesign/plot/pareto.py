@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.plot.files import STYLE
-from ocs_codesign.plot.labels import FONT_SIZE, Label, draw_labels
-from ocs_codesign.plot.marks import BOUND, FRONT, REST, mark_best, mark_candidates
+from ocs_codesign.plot.files import drawing
+from ocs_codesign.plot.labels import Label, draw_labels
+from ocs_codesign.plot.marks import BOUND, FRONT, REST, draw_legend, mark_best, mark_candidates
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
 if TYPE_CHECKING:
@@ -33,13 +33,7 @@ def frontier_figure(
     candidate with the least time is marked. Dominated candidates far from the frontier are left out
     of the picture and counted in its legend.
     """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8, 5.2), dpi=100)
-        FigureCanvasAgg(figure)
+    with drawing(8, 5.2) as figure:
         figure.subplots_adjust(left=0.09, right=0.97, top=0.91, bottom=0.235)
         axes = figure.add_subplot()
         shown = _in_view(frontier)
@@ -53,14 +47,7 @@ def frontier_figure(
         draw_labels(axes, labels, float(frontier.bound.t_b))
         if model is not None and message_bytes is not None:
             _draw_best(axes, frontier, model, message_bytes)
-        axes.legend(
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.13),
-            ncols=2,
-            columnspacing=1.5,
-            frameon=False,
-            fontsize=FONT_SIZE,
-        )
+        draw_legend(axes)
     return figure
 
 

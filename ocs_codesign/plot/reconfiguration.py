@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
@@ -35,14 +35,8 @@ def reconfigured_figure(
     fastest static design, what is fastest at each dead time, and below which dead time changes pay;
     ``deltas_s`` are marked.
     """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(STYLE):
-        panels = 1 if workload is None else 2
-        figure = Figure(figsize=(5.4 * panels, 4.6), dpi=100, layout="constrained")
-        FigureCanvasAgg(figure)
+    panels = 1 if workload is None else 2
+    with drawing(5.4 * panels, 4.6, "constrained") as figure:
         axes = figure.subplots(1, panels, squeeze=False)[0]
         for one in axes:
             one.grid(color="#e8e8e8", linewidth=0.7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE, shortened
 from ocs_codesign.quantities import format_time
 
@@ -28,20 +28,14 @@ def selection_figure(selection: Selection, top: int = 10) -> Figure:
 
     Parts beyond the largest seven are drawn as one. Raises ValueError if nothing is ranked.
     """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     if not selection.ranked:
         raise ValueError("no design fits the fabric: there is nothing to draw")
     plans = selection.ranked[:top]
     entries = _legend_entries(selection)
     columns = _legend_columns([text for _, text in entries])
     below = 0.14 + _LEGEND_ROW_IN * -(-len(entries) // columns)
-    with mpl.rc_context(STYLE):
-        height = 1.14 + below + 0.42 * len(plans)
-        figure = Figure(figsize=(_WIDTH_IN, height), dpi=100)
-        FigureCanvasAgg(figure)
+    height = 1.14 + below + 0.42 * len(plans)
+    with drawing(_WIDTH_IN, height) as figure:
         axes = figure.subplots()
         for lane, plan in enumerate(plans):
             _draw_bar(axes, lane, _bar(selection, plan))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.plot.files import STYLE
+from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE, shortened
 from ocs_codesign.quantities import format_time
 
@@ -38,17 +38,11 @@ def trace_figure(plan: TracePlan, title: str = "") -> Figure:
     hides as well. Long traces are drawn run by run, very long ones only in their beginning, and say
     so.
     """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     shown = [(name, chosen) for name, chosen in _plans(plan) if chosen is not None]
     lanes = sorted({int(at) for _, chosen in shown for at in set(chosen.choice.tolist())})
     labels = [shortened(_label(plan, option)) for option in lanes]
-    with mpl.rc_context(STYLE):
-        height = 1.3 + len(shown) * (0.75 + 0.38 * len(lanes))
-        figure = Figure(figsize=(10, height), dpi=100)
-        FigureCanvasAgg(figure)
+    height = 1.3 + len(shown) * (0.75 + 0.38 * len(lanes))
+    with drawing(10, height) as figure:
         panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
         colours: set[str] = set()
         for axes, (name, chosen) in zip(panels, shown, strict=True):
