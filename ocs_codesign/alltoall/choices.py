@@ -6,7 +6,6 @@ Large ones are the same game of routing and prices as in ``soft``.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.alltoall.certificates import as_prices
-from ocs_codesign.alltoall.soft import CHECKS, PRICE_RATE, ROUTE_RATE, goal
+from ocs_codesign.alltoall.soft import PRICE_RATE, ROUTE_RATE, play_out
 from ocs_codesign.lp import LinearProgram
 
 if TYPE_CHECKING:
@@ -159,15 +158,8 @@ def soft_shares(choices: Choices, options: Options) -> Shares:
     >>> round(float(choices.busy(shares.share).max()), 1)
     3.0
     """
-    began, target = time.monotonic(), goal(options)
     game = _Game(choices)
-    for number in range(1, target.rounds + 1):
-        game.play(number)
-        if number % CHECKS == 0:
-            game.weigh()
-            is_late = options.after(time.monotonic() - began).time_limit_s == 0
-            if is_late or game.least <= float(game.bound) * (1 + target.gap):
-                break
+    play_out(game, options)
     return Shares(game.best, game.weights)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
@@ -76,8 +76,27 @@ def soft_optimum(
 
 def played(network: TimeNetwork, options: Options = DEFAULT_OPTIONS) -> Game:
     """The game at its end: ``best`` flow, ``bound`` and the ``prices`` (int64, a row) behind it."""
-    began, target = time.monotonic(), goal(options)
     game = Game(network)
+    play_out(game, options)
+    return game
+
+
+class Playable(Protocol):
+    """A game of routing and prices: ``least`` is what the best routing found so far takes."""
+
+    least: float
+    bound: Fraction
+
+    def play(self, weight: int) -> None:
+        """One round; it counts so much in the averages."""
+
+    def weigh(self) -> None:
+        """Keep the better of the best so far, the averages and the last round."""
+
+
+def play_out(game: Playable, options: Options) -> None:
+    """Rounds until the routing is within the gap of the options, their time is up, or enough."""
+    began, target = time.monotonic(), goal(options)
     for number in range(1, target.rounds + 1):
         game.play(number)
         if number % CHECKS == 0:
@@ -85,7 +104,6 @@ def played(network: TimeNetwork, options: Options = DEFAULT_OPTIONS) -> Game:
             is_late = options.after(time.monotonic() - began).time_limit_s == 0
             if is_late or game.least <= float(game.bound) * (1 + target.gap):
                 break
-    return game
 
 
 class Game:
