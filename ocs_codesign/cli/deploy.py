@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.cli.alltoall import COLLECTIVE
-from ocs_codesign.cli.options import GATHERING, json_option
+from ocs_codesign.cli.options import GATHERING, fabric_option, json_option, prefer_option
 from ocs_codesign.cli.output import STDOUT, check_outputs, cost_json, cost_text, emit, show_facts
 from ocs_codesign.cli.progress import progress
 
@@ -28,7 +28,7 @@ _DEFAULT = "allreduce"
 
 @click.command(short_help="Write cables, cross-connects and schedules for a fabric.")
 @click.argument("recipes", nargs=-1, required=True, metavar="RECIPE...")
-@click.option("--fabric", "fabric_path", metavar="FILE", required=True, help="The fabric file.")
+@fabric_option
 @click.option(
     "--collective",
     "collectives",
@@ -38,13 +38,7 @@ _DEFAULT = "allreduce"
     show_default=True,
     help="A collective to schedule; give it again for more.",
 )
-@click.option(
-    "--prefer",
-    type=click.Choice(["any", "survivability"]),
-    default="any",
-    show_default=True,
-    help="Which planes: any, or those whose loss leaves most nodes connected.",
-)
+@prefer_option
 @click.option("--out", "directory", metavar="DIR", required=True, help="Where to put the bundle.")
 @json_option
 def deploy(

@@ -58,6 +58,16 @@ collective_option = collective_choice(*GATHERING)
 json_option = click.option(
     "--json", "json_path", metavar="FILE", help="Write the answer as JSON; - is standard output."
 )
+fabric_option = click.option(
+    "--fabric", "fabric_path", metavar="FILE", required=True, help="The fabric file."
+)
+prefer_option = click.option(
+    "--prefer",
+    type=click.Choice(["any", "survivability"]),
+    default="any",
+    show_default=True,
+    help="Which planes: any, or those whose loss leaves most nodes connected.",
+)
 recipe_argument = click.argument("recipe", required=False)
 graph_option = click.option(
     "--graph", metavar="FILE", help="A topology from a file instead of a recipe."

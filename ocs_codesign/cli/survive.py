@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.options import GATHERING, json_option
+from ocs_codesign.cli.options import GATHERING, fabric_option, json_option, prefer_option
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 from ocs_codesign.cli.survive_report import (
@@ -31,7 +31,7 @@ LOST = "host:NAME, switch:NAME or port:SWITCH:1A"
 
 @click.command(short_help="What every single loss leaves, and how to repair one.")
 @click.argument("recipe")
-@click.option("--fabric", "fabric_path", metavar="FILE", required=True, help="The fabric file.")
+@fabric_option
 @click.option(
     "--kinds", metavar="LIST", help=f"Losses to look at, of {','.join(KINDS)} (default: all)."
 )
@@ -42,13 +42,7 @@ LOST = "host:NAME, switch:NAME or port:SWITCH:1A"
     show_default=True,
     help="What the steps and t_b are of.",
 )
-@click.option(
-    "--prefer",
-    type=click.Choice(["any", "survivability"]),
-    default="any",
-    show_default=True,
-    help="Which planes: any, or those whose loss leaves most nodes connected.",
-)
+@prefer_option
 @click.option(
     "--repair", "lost", metavar="LOST", multiple=True, help=f"Repair the loss of {LOST}; repeat it."
 )
