@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.export.atomic import write_files
 from ocs_codesign.export.broken_rules import file_error, first_broken_rule
+from ocs_codesign.export.limited import check_size, read_limited
 from ocs_codesign.export.naming import shown
 from ocs_codesign.export.plain_text import read_plain_text
 
@@ -29,8 +30,7 @@ def load_fabric(path: str | Path) -> Fabric:
     path in it, the value and the rule for anything else.
     """
     path = Path(path)
-    with path.open("rb") as file:
-        data = file.read(MAX_FABRIC_BYTES + 1)
+    data = read_limited(path, MAX_FABRIC_BYTES)
     return parse_fabric(data, str(path), is_json=path.suffix.lower() == ".json")
 
 
@@ -42,8 +42,7 @@ def parse_fabric(data: bytes, name: str, *, is_json: bool = False) -> Fabric:
     ValueError: lab.yaml, line 2: hosts is 64: it must be a map of keys to values \
 (and 3 more errors)
     """
-    if len(data) > MAX_FABRIC_BYTES:
-        raise ValueError(f"{name}: more than {MAX_FABRIC_BYTES // 2**20} MiB are not read")
+    check_size(data, name, MAX_FABRIC_BYTES)
     plain = read_plain_text(data, name, is_json=is_json)
     if not isinstance(plain.value, dict):
         raise ValueError(

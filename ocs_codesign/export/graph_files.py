@@ -11,6 +11,7 @@ import numpy as np
 from ocs_codesign.export.dot import write_dot
 from ocs_codesign.export.edge_list import read_edge_list, write_edge_list
 from ocs_codesign.export.graphml import read_graphml, write_graphml
+from ocs_codesign.export.limited import first_mark, read_limited
 from ocs_codesign.export.node_link import read_node_link, write_node_link
 
 if TYPE_CHECKING:
@@ -58,10 +59,7 @@ def import_graph(path: str | Path, format: str | None = None) -> Topology:  # no
     path = Path(path)
     if format is not None and format not in IMPORTERS:
         raise ValueError(f"format is {format!r}: it must be one of {', '.join(IMPORTERS)}")
-    with path.open("rb") as file:
-        data = file.read(MAX_FILE_BYTES + 1)
-    if len(data) > MAX_FILE_BYTES:
-        raise ValueError(f"{path}: more than {MAX_FILE_BYTES // 2**20} MiB are not read")
+    data = read_limited(path, MAX_FILE_BYTES)
     if not data.strip():
         raise ValueError(f"{path}: the file is empty")
     kind = format or _SUFFIXES.get(path.suffix.lower()) or _sniffed(data)
@@ -69,7 +67,7 @@ def import_graph(path: str | Path, format: str | None = None) -> Topology:  # no
 
 
 def _sniffed(data: bytes) -> str:
-    first = data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    first = first_mark(data)
     if first == b"<" or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "graphml"
     return "json" if first == b"{" else "edgelist"

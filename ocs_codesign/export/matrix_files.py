@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.export.limited import first_mark, read_limited
 from ocs_codesign.export.naming import shown
 from ocs_codesign.quantities import exact, parse_size
 from ocs_codesign.reconfigure import DemandMatrix
@@ -72,10 +73,7 @@ def read_demand(path: str | Path, unit: str | None = None) -> DemandFile:
     and the rule, for anything else.
     """
     path = Path(path)
-    with path.open("rb") as file:
-        data = file.read(MAX_MATRIX_BYTES + 1)
-    if len(data) > MAX_MATRIX_BYTES:
-        raise ValueError(f"{path}: more than {MAX_MATRIX_BYTES // 2**20} MiB are not read")
+    data = read_limited(path, MAX_MATRIX_BYTES)
     if not data.strip():
         raise ValueError(f"{path}: the file is empty: a demand matrix has at least one row")
     kind = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".json": "json", ".npy": "npy"}.get(
@@ -130,7 +128,7 @@ def plan_csv(plan: DemandPlan, names: Sequence[str] | None = None) -> str:
 def _sniffed(data: bytes) -> str:
     if data[:6] == b"\x93NUMPY":
         return "npy"
-    first = data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    first = first_mark(data)
     return "json" if first in (b"{", b"[") else "csv"
 
 

@@ -25,6 +25,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from ocs_codesign.export.limited import first_mark, read_limited
 from ocs_codesign.export.naming import shown
 from ocs_codesign.export.plain_text import path_text, read_plain_text
 from ocs_codesign.quantities import exact, parse_size
@@ -113,13 +114,10 @@ def read_steps(path: str | Path) -> StepList:
     in the JSON, and the rule, for anything else.
     """
     path = Path(path)
-    with path.open("rb") as file:
-        data = file.read(MAX_STEP_BYTES + 1)
-    if len(data) > MAX_STEP_BYTES:
-        raise ValueError(f"{path}: more than {MAX_STEP_BYTES // 2**20} MiB are not read")
+    data = read_limited(path, MAX_STEP_BYTES)
     if not data.strip():
         raise ValueError(f"{path}: the file is empty: at least one step is needed")
-    first = data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    first = first_mark(data)
     is_json = {".csv": False, ".tsv": False, ".json": True}.get(
         path.suffix.lower(), first in (b"{", b"[")
     )

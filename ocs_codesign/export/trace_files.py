@@ -26,6 +26,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.export.limited import first_mark, read_limited
 from ocs_codesign.export.naming import shown
 from ocs_codesign.export.trace_fields import (
     FIELDS,
@@ -52,13 +53,10 @@ def read_trace(path: str | Path) -> Trace:
     in the JSON, and the rule, for anything else.
     """
     path = Path(path)
-    with path.open("rb") as file:
-        data = file.read(MAX_TRACE_BYTES + 1)
-    if len(data) > MAX_TRACE_BYTES:
-        raise ValueError(f"{path}: more than {MAX_TRACE_BYTES // 2**20} MiB are not read")
+    data = read_limited(path, MAX_TRACE_BYTES)
     if not data.strip():
         raise ValueError(f"{path}: the trace is empty: it needs at least one job")
-    first = data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    first = first_mark(data)
     kind = {".csv": "csv", ".tsv": "csv", ".json": "json"}.get(
         path.suffix.lower(), "json" if first in (b"{", b"[") else "csv"
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.export.broken_rules import file_error, first_broken_rule
+from ocs_codesign.export.limited import check_size, read_limited
 from ocs_codesign.export.plain_text import read_plain_text
 from ocs_codesign.fabric.workload import Part, Workload
 from ocs_codesign.reconfigure.trace.jobs import Job
@@ -27,8 +28,7 @@ def load_workload(path: str | Path) -> Workload:
     path in it, the value and the rule for anything else.
     """
     path = Path(path)
-    with path.open("rb") as file:
-        data = file.read(MAX_WORKLOAD_BYTES + 1)
+    data = read_limited(path, MAX_WORKLOAD_BYTES)
     return parse_workload(data, str(path), is_json=path.suffix.lower() == ".json")
 
 
@@ -41,8 +41,7 @@ def parse_workload(data: bytes, name: str, *, is_json: bool = False) -> Workload
     ValueError: w.yaml, line 3: collectives[0].message is 64: write a size as text with its unit, \
 as in 64MiB
     """
-    if len(data) > MAX_WORKLOAD_BYTES:
-        raise ValueError(f"{name}: more than {MAX_WORKLOAD_BYTES // 2**20} MiB are not read")
+    check_size(data, name, MAX_WORKLOAD_BYTES)
     plain = read_plain_text(data, name, is_json=is_json)
     if not isinstance(plain.value, dict):
         raise ValueError(
