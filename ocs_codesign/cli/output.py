@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from ocs_codesign.answers.sections import Section
     from ocs_codesign.cost import Cost
 
 STDOUT = "-"
@@ -41,7 +42,7 @@ def check_outputs(*paths: str | None) -> None:
 def emit(
     answer: Mapping[str, Any],
     json_path: str | None,
-    show: Callable[[Console], None],
+    show: Callable[[Console], None] | Iterable[Section],
     files: Mapping[str, bytes] | None = None,
 ) -> None:
     """Write the files, all or none, and show the answer unless standard output is spoken for."""
@@ -54,11 +55,26 @@ def emit(
         ).encode()
     on_stdout = contents.pop(STDOUT, None)
     write_files({Path(path): content for path, content in contents.items()})
-    if on_stdout is None:
+    if on_stdout is not None:
+        click.echo(on_stdout, nl=False)
+    elif callable(show):
         show(console())
     else:
-        click.echo(on_stdout, nl=False)
+        show_sections(console(), show)
     sys.stdout.flush()
+
+
+def show_sections(on: Console, sections: Iterable[Section]) -> None:
+    """Print the sections of an answer, one after the other."""
+    from ocs_codesign.answers.sections import Facts, Table
+
+    for section in sections:
+        if isinstance(section, Facts):
+            show_facts(on, section.rows)
+        elif isinstance(section, Table):
+            show_table(on, section.columns, section.rows, section.numbers, section.texts)
+        else:
+            on.print(section)
 
 
 def console() -> Console:

@@ -1,0 +1,64 @@
+"""What an answer is made of where people read it: sentences, facts and tables, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias, final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HEAD_ROWS, _TAIL_ROWS = 24, 8
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and values, a line each; what is None is left out when shown."""
+
+    rows: tuple[tuple[str, object], ...]
+
+    def __init__(self, *rows: tuple[str, object]) -> None:
+        object.__setattr__(self, "rows", rows)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of text under ``columns``.
+
+    The first ``numbers`` columns are flush right, the last ``texts`` ones may fold. ``shortened``
+    leaves out the middle of a long table.
+
+    >>> rows = [(str(step), "1") for step in range(100)]
+    >>> Table(("step", "load"), rows).shortened("steps").rows[24]
+    ('...', '68 more steps: --json FILE has them all')
+    """
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    numbers: int = 0
+    texts: int = 0
+
+    def shortened(self, what: str) -> Table:
+        """The same table without the middle of a long list of ``what``."""
+        left_out = len(self.rows) - _HEAD_ROWS - _TAIL_ROWS
+        if left_out <= 1:
+            return self
+        more = ["..."] + [""] * (len(self.columns) - 1)
+        more[-1] = f"{left_out} more {what}: --json FILE has them all"
+        rows = [*self.rows[:_HEAD_ROWS], tuple(more), *self.rows[-_TAIL_ROWS:]]
+        return replace(self, rows=rows)
+
+
+Section: TypeAlias = str | Facts | Table
+"""A line of text ("" is an empty one), facts, or a table."""
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things: ``1 step``, ``2 steps``.
+
+    >>> counted(1, "step"), counted(0, "plane")
+    ('1 step', '0 planes')
+    """
+    return f"{number} {what}{'s' * (number != 1)}"
