@@ -175,14 +175,14 @@ def test_ctrl_c_in_a_kernel_is_a_ctrl_c(tmp_path):
     script = (
         "import sys\n"
         "import ocs_codesign.reconfigure.planes.labels_kernels as kernels\n"
-        "extended = kernels.extended\n"
+        "tiers = kernels.tiers\n"
         "calls = []\n"
         "def told(*given):\n"
         "    calls.append(0)\n"
         "    if len(calls) == 20:\n"
         "        print('ready', flush=True)\n"
-        "    return extended(*given)\n"
-        "kernels.extended = told\n"
+        "    return tiers(*given)\n"
+        "kernels.tiers = told\n"
         "from ocs_codesign.cli import main\n"
         f"sys.exit(main({['planes', steps, *MODEL, '--planes', '4', '--plot', 'p.png']!r}))"
     )
