@@ -20,6 +20,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -32,7 +33,7 @@ from ocs_codesign.quantities import exact, parse_size
 from ocs_codesign.reconfigure.planes.problem import MAX_CONFIGURATIONS, MAX_MATRIX, MAX_STEPS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 MAX_STEP_BYTES = 16 * 2**20
 """Bytes of the largest file that is read."""
@@ -80,22 +81,26 @@ class _Gathered:
         """The number of a configuration, new if its name was not seen before."""
         if isinstance(name, int) and not isinstance(name, bool):
             name = str(name)
-        if not isinstance(name, str) or not name or len(name) > _MAX_NAME:
-            raise ValueError(f"{shown(name)} is not a name of a configuration: it is a short text")
-        if not name.isprintable():
-            raise ValueError(
-                f"{shown(name)} is not a name of a configuration: it must be printable"
-            )
+        is_short = isinstance(name, str) and 0 < len(name) <= _MAX_NAME
+        if not is_short or not name.isprintable():
+            rule = "it must be printable" if is_short else "it is a short text"
+            raise ValueError(f"{shown(name)} is not a name of a configuration: {rule}")
         number = self.number.setdefault(name, len(self.number))
         if number >= MAX_CONFIGURATIONS:
             raise ValueError(f"more than {MAX_CONFIGURATIONS} configurations: no more are planned")
         return number
 
-    def step(self, name: Any, size: Fraction, count: int) -> None:
-        """Append a step as often as it comes."""
+    def step(self, values: dict[str, Any]) -> None:
+        """Append the step with these values by name as often as it comes."""
+        size = _bytes(values["bytes"]) if "bytes" in values else _size(values["size"])
+        if not 0 < size <= _LARGEST:
+            raise ValueError(
+                f"a step moves {float(size):.6g} bytes: it must be more than 0, to 1e24"
+            )
+        count = _count(values.get("count", "1"))
         if len(self.configurations) + count > MAX_STEPS:
             raise ValueError(f"more than {MAX_STEPS} steps: no more are planned")
-        self.configurations += [self.name(name)] * count
+        self.configurations += [self.name(values["configuration"])] * count
         self.step_bytes += [size] * count
 
     def steps(self, changed: tuple[tuple[int, ...], ...] | None = None) -> StepList:
@@ -136,37 +141,42 @@ def parse_steps(data: bytes, name: str, *, is_json: bool) -> StepList:
     """
     if is_json:
         value = read_plain_text(data, name, is_json=True).value
-        try:
+        with _at(name):
             return _json_steps(value)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{name}: this is not UTF-8 text") from None
-    return _csv_steps(text, name)
+    gathered = _csv_steps(text, name)
+    with _at(name):
+        return gathered.steps()
 
 
-def _csv_steps(text: str, name: str) -> StepList:
-    gathered, columns, line = _Gathered(), None, 0
+@contextmanager
+def _at(place: str) -> Iterator[None]:
+    """A ValueError in here says at which place."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+
+
+def _csv_steps(text: str, name: str) -> _Gathered:
+    gathered = _Gathered()
+    columns: list[str] | None = None
     lines = [(at, full) for at, full in enumerate(text.splitlines(), 1) if _is_full(full)]
     delimiter = next((mark for mark in "\t;" if lines and mark in lines[0][1]), ",")
-    try:
-        for at, full in lines:
-            line = at
+    for line, full in lines:
+        with _at(f"{name}, line {line}"):
             cells = _cells(full, delimiter)
             if columns is None:
-                columns = _heading(cells)
+                columns = [cell.lower() for cell in cells]
+                _check_keys(columns, "the heading")
             elif len(cells) != len(columns):
                 raise ValueError(f"{len(cells)} cells, but the heading has {len(columns)} columns")
             else:
-                _add(gathered, dict(zip(columns, cells, strict=True)))
-    except ValueError as error:
-        raise ValueError(f"{name}, line {line}: {error}") from None
-    try:
-        return gathered.steps()
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+                gathered.step(dict(zip(columns, cells, strict=True)))
+    return gathered
 
 
 def _is_full(line: str) -> bool:
@@ -182,12 +192,6 @@ def _cells(line: str, delimiter: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def _heading(cells: Sequence[str]) -> list[str]:
-    names = [cell.lower() for cell in cells]
-    _check_keys(names, "the heading")
-    return names
-
-
 def _check_keys(names: Sequence[str], place: str) -> None:
     """ValueError unless they name a configuration, a size in one way, and nothing unknown."""
     for name in names:
@@ -199,14 +203,6 @@ def _check_keys(names: Sequence[str], place: str) -> None:
             raise ValueError(f"{place} gives the {part} twice")
         if part != "count" and part not in parts:
             raise ValueError(f"{place} gives no {part}: every step has one")
-
-
-def _add(gathered: _Gathered, values: dict[str, Any]) -> None:
-    """Add the step with these values by name."""
-    size = _bytes(values["bytes"]) if "bytes" in values else _size(values["size"])
-    if not 0 < size <= _LARGEST:
-        raise ValueError(f"a step moves {float(size):.6g} bytes: it must be more than 0, to 1e24")
-    gathered.step(values["configuration"], size, _count(values.get("count", "1")))
 
 
 def _size(value: Any) -> Fraction:
@@ -250,13 +246,11 @@ def _json_steps(value: Any) -> StepList:
         where = path_text((*place, at))
         if not isinstance(step, dict):
             raise ValueError(f"{where} is {shown(step)}: a step is an object")
-        try:
+        with _at(where):
             _check_keys(list(step), "the step")
             if sets is not None and str(step["configuration"]) not in gathered.number:
                 raise ValueError(f"configuration {shown(step['configuration'])} has no circuits")
-            _add(gathered, step)
-        except ValueError as error:
-            raise ValueError(f"{where}: {error}") from None
+            gathered.step(step)
     if sets is None:
         return gathered.steps()
     rows = [*sets, frozenset[tuple[int, int]]()]
@@ -269,7 +263,7 @@ def _circuits(gathered: _Gathered, value: Any) -> list[frozenset[tuple[int, int]
         raise ValueError(f"configurations is {shown(value)}: it names lists of circuits")
     if len(value) > MAX_MATRIX:
         raise ValueError(f"configurations: circuits of more than {MAX_MATRIX} are not read")
-    sets, total = [], 0
+    sets = []
     for name, pairs in value.items():
         gathered.name(name)
         if not isinstance(pairs, list) or not pairs:
@@ -280,11 +274,14 @@ def _circuits(gathered: _Gathered, value: Any) -> list[frozenset[tuple[int, int]
             circuits.add(_circuit(pair, place))
             if len(circuits) <= at:
                 raise ValueError(f"{place}: the circuit {shown(pair)} is there twice")
-        total += len(circuits)
-        if total > MAX_CIRCUITS:
-            raise ValueError(f"configurations: more than {MAX_CIRCUITS} circuits are not read")
-        _check_ports(circuits, name)
         sets.append(frozenset(circuits))
+        if sum(map(len, sets)) > MAX_CIRCUITS:
+            raise ValueError(f"configurations: more than {MAX_CIRCUITS} circuits are not read")
+        for side, what in ((0, "begin"), (1, "end")):
+            ports = Counter(circuit[side] for circuit in circuits)
+            twice = [port for port, number in ports.items() if number > 1]
+            if twice:
+                raise ValueError(f"configurations.{name}: two circuits {what} at port {min(twice)}")
     return sets
 
 
@@ -293,12 +290,3 @@ def _circuit(pair: Any, place: str) -> tuple[int, int]:
     if not good or any(type(port) is not int or not 0 <= port < 2**31 for port in pair):
         raise ValueError(f"{place} is {shown(pair)}: a circuit is two ports, numbers from 0")
     return pair[0], pair[1]
-
-
-def _check_ports(circuits: set[tuple[int, int]], name: str) -> None:
-    """ValueError if two circuits of a configuration begin or end at the same port."""
-    for side, what in ((0, "begin"), (1, "end")):
-        ports = [circuit[side] for circuit in circuits]
-        if len(set(ports)) < len(ports):
-            twice = min(port for port, number in Counter(ports).items() if number > 1)
-            raise ValueError(f"configurations.{name}: two circuits {what} at port {twice}")
