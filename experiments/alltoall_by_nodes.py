@@ -20,6 +20,8 @@ from collections.abc import Iterator, Sequence
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.search.frontier import joint_frontier
 from reporting import (
     KAUTZ,
     OURS,
@@ -34,9 +36,8 @@ from reporting import (
 )
 
 from ocs_codesign import BiRing, GeneralizedKautz, Recipe, Torus, bound
-from ocs_codesign.alltoall import Throughput, throughput
-from ocs_codesign.finder import joint_frontier
-from ocs_codesign.finder.bases import optimal_circulant
+from ocs_codesign.schedulers.alltoall.result import Throughput
+from ocs_codesign.search.bases import optimal_circulant
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

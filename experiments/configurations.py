@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.search.frontier import joint_frontier
 from reporting import (
     KAUTZ,
     OURS,
@@ -30,7 +31,6 @@ from reporting import (
 )
 
 from ocs_codesign import Cost, CostModel
-from ocs_codesign.finder import joint_frontier
 from ocs_codesign.quantities import format_size
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound, tree_bound
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost

@@ -18,21 +18,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from ocs_codesign.alltoall import PathTable as PathTable
-    from ocs_codesign.alltoall import SteppedPlan as SteppedPlan
-    from ocs_codesign.alltoall import Throughput as Throughput
-    from ocs_codesign.alltoall import alltoall_frontier as alltoall_frontier
-    from ocs_codesign.alltoall import alltoall_schedule as alltoall_schedule
-    from ocs_codesign.alltoall import dependency_cycle as dependency_cycle
-    from ocs_codesign.alltoall import disjoint_path_table as disjoint_path_table
-    from ocs_codesign.alltoall import path_table as path_table
-    from ocs_codesign.alltoall import stepped_plan as stepped_plan
-    from ocs_codesign.alltoall import throughput as throughput
-    from ocs_codesign.alltoall import up_down_table as up_down_table
     from ocs_codesign.bounds import bound as bound
     from ocs_codesign.bounds import hop_sum as hop_sum
     from ocs_codesign.bounds import moore_steps as moore_steps
     from ocs_codesign.bounds import topology_bound as topology_bound
+    from ocs_codesign.bundle.check.bundle import check_bundle as check_bundle
+    from ocs_codesign.bundle.write.bundle import write_bundle as write_bundle
     from ocs_codesign.circuits import CircuitProgram as CircuitProgram
     from ocs_codesign.collective import Collective as Collective
     from ocs_codesign.cost import Cost as Cost
@@ -45,15 +36,6 @@ if TYPE_CHECKING:
     from ocs_codesign.design import measure as measure
     from ocs_codesign.design import measure_topology as measure_topology
     from ocs_codesign.design import predict as predict
-    from ocs_codesign.export import check_bundle as check_bundle
-    from ocs_codesign.export import import_graph as import_graph
-    from ocs_codesign.export import load_design as load_design
-    from ocs_codesign.export import load_fabric as load_fabric
-    from ocs_codesign.export import load_workload as load_workload
-    from ocs_codesign.export import save_design as save_design
-    from ocs_codesign.export import save_fabric as save_fabric
-    from ocs_codesign.export import save_program as save_program
-    from ocs_codesign.export import write_bundle as write_bundle
     from ocs_codesign.fabric import Deployment as Deployment
     from ocs_codesign.fabric import Fabric as Fabric
     from ocs_codesign.fabric import InfeasibleError as InfeasibleError
@@ -69,9 +51,13 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric import survivability as survivability
     from ocs_codesign.fabric import topology_of as topology_of
     from ocs_codesign.factorisation import factorise as factorise
-    from ocs_codesign.finder import Frontier as Frontier
-    from ocs_codesign.finder import frontier as frontier
-    from ocs_codesign.finder import joint_frontier as joint_frontier
+    from ocs_codesign.formats.designs.design_files import load_design as load_design
+    from ocs_codesign.formats.designs.design_files import save_design as save_design
+    from ocs_codesign.formats.designs.design_files import save_program as save_program
+    from ocs_codesign.formats.fabric.fabric_files import load_fabric as load_fabric
+    from ocs_codesign.formats.fabric.fabric_files import save_fabric as save_fabric
+    from ocs_codesign.formats.graphs.graph_files import import_graph as import_graph
+    from ocs_codesign.formats.workload.workload_files import load_workload as load_workload
     from ocs_codesign.groups import Affine as Affine
     from ocs_codesign.groups import Cyclic as Cyclic
     from ocs_codesign.groups import Dicyclic as Dicyclic
@@ -120,19 +106,33 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure import search_sequences as search_sequences
     from ocs_codesign.reconfigure import switch_plan as switch_plan
     from ocs_codesign.schedule import Schedule as Schedule
-    from ocs_codesign.schedulers.bfb import bfb as bfb
-    from ocs_codesign.schedulers.bfb_loads import bfb_loads as bfb_loads
-    from ocs_codesign.schedulers.exact import ExactAnswer as ExactAnswer
-    from ocs_codesign.schedulers.exact import exact_answers as exact_answers
-    from ocs_codesign.schedulers.exact import exact_frontier as exact_frontier
-    from ocs_codesign.schedulers.exact import exact_schedule as exact_schedule
-    from ocs_codesign.schedulers.exact import fractional_bound as fractional_bound
+    from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle as dependency_cycle
+    from ocs_codesign.schedulers.alltoall.paths import disjoint_path_table as disjoint_path_table
+    from ocs_codesign.schedulers.alltoall.paths import path_table as path_table
+    from ocs_codesign.schedulers.alltoall.result import PathTable as PathTable
+    from ocs_codesign.schedulers.alltoall.result import Throughput as Throughput
+    from ocs_codesign.schedulers.alltoall.stepped import SteppedPlan as SteppedPlan
+    from ocs_codesign.schedulers.alltoall.stepped import alltoall_frontier as alltoall_frontier
+    from ocs_codesign.schedulers.alltoall.stepped import alltoall_schedule as alltoall_schedule
+    from ocs_codesign.schedulers.alltoall.stepped import stepped_plan as stepped_plan
+    from ocs_codesign.schedulers.alltoall.throughput import throughput as throughput
+    from ocs_codesign.schedulers.alltoall.up_down import up_down_table as up_down_table
+    from ocs_codesign.schedulers.bfb.assembly import bfb as bfb
+    from ocs_codesign.schedulers.bfb.loads import bfb_loads as bfb_loads
+    from ocs_codesign.schedulers.exact.answers import ExactAnswer as ExactAnswer
+    from ocs_codesign.schedulers.exact.answers import exact_answers as exact_answers
+    from ocs_codesign.schedulers.exact.answers import exact_frontier as exact_frontier
+    from ocs_codesign.schedulers.exact.answers import exact_schedule as exact_schedule
+    from ocs_codesign.schedulers.exact.answers import fractional_bound as fractional_bound
+    from ocs_codesign.search.frontier import frontier as frontier
+    from ocs_codesign.search.frontier import joint_frontier as joint_frontier
+    from ocs_codesign.search.pareto import Frontier as Frontier
     from ocs_codesign.topology import Topology as Topology
-    from ocs_codesign.verification import Verdict as Verdict
-    from ocs_codesign.verification import Witness as Witness
-    from ocs_codesign.verification import verify as verify
-    from ocs_codesign.verification_circuits import ProgramVerdict as ProgramVerdict
-    from ocs_codesign.verification_circuits import verify_program as verify_program
+    from ocs_codesign.verification.programs import ProgramVerdict as ProgramVerdict
+    from ocs_codesign.verification.programs import verify_program as verify_program
+    from ocs_codesign.verification.schedules import Verdict as Verdict
+    from ocs_codesign.verification.schedules import Witness as Witness
+    from ocs_codesign.verification.schedules import verify as verify
 
 _NAMES_BY_MODULE = {
     "alltoall": (

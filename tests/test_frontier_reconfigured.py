@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from ocs_codesign.search.frontier import frontier, joint_frontier
 
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.families.shifts import de_bruijn
-from ocs_codesign.finder import frontier, joint_frontier
 from ocs_codesign.reconfigure.frontier.factors import factor_options, factored_allreduces
 from ocs_codesign.reconfigure.frontier.gain import (
     allreduce_gain,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 from scipy.optimize import linprog
 
-from ocs_codesign.alltoall import throughput
 from ocs_codesign.cost import CostModel
 from ocs_codesign.families.cayley import cayley
 from ocs_codesign.families.rings import directed_circulant

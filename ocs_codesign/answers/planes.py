@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.export.step_files import StepList
+    from ocs_codesign.formats.step_files import StepList
     from ocs_codesign.reconfigure import Interval, PlanePlan, Timeline
 
 _LONGEST = 24

@@ -20,7 +20,7 @@ from ocs_codesign.cli.progress import progress
 from ocs_codesign.quantities import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
-    from ocs_codesign.export.step_files import StepList
+    from ocs_codesign.formats.step_files import StepList
     from ocs_codesign.reconfigure import PlanePlan, PlaneProblem
 
 # Spelled out, since importing ocs_codesign.reconfigure for a help text would take too long.
@@ -102,7 +102,7 @@ def planes(
         check_suffix(Path(plot_path).suffix)
     check_outputs(plot_path, json_path)
     from ocs_codesign.answers.planes import PlanesAnswer, planes_json, planes_sections
-    from ocs_codesign.export.step_files import read_steps
+    from ocs_codesign.formats.step_files import read_steps
 
     listed = read_steps(steps)
     plans = _plans(_problem(listed, **fabric), method, choice)

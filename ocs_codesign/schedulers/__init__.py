@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.schedulers.bfb.assembly import bfb
 
 if TYPE_CHECKING:
     from collections.abc import Callable
