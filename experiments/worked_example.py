@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 from reporting import EXPERIMENTS, Report, Row, parse_arguments, publish
 
 from ocs_codesign import parse
-from ocs_codesign.catalogue import Catalogue
-from ocs_codesign.export import check_bundle, load_fabric, load_workload, write_bundle
+from ocs_codesign.bundle.check.bundle import check_bundle
+from ocs_codesign.bundle.write.bundle import write_bundle
 from ocs_codesign.fabric import (
     Deployment,
     Fabric,
@@ -40,13 +40,16 @@ from ocs_codesign.fabric import (
     fabric_price,
     select,
 )
+from ocs_codesign.formats.fabric.fabric_files import load_fabric
+from ocs_codesign.formats.workload.workload_files import load_workload
 from ocs_codesign.plot.selection import selection_figure
 from ocs_codesign.reconfigure import recipe_options
+from ocs_codesign.search.catalogue.store import Catalogue
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ocs_codesign.export import BundleVerdict
+    from ocs_codesign.bundle.check.bundle import BundleVerdict
 
 QUICK, SIZES = (16,), (16, 64)
 TOP = 8

@@ -18,21 +18,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from ocs_codesign.alltoall import PathTable as PathTable
-    from ocs_codesign.alltoall import SteppedPlan as SteppedPlan
-    from ocs_codesign.alltoall import Throughput as Throughput
-    from ocs_codesign.alltoall import alltoall_frontier as alltoall_frontier
-    from ocs_codesign.alltoall import alltoall_schedule as alltoall_schedule
-    from ocs_codesign.alltoall import dependency_cycle as dependency_cycle
-    from ocs_codesign.alltoall import disjoint_path_table as disjoint_path_table
-    from ocs_codesign.alltoall import path_table as path_table
-    from ocs_codesign.alltoall import stepped_plan as stepped_plan
-    from ocs_codesign.alltoall import throughput as throughput
-    from ocs_codesign.alltoall import up_down_table as up_down_table
     from ocs_codesign.bounds import bound as bound
     from ocs_codesign.bounds import hop_sum as hop_sum
     from ocs_codesign.bounds import moore_steps as moore_steps
     from ocs_codesign.bounds import topology_bound as topology_bound
+    from ocs_codesign.bundle.check.bundle import check_bundle as check_bundle
+    from ocs_codesign.bundle.write.bundle import write_bundle as write_bundle
     from ocs_codesign.circuits import CircuitProgram as CircuitProgram
     from ocs_codesign.collective import Collective as Collective
     from ocs_codesign.cost import Cost as Cost
@@ -45,15 +36,6 @@ if TYPE_CHECKING:
     from ocs_codesign.design import measure as measure
     from ocs_codesign.design import measure_topology as measure_topology
     from ocs_codesign.design import predict as predict
-    from ocs_codesign.export import check_bundle as check_bundle
-    from ocs_codesign.export import import_graph as import_graph
-    from ocs_codesign.export import load_design as load_design
-    from ocs_codesign.export import load_fabric as load_fabric
-    from ocs_codesign.export import load_workload as load_workload
-    from ocs_codesign.export import save_design as save_design
-    from ocs_codesign.export import save_fabric as save_fabric
-    from ocs_codesign.export import save_program as save_program
-    from ocs_codesign.export import write_bundle as write_bundle
     from ocs_codesign.fabric import Deployment as Deployment
     from ocs_codesign.fabric import Fabric as Fabric
     from ocs_codesign.fabric import InfeasibleError as InfeasibleError
@@ -69,9 +51,13 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric import survivability as survivability
     from ocs_codesign.fabric import topology_of as topology_of
     from ocs_codesign.factorisation import factorise as factorise
-    from ocs_codesign.finder import Frontier as Frontier
-    from ocs_codesign.finder import frontier as frontier
-    from ocs_codesign.finder import joint_frontier as joint_frontier
+    from ocs_codesign.formats.designs.design_files import load_design as load_design
+    from ocs_codesign.formats.designs.design_files import save_design as save_design
+    from ocs_codesign.formats.designs.design_files import save_program as save_program
+    from ocs_codesign.formats.fabric.fabric_files import load_fabric as load_fabric
+    from ocs_codesign.formats.fabric.fabric_files import save_fabric as save_fabric
+    from ocs_codesign.formats.graphs.graph_files import import_graph as import_graph
+    from ocs_codesign.formats.workload.workload_files import load_workload as load_workload
     from ocs_codesign.groups import Affine as Affine
     from ocs_codesign.groups import Cyclic as Cyclic
     from ocs_codesign.groups import Dicyclic as Dicyclic
@@ -120,40 +106,51 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure import search_sequences as search_sequences
     from ocs_codesign.reconfigure import switch_plan as switch_plan
     from ocs_codesign.schedule import Schedule as Schedule
-    from ocs_codesign.schedulers.bfb import bfb as bfb
-    from ocs_codesign.schedulers.bfb_loads import bfb_loads as bfb_loads
-    from ocs_codesign.schedulers.exact import ExactAnswer as ExactAnswer
-    from ocs_codesign.schedulers.exact import exact_answers as exact_answers
-    from ocs_codesign.schedulers.exact import exact_frontier as exact_frontier
-    from ocs_codesign.schedulers.exact import exact_schedule as exact_schedule
-    from ocs_codesign.schedulers.exact import fractional_bound as fractional_bound
+    from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle as dependency_cycle
+    from ocs_codesign.schedulers.alltoall.paths import disjoint_path_table as disjoint_path_table
+    from ocs_codesign.schedulers.alltoall.paths import path_table as path_table
+    from ocs_codesign.schedulers.alltoall.result import PathTable as PathTable
+    from ocs_codesign.schedulers.alltoall.result import Throughput as Throughput
+    from ocs_codesign.schedulers.alltoall.stepped import SteppedPlan as SteppedPlan
+    from ocs_codesign.schedulers.alltoall.stepped import alltoall_frontier as alltoall_frontier
+    from ocs_codesign.schedulers.alltoall.stepped import alltoall_schedule as alltoall_schedule
+    from ocs_codesign.schedulers.alltoall.stepped import stepped_plan as stepped_plan
+    from ocs_codesign.schedulers.alltoall.throughput import throughput as throughput
+    from ocs_codesign.schedulers.alltoall.up_down import up_down_table as up_down_table
+    from ocs_codesign.schedulers.bfb.assembly import bfb as bfb
+    from ocs_codesign.schedulers.bfb.loads import bfb_loads as bfb_loads
+    from ocs_codesign.schedulers.exact.answers import ExactAnswer as ExactAnswer
+    from ocs_codesign.schedulers.exact.answers import exact_answers as exact_answers
+    from ocs_codesign.schedulers.exact.answers import exact_frontier as exact_frontier
+    from ocs_codesign.schedulers.exact.answers import exact_schedule as exact_schedule
+    from ocs_codesign.schedulers.exact.answers import fractional_bound as fractional_bound
+    from ocs_codesign.search.frontier import frontier as frontier
+    from ocs_codesign.search.frontier import joint_frontier as joint_frontier
+    from ocs_codesign.search.pareto import Frontier as Frontier
     from ocs_codesign.topology import Topology as Topology
-    from ocs_codesign.verification import Verdict as Verdict
-    from ocs_codesign.verification import Witness as Witness
-    from ocs_codesign.verification import verify as verify
-    from ocs_codesign.verification_circuits import ProgramVerdict as ProgramVerdict
-    from ocs_codesign.verification_circuits import verify_program as verify_program
+    from ocs_codesign.verification.programs import ProgramVerdict as ProgramVerdict
+    from ocs_codesign.verification.programs import verify_program as verify_program
+    from ocs_codesign.verification.schedules import Verdict as Verdict
+    from ocs_codesign.verification.schedules import Witness as Witness
+    from ocs_codesign.verification.schedules import verify as verify
 
 _NAMES_BY_MODULE = {
-    "alltoall": (
-        "PathTable SteppedPlan Throughput alltoall_frontier alltoall_schedule dependency_cycle "
-        "disjoint_path_table path_table stepped_plan throughput up_down_table"
-    ),
     "bounds": "bound hop_sum moore_steps topology_bound",
+    "bundle.check.bundle": "check_bundle",
+    "bundle.write.bundle": "write_bundle",
     "circuits": "CircuitProgram",
     "collective": "Collective",
     "cost": "Cost CostModel",
     "design": "Candidate Design Score build build_topology measure measure_topology predict",
-    "export": (
-        "check_bundle import_graph load_design load_fabric load_workload save_design save_fabric "
-        "save_program write_bundle"
-    ),
     "fabric": (
         "Deployment Fabric InfeasibleError NamedRecipe Workload deploy embed fabric_facts "
         "free_rewiring minimum_rewiring repair select survivability topology_of"
     ),
     "factorisation": "factorise",
-    "finder": "Frontier frontier joint_frontier",
+    "formats.designs.design_files": "load_design save_design save_program",
+    "formats.fabric.fabric_files": "load_fabric save_fabric",
+    "formats.graphs.graph_files": "import_graph",
+    "formats.workload.workload_files": "load_workload",
     "groups": "Affine Cyclic Dicyclic Dihedral DirectProduct Permutations Semidirect",
     "plot": "frontier_figure",
     "recipe": (
@@ -167,12 +164,22 @@ _NAMES_BY_MODULE = {
         "program_time reconfigured_frontier search_sequences switch_plan"
     ),
     "schedule": "Schedule",
-    "schedulers.bfb": "bfb",
-    "schedulers.bfb_loads": "bfb_loads",
-    "schedulers.exact": "ExactAnswer exact_answers exact_frontier exact_schedule fractional_bound",
+    "schedulers.alltoall.deadlock": "dependency_cycle",
+    "schedulers.alltoall.paths": "disjoint_path_table path_table",
+    "schedulers.alltoall.result": "PathTable Throughput",
+    "schedulers.alltoall.stepped": "SteppedPlan alltoall_frontier alltoall_schedule stepped_plan",
+    "schedulers.alltoall.throughput": "throughput",
+    "schedulers.alltoall.up_down": "up_down_table",
+    "schedulers.bfb.assembly": "bfb",
+    "schedulers.bfb.loads": "bfb_loads",
+    "schedulers.exact.answers": (
+        "ExactAnswer exact_answers exact_frontier exact_schedule fractional_bound"
+    ),
+    "search.frontier": "frontier joint_frontier",
+    "search.pareto": "Frontier",
     "topology": "Topology",
-    "verification": "Verdict Witness verify",
-    "verification_circuits": "ProgramVerdict verify_program",
+    "verification.programs": "ProgramVerdict verify_program",
+    "verification.schedules": "Verdict Witness verify",
 }
 _HOME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 

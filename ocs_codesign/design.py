@@ -15,9 +15,9 @@ from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.recipe import Base, Expanded, Recipe, measured_gather_loads
-from ocs_codesign.schedulers.bfb import bfb
-from ocs_codesign.schedulers.bfb_loads import bfb_loads, num_chunks_for
-from ocs_codesign.verification import verify
+from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
+from ocs_codesign.verification.schedules import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable

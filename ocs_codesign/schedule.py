@@ -29,7 +29,7 @@ class Schedule:
     and its shard is N pieces of M/N, piece v for node v: chunk c belongs to node
     c // chunks_per_unit, so ``num_chunks`` is a multiple of N. Columns are copied to read-only and
     sorted stably. Raises ValueError for values out of range or columns of unequal length; whether
-    the sends achieve the collective is for ``verification.verify`` to say.
+    the sends achieve the collective is for ``verification.schedules.verify`` to say.
 
     >>> pair = Topology(2, [0, 1], [1, 0])
     >>> swap = Schedule(pair, Collective.ALLGATHER, 1, [1, 0], [0, 0], [1, 1], [1, 0], [1, 1])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from embed_samples import fabric
 
-from ocs_codesign.export.bundle import write_bundle
+from ocs_codesign.bundle.write.bundle import write_bundle
 from ocs_codesign.fabric import Fabric, PortModel, rotations
 from ocs_codesign.fabric.deployment import Deployment, NamedRecipe, deploy
 from ocs_codesign.recipe import parse

@@ -24,7 +24,7 @@ def candidate(text: str, steps: int, t_b: Fraction, measured: bool = True) -> Ca
 
 @dataclass(frozen=True)
 class FakeFrontier:
-    """What ``ocs_codesign.finder.Frontier`` offers, without a search behind it."""
+    """What ``ocs_codesign.search.Frontier`` offers, without a search behind it."""
 
     num_nodes: int
     degree: int

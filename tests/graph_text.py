@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ocs_codesign.export import IMPORTERS
+from ocs_codesign.formats.graphs.graph_files import IMPORTERS
 from ocs_codesign.topology import Topology
 
 

@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ocs_codesign.alltoall import throughput
-from ocs_codesign.alltoall.certificates import PRICE_SCALE, price_bound
-from ocs_codesign.alltoall.quotient import quotient
 from ocs_codesign.bounds import bound, topology_bound
 from ocs_codesign.families.rings import uni_ring
 from ocs_codesign.lp import Options
 from ocs_codesign.recipe import parse
+from ocs_codesign.schedulers.alltoall.certificates import PRICE_SCALE, price_bound
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.symmetry.quotient import quotient
 from ocs_codesign.topology import Topology
 
 

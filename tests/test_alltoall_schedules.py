@@ -24,18 +24,18 @@ from replay_oracle import is_valid, runs_correctly
 from small_design import arrays_of
 from strategies import multigraphs, permutation_digraph
 
-from ocs_codesign import verification
 from ocs_codesign.bounds import bound, topology_bound
 from ocs_codesign.cli import main
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import Design
-from ocs_codesign.export import load_design, save_design
+from ocs_codesign.formats.designs.design_files import load_design, save_design
 from ocs_codesign.recipe import parse
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import Witness, verify
+from ocs_codesign.verification.schedules import Witness, verify
+from ocs_codesign.verification.schedules import schedules as verification
 
 RING = Topology(3, [0, 1, 2], [1, 2, 0])
 MOVES: list[Send] = [
@@ -420,9 +420,10 @@ def test_every_shard_has_a_piece_for_each_node(chunks):
 
 
 def test_what_makes_gathering_schedules_refuses():
-    from ocs_codesign.catalogue import Entry, find
     from ocs_codesign.design import build, build_topology, measure, measure_topology, predict
-    from ocs_codesign.finder import frontier
+    from ocs_codesign.search.catalogue.entry import Entry
+    from ocs_codesign.search.catalogue.lookup import find
+    from ocs_codesign.search.frontier import frontier
 
     recipe = parse("Line(Complete(3))")
     entry = Entry("r", "l", 6, 2, False, False, Cost(1, 0), Cost(1, 0), "bfb", True)

@@ -14,12 +14,12 @@ from strategies import built, multigraphs, permutation_digraph, recipes, regular
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.recipe import parse
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.bfb import bfb
-from ocs_codesign.schedulers.bfb_loads import bfb_loads, num_chunks_for
+from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
-module = importlib.import_module("ocs_codesign.schedulers.bfb")
+module = importlib.import_module("ocs_codesign.schedulers.bfb.assembly")
 
 
 def check(topology: Topology, schedule: Schedule) -> None:

@@ -23,11 +23,11 @@ from strategies import (
 from ocs_codesign.families.rings import directed_circulant
 from ocs_codesign.reach import in_neighbours
 from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.bfb_classes import loads_by_classes
-from ocs_codesign.schedulers.bfb_loads import bfb_loads, largest_ratio, num_chunks_for, subset_sums
+from ocs_codesign.schedulers.bfb.classes import loads_by_classes
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, largest_ratio, num_chunks_for, subset_sums
 from ocs_codesign.topology import Topology
 
-module = importlib.import_module("ocs_codesign.schedulers.bfb_loads")
+module = importlib.import_module("ocs_codesign.schedulers.bfb.loads")
 
 Loads = tuple[Fraction, ...]
 

@@ -21,12 +21,12 @@ from bundle_samples import (
     written,
 )
 
-from ocs_codesign.export.design_files import load_design
-from ocs_codesign.export.fabric_files import load_fabric
-from ocs_codesign.export.graph_files import import_graph
 from ocs_codesign.fabric import PortModel
 from ocs_codesign.fabric.deployment import deploy
-from ocs_codesign.verification import verify
+from ocs_codesign.formats.designs.design_files import load_design
+from ocs_codesign.formats.fabric.fabric_files import load_fabric
+from ocs_codesign.formats.graphs.graph_files import import_graph
+from ocs_codesign.verification.schedules import verify
 
 if TYPE_CHECKING:
     from pathlib import Path

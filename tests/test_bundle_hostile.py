@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from bundle_samples import files_of, named, rows, small_fabric, written
 
-from ocs_codesign.export import bundle as bundle_module
-from ocs_codesign.export.bundle import check_bundle_directory, write_bundle
-from ocs_codesign.export.bundle_names import check_file_name, check_names
+from ocs_codesign.bundle.write import bundle as bundle_module
+from ocs_codesign.bundle.write.bundle import check_bundle_directory, write_bundle
+from ocs_codesign.bundle.write.names import check_file_name, check_names
 from ocs_codesign.fabric import Fabric, InfeasibleError, PortModel, Reason
 from ocs_codesign.fabric.deployment import Deployment, deploy
 

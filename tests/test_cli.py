@@ -21,7 +21,7 @@ from ocs_codesign.cli.graphs import EXPORT_FORMATS, IMPORT_FORMATS
 from ocs_codesign.cli.progress import Progress, progress
 from ocs_codesign.collective import Collective
 from ocs_codesign.design import SCHEDULES
-from ocs_codesign.export import EXPORTERS, IMPORTERS
+from ocs_codesign.formats.graphs.graph_files import EXPORTERS, IMPORTERS
 
 HEAVY = {"numpy", "rich", "matplotlib", "networkx", "numba", "pandas", "scipy", "highspy"}
 COMMANDS = sorted(app.commands)

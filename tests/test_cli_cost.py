@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ocs_codesign.cli import main
-from ocs_codesign.export import EXPORTERS
+from ocs_codesign.formats.graphs.graph_files import EXPORTERS
 from ocs_codesign.recipe import parse
 
 KEYS = [

@@ -12,7 +12,7 @@ import pytest
 from bundle_samples import files_of, rows, small_fabric
 
 from ocs_codesign.cli import main
-from ocs_codesign.export.fabric_files import save_fabric
+from ocs_codesign.formats.fabric.fabric_files import save_fabric
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +127,7 @@ def test_where_it_cannot_be_written(
 _SLOW = """
 import sys, time
 from ocs_codesign.cli import main
-from ocs_codesign.export import bundle
+from ocs_codesign.bundle.write import bundle
 
 def slow(part, target):
     print("written", flush=True)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ocs_codesign.cli import main
-from ocs_codesign.export import load_design
-from ocs_codesign.verification import verify
+from ocs_codesign.formats.designs.design_files import load_design
+from ocs_codesign.verification.schedules import verify
 
 RECIPE = "Line(CompleteBipartite(2))"
 
@@ -130,7 +130,7 @@ def test_a_failing_rebuild_leaves_the_design(capsys, design, monkeypatch):
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ocs_codesign.export.design_files.write_schedule", fail)
+    monkeypatch.setattr("ocs_codesign.formats.designs.design_files.write_schedule", fail)
     code, out, err = run(capsys, "build", "Complete(3)", "--out", str(design))
     assert (code, out, err) == (2, "", "Error: no space left on device\n")
     assert {path.name: path.read_bytes() for path in design.iterdir()} == before

@@ -11,7 +11,8 @@ from exact_commands import KAUTZ, LARGE, built, cost, points
 from interrupts import interrupted
 
 from ocs_codesign.cli import main
-from ocs_codesign.schedulers import exact, exact_halves
+from ocs_codesign.schedulers.exact.answers import answers as exact
+from ocs_codesign.schedulers.exact.answers import halves as exact_halves
 
 
 class TestFrontier:
@@ -178,7 +179,7 @@ class TestNothingComputedIsLost:
     )
     def test_ctrl_c_in_the_solver_leaves_nothing_half_written(self, tmp_path, arguments):
         script = (
-            "import sys, highspy\nimport ocs_codesign.schedulers.exact_search as search\n"
+            "import sys, highspy\nimport ocs_codesign.schedulers.exact.search as search\n"
             "solve = search.solve\n"
             "def told(*given, **options):\n    print('ready', flush=True)\n"
             "    return solve(*given, **options)\n"

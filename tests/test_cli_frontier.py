@@ -39,7 +39,7 @@ def found(monkeypatch):
             )
             return FakeFrontier(num_nodes, degree, Collective.parse(collective), front, rest)
 
-        monkeypatch.setattr("ocs_codesign.finder.frontier", find)
+        monkeypatch.setattr("ocs_codesign.search.frontier.frontier", find)
 
     arrange()
     return arrange

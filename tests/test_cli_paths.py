@@ -13,11 +13,12 @@ from itertools import pairwise
 import pytest
 from interrupts import interrupted
 
-from ocs_codesign.alltoall import disjoint_path_table, path_table, up_down_table
 from ocs_codesign.cli import main
 from ocs_codesign.cli.paths import FORMATS
-from ocs_codesign.export import path_tables
+from ocs_codesign.formats import path_tables
 from ocs_codesign.recipe import parse
+from ocs_codesign.schedulers.alltoall.paths import disjoint_path_table, path_table
+from ocs_codesign.schedulers.alltoall.up_down import up_down_table
 
 TORUS = "Torus((3, 4))"
 KAUTZ = "GeneralizedKautz(4, 9)"
@@ -160,7 +161,7 @@ class TestFiles:
         found = answer(capsys, "--graph", str(path), "--out", str(out))
         value, rows = rows_of_json(out.read_text(encoding="utf-8"))
         assert value["links"][0] == [0, 1, 3]
-        from ocs_codesign.export import import_graph
+        from ocs_codesign.formats.graphs.graph_files import import_graph
 
         assert check(import_graph(path), rows) == Fraction(found["t_b"])
 
@@ -213,7 +214,7 @@ class TestFiles:
 
     def test_ctrl_c_while_writing_leaves_nothing(self, tmp_path):
         script = (
-            "import sys, time\nfrom ocs_codesign.export import path_tables\n"
+            "import sys, time\nfrom ocs_codesign.formats import path_tables\n"
             "def slow(table):\n    yield b'source'\n    print('ready', flush=True)\n"
             "    time.sleep(60)\n"
             "path_tables.FORMATS['csv'] = slow\n"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from ocs_codesign.cli import main
-from ocs_codesign.export import load_design
-from ocs_codesign.verification_circuits import NO_TIME, NOT_UP, TWO_OUT
+from ocs_codesign.formats.designs.design_files import load_design
+from ocs_codesign.verification.programs import NO_TIME, NOT_UP, TWO_OUT
 
 RINGS = ["DirectedCirculant(8, (1,))", "DirectedCirculant(8, (3,))"]
 PAIRS = ["DirectedCirculant(8, (1, 3))", "DirectedCirculant(8, (3, 5))"]

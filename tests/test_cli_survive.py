@@ -9,7 +9,7 @@ import pytest
 from bundle_samples import small_fabric
 
 from ocs_codesign.cli import main
-from ocs_codesign.export.fabric_files import save_fabric
+from ocs_codesign.formats.fabric.fabric_files import save_fabric
 
 if TYPE_CHECKING:
     from pathlib import Path

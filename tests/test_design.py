@@ -22,9 +22,9 @@ from ocs_codesign.design import (
     predict,
 )
 from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import Verdict, Witness, verify
+from ocs_codesign.verification.schedules import Verdict, Witness, verify
 
 LOOPY = "Power(GeneralizedKautz(2, 8), 2)"
 """A recipe whose mapped allgather beats BFB."""

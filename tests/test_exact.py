@@ -18,18 +18,18 @@ from ocs_codesign.families.dense import complete, complete_bipartite
 from ocs_codesign.families.rings import bi_ring, circulant, directed_circulant, uni_ring
 from ocs_codesign.families.shifts import generalized_kautz, kautz, modified_de_bruijn
 from ocs_codesign.lp import Options, solve
-from ocs_codesign.schedulers.bfb import bfb, bfb_of_chunks
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
-from ocs_codesign.schedulers.exact import (
+from ocs_codesign.schedulers.bfb.assembly import bfb, bfb_of_chunks
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.schedulers.exact.answers import (
     exact_frontier,
     exact_schedule,
     fractional_bound,
 )
-from ocs_codesign.schedulers.exact_model import broadcasts
-from ocs_codesign.schedulers.exact_search import weighted_bound
-from ocs_codesign.schedulers.exact_symmetry import automorphisms
+from ocs_codesign.schedulers.exact.model import broadcasts
+from ocs_codesign.schedulers.exact.search import weighted_bound
+from ocs_codesign.schedulers.exact.symmetry import automorphisms
 from ocs_codesign.topology import Symmetry, Topology
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
 NO_TIME = Options(time_limit_s=0.0)
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce")

@@ -19,7 +19,7 @@ from ocs_codesign.design import measure_topology
 from ocs_codesign.families.rings import bi_ring, directed_circulant, uni_ring
 from ocs_codesign.families.shifts import de_bruijn, kautz
 from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.exact import exact_schedule, fractional_bound
+from ocs_codesign.schedulers.exact.answers import exact_schedule, fractional_bound
 from ocs_codesign.topology import Topology
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -20,9 +20,9 @@ from ocs_codesign.expansions import EXPANSIONS
 from ocs_codesign.expansions.profile import profile_of
 from ocs_codesign.families.shape import Shape
 from ocs_codesign.recipe import EXPANDED, Bidirected, Degree, Line, Power, Recipe, parse
-from ocs_codesign.schedulers.bfb import bfb
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
-from ocs_codesign.verification import verify
+from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.verification.schedules import verify
 
 TEXTS = [text for texts in EXPANSION_TEXTS.values() for text in texts]
 every_text = pytest.mark.parametrize("text", TEXTS)

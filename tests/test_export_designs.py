@@ -14,11 +14,12 @@ from strategies import multigraphs
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, build_topology
-from ocs_codesign.export import load_design, npz, save_design
-from ocs_codesign.export.atomic import write_files
+from ocs_codesign.files import npz
+from ocs_codesign.files.atomic import write_files
+from ocs_codesign.formats.designs.design_files import load_design, save_design
 from ocs_codesign.recipe import parse
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
 FAST = Topology(3, [0, 1, 2, 0, 1, 2], [1, 2, 0, 2, 0, 1], [1, 1, 1, 3, 3, 3])
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce")
@@ -138,7 +139,7 @@ def test_an_earlier_design_survives_a_failing_save(tmp_path, monkeypatch, fails,
     def fail(*_args, **_kwargs):
         raise error
 
-    monkeypatch.setattr(f"ocs_codesign.export.design_files.{fails}", fail)
+    monkeypatch.setattr(f"ocs_codesign.formats.designs.design_files.{fails}", fail)
     with pytest.raises(type(error)):
         save_design(build_topology(FAST), tmp_path / "d")
     monkeypatch.undo()

@@ -12,15 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import multigraphs
 
-from ocs_codesign.export import (
-    EXPORTERS,
-    IMPORTERS,
-    from_networkx,
-    graph_facts,
-    graph_files,
-    import_graph,
-    to_networkx,
-)
+from ocs_codesign.formats.graphs import graph_files
+from ocs_codesign.formats.graphs.graph_files import EXPORTERS, IMPORTERS, graph_facts, import_graph
+from ocs_codesign.formats.graphs.networkx_graph import from_networkx, to_networkx
 from ocs_codesign.recipe import parse
 from ocs_codesign.topology import Topology
 
@@ -185,7 +179,7 @@ def test_files_that_are_not_graphs(tmp_path, monkeypatch):
 
 
 def test_too_many_links(monkeypatch):
-    monkeypatch.setattr("ocs_codesign.export.naming.MAX_LINKS", 2)
+    monkeypatch.setattr("ocs_codesign.files.naming.MAX_LINKS", 2)
     with pytest.raises(ValueError, match="line 3: more than 2 links"):
         read("edgelist", "0 1\n1 0\n0 1\n")
 

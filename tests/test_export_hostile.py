@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_design import SMALL, packed
 
-from ocs_codesign.export import npz
-from ocs_codesign.export.npz import read_schedule
-from ocs_codesign.verification import verify
+from ocs_codesign.files import npz
+from ocs_codesign.files.npz import read_schedule
+from ocs_codesign.verification.schedules import verify
 
 # Archives that numpy would not write.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fabric_samples import INLINE, lab
 
-from ocs_codesign.export import load_fabric, parse_fabric
+from ocs_codesign.formats.fabric.fabric_files import load_fabric, parse_fabric
 
 SWITCH = ("planes", 0, "switches", 0)
 

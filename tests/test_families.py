@@ -15,7 +15,7 @@ from ocs_codesign.families.cayley import abelian
 from ocs_codesign.families.shape import Shape, size, sizes
 from ocs_codesign.groups import Cyclic, Semidirect
 from ocs_codesign.recipe import BASES, parse
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
 from ocs_codesign.topology import MAX_LINKS, Topology
 
 CASES = [

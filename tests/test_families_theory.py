@@ -16,7 +16,7 @@ from ocs_codesign.design import measure_topology
 from ocs_codesign.families import named, rings, shifts
 from ocs_codesign.families.cayley import cayley
 from ocs_codesign.groups import Cyclic
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
 from ocs_codesign.topology import Topology
 
 DISTANCE_REGULAR = sorted(

@@ -9,7 +9,6 @@ import pytest
 
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.families.shifts import de_bruijn
-from ocs_codesign.finder import frontier, joint_frontier
 from ocs_codesign.reconfigure.frontier.factors import factor_options, factored_allreduces
 from ocs_codesign.reconfigure.frontier.gain import (
     allreduce_gain,
@@ -18,6 +17,7 @@ from ocs_codesign.reconfigure.frontier.gain import (
 from ocs_codesign.reconfigure.frontier.reconfigured import reconfigured_frontier
 from ocs_codesign.reconfigure.program.designs import build_topology_sequence
 from ocs_codesign.reconfigure.sequences.search import SequenceEffort
+from ocs_codesign.search.frontier import frontier, joint_frontier
 
 QUICK = SequenceEffort(work=2**22, num_groups=3, num_solved=6)
 MODEL = CostModel(1e-6, 50e9)

@@ -22,9 +22,9 @@ from ocs_codesign.expansions.line import line, line_bfb_loads
 from ocs_codesign.families import FAMILIES
 from ocs_codesign.reach import in_neighbours
 from ocs_codesign.recipe import Line, parse
-from ocs_codesign.schedulers.bfb_loads import MAX_SUBSET_WIDTH, bfb_loads
+from ocs_codesign.schedulers.bfb.loads import MAX_SUBSET_WIDTH, bfb_loads
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
 BASES = [
     topology
@@ -134,7 +134,7 @@ def test_mapped_schedule_is_within_the_formula(text):
 def test_mapped_loads_differ_only_where_a_receiver_would_hear_itself(base):
     """Every send of G is made d times on a link, less the one whose root is the receiver."""
     from ocs_codesign.expansions.line import line_schedule
-    from ocs_codesign.schedulers.bfb import bfb
+    from ocs_codesign.schedulers.bfb.assembly import bfb
 
     schedule = bfb(base)
     mapped = line_schedule((schedule,), (schedule,))

@@ -16,7 +16,7 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, measure, measure_topology, predict
 from ocs_codesign.families.shifts import modified_de_bruijn
 from ocs_codesign.recipe import Line, ModifiedDeBruijn, Power, parse
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
 from ocs_codesign.topology import Topology
 
 SIZES = [(2, n) for n in range(2, 8)] + [(3, 2), (3, 3), (3, 4), (4, 2), (4, 3), (5, 2), (6, 3)]

@@ -13,9 +13,6 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, measure
 from ocs_codesign.expansions.product import product_loads
 from ocs_codesign.expansions.profile import Profile
-from ocs_codesign.finder import CLOSED_FORMS, Effort, frontier
-from ocs_codesign.finder.bases import stored
-from ocs_codesign.finder.literature import literature
 from ocs_codesign.question import Question
 from ocs_codesign.recipe import (
     Bidirected,
@@ -28,8 +25,12 @@ from ocs_codesign.recipe import (
     UniRing,
     parse,
 )
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
-from ocs_codesign.verification import verify
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.search.bases import stored
+from ocs_codesign.search.effort import CLOSED_FORMS, Effort
+from ocs_codesign.search.frontier import frontier
+from ocs_codesign.search.literature import literature
+from ocs_codesign.verification.schedules import verify
 
 STORED = [(2, 3), (2, 4), (3, 2), (4, 2), (3, 3), (5, 2)]
 HALVES = (Collective.ALLGATHER, Collective.REDUCE_SCATTER)

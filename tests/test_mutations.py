@@ -17,8 +17,8 @@ from strategies import multigraphs
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.recipe import parse
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.bfb import bfb
-from ocs_codesign.verification import verify
+from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.verification.schedules import verify
 
 RECIPES = [
     "Complete(4)",

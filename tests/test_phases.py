@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from ocs_codesign.alltoall import throughput
 from ocs_codesign.cost import CostModel
 from ocs_codesign.families.cayley import cayley
 from ocs_codesign.families.rings import directed_circulant
@@ -22,6 +21,7 @@ from ocs_codesign.reconfigure.phases import alltoall
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound, tree_bound
 from ocs_codesign.reconfigure.phases.certificates import phase_price_bound
 from ocs_codesign.reconfigure.phases.network import fewest_hops, phase_network
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.topology import Topology
 
 KNOWN = {

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from program_samples import designs
 from small_design import SMALL, packed
 
-from ocs_codesign.export import load_design, save_design, save_program
-from ocs_codesign.export.npz import read_archive, read_schedule, write_schedule
+from ocs_codesign.files.npz import read_archive, read_schedule, write_schedule
+from ocs_codesign.formats.designs.design_files import load_design, save_design, save_program
 from ocs_codesign.recipe import parse
 from ocs_codesign.reconfigure import build_halving_doubling, build_sequence
-from ocs_codesign.verification_circuits import verify_program
+from ocs_codesign.verification.programs import verify_program
 
 RINGS = [parse("DirectedCirculant(6, (1,))"), parse("DirectedCirculant(6, (2,))")]
 DESIGN = build_sequence(RINGS, steps_each=3)

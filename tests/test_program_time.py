@@ -17,8 +17,8 @@ from ocs_codesign.reconfigure import (
     build_halving_doubling,
     program_time,
 )
-from ocs_codesign.verification import Witness
-from ocs_codesign.verification_circuits import ProgramVerdict
+from ocs_codesign.verification.programs import ProgramVerdict
+from ocs_codesign.verification.schedules import Witness
 
 MODEL = CostModel(2e-6, 1e10)
 

@@ -32,7 +32,7 @@ from ocs_codesign.recipe import (
     UniRing,
     parse,
 )
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
 from ocs_codesign.topology import Topology
 
 many = settings(max_examples=400)

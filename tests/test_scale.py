@@ -11,8 +11,8 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, measure_topology
 from ocs_codesign.families.rings import hypercube, torus
 from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
-from ocs_codesign.verification import verify
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.verification.schedules import verify
 
 pytestmark = pytest.mark.slow
 

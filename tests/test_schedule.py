@@ -13,9 +13,9 @@ from strategies import built, multigraphs, recipes
 
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
 RING = Topology(3, [0, 1, 2], [1, 2, 0])
 GATHER = ([0, 1, 2, 0, 1, 2], [0] * 6, [2] * 6, [0, 1, 2, 1, 2, 0], [1, 1, 1, 2, 2, 2])

@@ -8,10 +8,10 @@ from samples import loaded_topologies
 
 from ocs_codesign.bounds import topology_bound
 from ocs_codesign.collective import GATHERING
-from ocs_codesign.schedulers import SCHEDULERS
-from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.schedulers.registry import SCHEDULERS
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
 every_scheduler = pytest.mark.parametrize("name", sorted(SCHEDULERS))
 every_collective = pytest.mark.parametrize("collective", GATHERING)

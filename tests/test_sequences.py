@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.finder.generators import multiplication_table
 from ocs_codesign.groups import Cyclic, Dihedral, Semidirect
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound
 from ocs_codesign.reconfigure.program.designs import build_sequence
@@ -21,6 +20,7 @@ from ocs_codesign.reconfigure.sequences.generators import (
 )
 from ocs_codesign.reconfigure.sequences.kernels import hop_sums
 from ocs_codesign.reconfigure.sequences.search import SequenceEffort, search_sequences
+from ocs_codesign.search.generators import multiplication_table
 
 QUICK = SequenceEffort(work=2**22, num_groups=4, num_solved=4)
 KNOWN = {

@@ -10,27 +10,21 @@ from fractions import Fraction
 import pytest
 from test_lp_programs import INF, program
 
-from ocs_codesign.alltoall import (
-    disjoint_path_table,
-    large,
-    orbits,
-    path_table,
-    paths,
-    stepped,
-    stepped_plan,
-    throughput,
-    up_down_table,
-)
-from ocs_codesign.alltoall.large import soft_throughput
-from ocs_codesign.alltoall.master import _suited
-from ocs_codesign.alltoall.quotient import quotient
 from ocs_codesign.families.rings import bi_ring, circulant, torus
 from ocs_codesign.families.shifts import generalized_kautz, kautz
 from ocs_codesign.lp import Options, SolverUnavailableError, Status, highs, solve
 from ocs_codesign.lp.solution import NOT_TAKEN, without_package, without_point
-from ocs_codesign.schedulers import exact_search
-from ocs_codesign.schedulers.exact import exact_answers, exact_schedule, fractional_bound
-from ocs_codesign.verification import verify
+from ocs_codesign.schedulers.alltoall import large, orbits, paths, stepped
+from ocs_codesign.schedulers.alltoall.large import soft_throughput
+from ocs_codesign.schedulers.alltoall.master import _suited
+from ocs_codesign.schedulers.alltoall.paths import disjoint_path_table, path_table
+from ocs_codesign.schedulers.alltoall.stepped import stepped_plan
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.schedulers.alltoall.up_down import up_down_table
+from ocs_codesign.schedulers.exact.answers import exact_answers, exact_schedule, fractional_bound
+from ocs_codesign.schedulers.exact.answers import search as exact_search
+from ocs_codesign.symmetry.quotient import quotient
+from ocs_codesign.verification.schedules import verify
 
 AT_ONCE = Options(time_limit_s=0.0)
 GUROBI = Options(solver="gurobi")
@@ -205,7 +199,7 @@ class TestAllToAll:
     def test_a_solver_that_leaves_nothing(self, monkeypatch, status):
         best = throughput(LARGE)
         for module in ("master", "stepped", "paths"):
-            monkeypatch.setattr(f"ocs_codesign.alltoall.{module}.solve", ended(status))
+            monkeypatch.setattr(f"ocs_codesign.schedulers.alltoall.{module}.solve", ended(status))
         found = throughput(LARGE)
         assert found.method == f"mirror descent; highs: {status.value}"
         assert found.bound <= best.time <= found.time

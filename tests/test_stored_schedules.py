@@ -17,10 +17,10 @@ from ocs_codesign.recipe import Complete, Kautz, Line, ModifiedDeBruijn, Power, 
 from ocs_codesign.recipe import parse as parse_recipe
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers import stored
-from ocs_codesign.schedulers.bfb import bfb
-from ocs_codesign.schedulers.exact import exact_schedule
+from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.schedulers.exact.answers import exact_schedule
 from ocs_codesign.schedulers.stored import read_allgather, stored_schedules
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
 ROOT = Path(__file__).resolve().parent.parent
 DIRECTORY = ROOT / "base_topologies" / "schedules"

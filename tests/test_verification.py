@@ -13,13 +13,13 @@ from replay_oracle import is_valid, runs_correctly
 from samples import loaded_topologies
 from strategies import multigraphs, permutation_digraph
 
-from ocs_codesign import verification
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import Witness, verify
+from ocs_codesign.verification.schedules import Witness, verify
+from ocs_codesign.verification.schedules import schedules as verification
 
 RING = Topology(3, [0, 1, 2], [1, 2, 0])
 Send = tuple[int, int, int, int, int]

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.export.workload_files import (
+from ocs_codesign.fabric.workload import AllowedChanges, Part, Workload
+from ocs_codesign.formats.workload.workload_files import (
     load_workload,
     parse_workload,
     workload_json_schema,
 )
-from ocs_codesign.fabric.workload import AllowedChanges, Part, Workload
 from ocs_codesign.reconfigure.trace.jobs import Job
 
 EXAMPLE = Path(__file__).parent.parent / "experiments/examples/moe_workload.yaml"

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ocs_codesign.alltoall import Throughput
     from ocs_codesign.cli.options import SolverChoice, Source
+    from ocs_codesign.schedulers.alltoall.result import Throughput
 
 COLLECTIVE = Collective.ALLTOALL.value
 
 
 def cost_of_alltoall(source: Source, choice: SolverChoice, json_path: str | None) -> None:
     """Find the best routing when messages may split over paths, and say how good it is."""
-    from ocs_codesign.alltoall import throughput
     from ocs_codesign.bounds import bound
+    from ocs_codesign.schedulers.alltoall.throughput import throughput
 
     topology = source.topology()
     with progress("Solving the all-to-all"), choice.solving() as options:

@@ -84,7 +84,7 @@ def build(
         raise click.UsageError(f"--schedule {schedule} needs a RECIPE: a graph has no such one")
     _check_usage(collective, schedule, steps, chunks, max_chunks, choice)
     from ocs_codesign.design import verified
-    from ocs_codesign.export.design_files import (
+    from ocs_codesign.formats.designs.design_files import (
         check_design_directory,
         design_record,
         save_design,
@@ -147,9 +147,8 @@ def _built_alltoall(
     source: Source, steps: int | None, max_chunks: int | None, choice: SolverChoice
 ) -> tuple[Design, Fraction]:
     """The design, and the t_b that no schedule of so many steps can beat."""
-    from ocs_codesign.alltoall import stepped_plan
-    from ocs_codesign.alltoall.stepped import MAX_CHUNKS
     from ocs_codesign.design import verified
+    from ocs_codesign.schedulers.alltoall.stepped import MAX_CHUNKS, stepped_plan
 
     with choice.solving() as options:
         plan = stepped_plan(source.topology(), steps, max_chunks or MAX_CHUNKS, options)

@@ -23,9 +23,11 @@ from ocs_codesign.cli.progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ocs_codesign.catalogue import Catalogue, Entry, Found
     from ocs_codesign.cli.options import SolverChoice
     from ocs_codesign.collective import Collective
+    from ocs_codesign.search.catalogue.entry import Entry
+    from ocs_codesign.search.catalogue.lookup import Found
+    from ocs_codesign.search.catalogue.store import Catalogue
 
 file_option = click.option(
     "--catalogue", "path", metavar="FILE", help="A catalogue; by default the one shipped."
@@ -69,8 +71,9 @@ def find_command(
     check_outputs(json_path)
     if collective != COLLECTIVE:
         choice.check_unused(f"--collective {COLLECTIVE}")
-    from ocs_codesign.catalogue import Catalogue, find
     from ocs_codesign.question import Question
+    from ocs_codesign.search.catalogue.lookup import find
+    from ocs_codesign.search.catalogue.store import Catalogue
 
     limit = None if max_t_b is None else _fraction(max_t_b)
     asked = Question(num_nodes, degree, bidirectional)
@@ -102,9 +105,9 @@ def find_command(
 def show_command(recipe: str, path: str | None, json_path: str | None) -> None:
     """Show what the catalogue knows of a RECIPE and where it comes from; exit code 1 if nothing."""
     check_outputs(json_path)
-    from ocs_codesign.catalogue import Catalogue
     from ocs_codesign.collective import Collective
     from ocs_codesign.recipe import parse
+    from ocs_codesign.search.catalogue.store import Catalogue
 
     with Catalogue(path) as store:
         found = store.of_recipe(parse(recipe))
@@ -151,8 +154,8 @@ def show_command(recipe: str, path: str | None, json_path: str | None) -> None:
 def export_command(kind: str, out: str, path: str | None, json_path: str | None) -> None:
     """Write all stored designs as one table."""
     check_outputs(json_path, out)
-    from ocs_codesign.catalogue import Catalogue
-    from ocs_codesign.export.catalogue_table import write_table
+    from ocs_codesign.formats.catalogue_table import write_table
+    from ocs_codesign.search.catalogue.store import Catalogue
 
     with progress("Exporting"), Catalogue(path) as store:
         number = write_table(store, kind, Path(out))
@@ -171,7 +174,7 @@ def verify_command(sample: int, seed: int, path: str | None, json_path: str | No
     Exit code 1 if a design does not have its stored cost.
     """
     check_outputs(json_path)
-    from ocs_codesign.catalogue import Catalogue
+    from ocs_codesign.search.catalogue.store import Catalogue
 
     with Catalogue(path) as store, progress("Verifying") as shown:
         store.check()

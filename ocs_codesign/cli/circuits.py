@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ocs_codesign.circuits import Change, CircuitProgram
-    from ocs_codesign.export import LoadedProgram
+    from ocs_codesign.formats.designs.design_files import LoadedProgram
     from ocs_codesign.topology import Topology
-    from ocs_codesign.verification import Witness
-    from ocs_codesign.verification_circuits import ProgramVerdict
+    from ocs_codesign.verification.programs import ProgramVerdict
+    from ocs_codesign.verification.schedules import Witness
 
 _SHOWN_CHANGES = 16
 
 
 def circuits_json(program: CircuitProgram, verdict: ProgramVerdict) -> dict[str, Any]:
     """The circuits of a program in JSON."""
-    from ocs_codesign.export.design_record import change_fields
+    from ocs_codesign.formats.designs.record import change_fields
 
     return {
         "planes": program.num_planes,
@@ -69,7 +69,7 @@ def _prepared(change: Change) -> str:
 
 def false_circuit_claim(loaded: LoadedProgram, verdict: ProgramVerdict) -> Witness | None:
     """The first claim of a record, about circuits, that the program does not bear out."""
-    from ocs_codesign.verification import Witness
+    from ocs_codesign.verification.schedules import Witness
 
     claims = loaded.claims
     if claims is None:
@@ -98,7 +98,7 @@ def _foreign_step(
     import numpy as np
 
     from ocs_codesign.recipe import parse
-    from ocs_codesign.verification import Witness
+    from ocs_codesign.verification.schedules import Witness
 
     wanted: dict[int, NDArray[np.int64]] = {}
     starts, ends = set(program.first_step.tolist()), set((program.last_step + 1).tolist())

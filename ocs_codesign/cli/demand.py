@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ocs_codesign.export.matrix_files import DemandFile
+    from ocs_codesign.formats.matrix_files import DemandFile
     from ocs_codesign.reconfigure import DemandBaselines, DemandEffort, DemandPlan
 
 _EXACT_NODES, _EXACT_TIME_S = 10**12, 60.0
@@ -79,7 +79,7 @@ def demand(
             raise click.UsageError("a picture is a file: it cannot go to standard output")
         check_suffix(Path(plot_path).suffix)
     check_outputs(plan_path, plot_path, json_path)
-    from ocs_codesign.export.matrix_files import plan_csv, read_demand
+    from ocs_codesign.formats.matrix_files import plan_csv, read_demand
     from ocs_codesign.reconfigure import demand_baselines, plan_demand
 
     file = read_demand(matrix, unit)

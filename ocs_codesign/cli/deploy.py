@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ocs_codesign.export.bundle_html import Picture
+    from ocs_codesign.bundle.write.html import Picture
     from ocs_codesign.fabric.deployment import DeployedConfiguration, Deployment, NamedRecipe
     from ocs_codesign.fabric.infeasible import InfeasibleError
 
@@ -63,11 +63,11 @@ def deploy(
     check_outputs(json_path)
     from pathlib import Path
 
-    from ocs_codesign.export.bundle import check_bundle_directory, write_bundle
-    from ocs_codesign.export.bundle_names import check_names
-    from ocs_codesign.export.fabric_files import load_fabric
+    from ocs_codesign.bundle.write.bundle import check_bundle_directory, write_bundle
+    from ocs_codesign.bundle.write.names import check_names
     from ocs_codesign.fabric.deployment import deploy as deploy_on
     from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.formats.fabric.fabric_files import load_fabric
 
     _check_apart(json_path, Path(directory))
     wanted = named_recipes(recipes)
@@ -117,7 +117,7 @@ def _check_apart(json_path: str | None, directory: Path) -> None:
 
 
 def _pictures(deployment: Deployment) -> list[Picture]:
-    from ocs_codesign.export.bundle_html import Picture
+    from ocs_codesign.bundle.write.html import Picture
     from ocs_codesign.plot.deployment import loads_figure, margins_figure, ports_figure
     from ocs_codesign.plot.files import figure_bytes
 
@@ -138,7 +138,7 @@ def _refuse(error: InfeasibleError, json_path: str | None) -> int:
 
 
 def _answer(deployment: Deployment, manifest: dict[str, Any], directory: str) -> dict[str, Any]:
-    from ocs_codesign.export.bundle_plans import plan_summary
+    from ocs_codesign.bundle.write.plans import plan_summary
 
     plans = [plan_summary(change) for change in deployment.changes]
     for plan in plans:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cli.options import SolverChoice, Source
     from ocs_codesign.cost import Cost
-    from ocs_codesign.schedulers.exact import ExactAnswer
+    from ocs_codesign.schedulers.exact.answers import ExactAnswer
     from ocs_codesign.topology import Topology
 
 EXACT = "exact"
@@ -40,7 +40,7 @@ def solve_exactly(
     Not more than a minute is spent on it unless a time limit says otherwise.
     """
     from ocs_codesign.bounds import topology_bound
-    from ocs_codesign.schedulers.exact import exact_schedule
+    from ocs_codesign.schedulers.exact.answers import exact_schedule
 
     topology = source.topology()
     steps = steps or topology_bound(topology, collective).steps
@@ -89,7 +89,7 @@ def _walked(
     topology: Topology, max_steps: int, num_chunks: int, collective: str, choice: SolverChoice
 ) -> _Walk:
     """Walk to the end; if something stops it, what was found before stands."""
-    from ocs_codesign.schedulers.exact import exact_answers
+    from ocs_codesign.schedulers.exact.answers import exact_answers
 
     answers: list[ExactAnswer] = []
     stopped, code = None, 0
@@ -160,7 +160,7 @@ def cost_exactly(
 
 def _points_json(walk: _Walk) -> list[dict[str, Any]]:
     from ocs_codesign.cost import undominated
-    from ocs_codesign.schedulers.exact import cost_of
+    from ocs_codesign.schedulers.exact.answers import cost_of
 
     best = [answer.num_steps for answer in undominated(walk.answers, cost_of)]
     return [

@@ -39,8 +39,8 @@ def check_command(file: str, json_path: str | None) -> None:
     loses more light than the budget allows.
     """
     check_outputs(json_path)
-    from ocs_codesign.export import load_fabric
     from ocs_codesign.fabric import fabric_facts, fabric_price
+    from ocs_codesign.formats.fabric.fabric_files import load_fabric
 
     described = load_fabric(file)
     facts, prices = fabric_facts(described), fabric_price(described)
@@ -70,7 +70,8 @@ def profiles_command(name: str | None, json_path: str | None) -> None:
 @click.option("--workload", is_flag=True, help="That of the workload files of 'select' instead.")
 def schema_command(workload: bool) -> None:
     """Print the JSON Schema of fabric files."""
-    from ocs_codesign.export import fabric_json_schema, workload_json_schema
+    from ocs_codesign.formats.fabric.fabric_files import fabric_json_schema
+    from ocs_codesign.formats.workload.workload_files import workload_json_schema
 
     emit(workload_json_schema() if workload else fabric_json_schema(), "-", lambda _: None)
 
@@ -81,7 +82,7 @@ def schema_command(workload: bool) -> None:
 @click.option("--profile", default="polatis-384", show_default=True, help="Switch profile.")
 def example_command(hosts: int, planes: int, profile: str) -> None:
     """Print a commented fabric file to begin with."""
-    from ocs_codesign.export import example_text
+    from ocs_codesign.formats.fabric.example import example_text
 
     click.echo(example_text(hosts, planes, profile), nl=False)
 

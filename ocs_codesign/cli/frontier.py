@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ocs_codesign.cli.options import SolverChoice
     from ocs_codesign.cost import CostModel
     from ocs_codesign.design import Candidate
-    from ocs_codesign.finder import Frontier
+    from ocs_codesign.search.pareto import Frontier
 
 MAX_DOMINATED_ROWS = 40
 _SOLVED = "all-to-all on one configuration (--collective alltoall or --joint)"
@@ -113,7 +113,7 @@ def frontier(
         frontier_of_alltoall(asked, choice, plot, json_path)
         return
     choice.check_unused(_SOLVED)
-    from ocs_codesign.finder import frontier as find
+    from ocs_codesign.search.frontier import frontier as find
 
     with progress("Searching") as shown:
         answer = find(

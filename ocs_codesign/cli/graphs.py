@@ -21,9 +21,9 @@ from ocs_codesign.cli.progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ocs_codesign.export import GraphFacts
+    from ocs_codesign.formats.graphs.graph_files import GraphFacts
 
-# Spelled out, since importing ocs_codesign.export for a help text would take too long.
+# Spelled out, since importing ocs_codesign.formats for a help text would take too long.
 EXPORT_FORMATS = ("edgelist", "json", "graphml", "dot")
 IMPORT_FORMATS = ("edgelist", "json", "graphml")
 
@@ -49,7 +49,7 @@ def topology(
     if out == STDOUT == json_path:
         raise click.UsageError("with --json -, the topology itself needs --out FILE")
     check_outputs(json_path, out)
-    from ocs_codesign.export import EXPORTERS
+    from ocs_codesign.formats.graphs.graph_files import EXPORTERS
 
     with progress("Building the topology"):
         built = source.topology()
@@ -93,7 +93,7 @@ def import_command(
     relative speed.
     """
     check_outputs(json_path, out)
-    from ocs_codesign.export import EXPORTERS, graph_facts, import_graph
+    from ocs_codesign.formats.graphs.graph_files import EXPORTERS, graph_facts, import_graph
 
     name = printable(Path(file).name)
     with progress("Reading the graph"):

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ocs_codesign.catalogue import Catalogue
     from ocs_codesign.cli.options import SolverChoice
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.finder.joint import JointFrontier
     from ocs_codesign.question import Question
+    from ocs_codesign.search.catalogue.store import Catalogue
+    from ocs_codesign.search.joint import JointFrontier
 
     Workload = tuple[CostModel, float]
 
@@ -48,7 +48,7 @@ def frontier_of_alltoall(
     asked: AlltoallQuestion, choice: SolverChoice, plot: str | None, json_path: str | None
 ) -> None:
     """Search, print, draw and write the joint frontier."""
-    from ocs_codesign.finder import joint_frontier
+    from ocs_codesign.search.frontier import joint_frontier
 
     with progress("Searching") as shown, choice.solving() as options:
         answer = joint_frontier(
@@ -106,8 +106,8 @@ def stored_by_alltoall(
 
     Exit code 1 if nothing is within the limits.
     """
-    from ocs_codesign.catalogue import nearest
-    from ocs_codesign.finder.joint import rank_jointly
+    from ocs_codesign.search.catalogue.lookup import nearest
+    from ocs_codesign.search.joint import rank_jointly
 
     question, entries = nearest(store, asked)
     with progress("Solving") as shown, choice.solving() as options:

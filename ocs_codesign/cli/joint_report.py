@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ocs_codesign.alltoall import Throughput
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.finder.joint import JointCandidate, JointFrontier
+    from ocs_codesign.schedulers.alltoall.result import Throughput
+    from ocs_codesign.search.joint import JointCandidate, JointFrontier
 
     Workload = tuple[CostModel, float]
 

@@ -149,7 +149,7 @@ class Source:
         """The topology, built or read."""
         if self.recipe is not None:
             return self.recipe.topology()
-        from ocs_codesign.export import import_graph
+        from ocs_codesign.formats.graphs.graph_files import import_graph
 
         return import_graph(self.path or "")
 

@@ -27,7 +27,7 @@ _HEAD_ROWS, _TAIL_ROWS = 24, 8
 
 def check_outputs(*paths: str | None) -> None:
     """Refuse outputs that collide or cannot be written, before any long work."""
-    from ocs_codesign.export.atomic import check_writable
+    from ocs_codesign.files.atomic import check_writable
 
     given = [path for path in paths if path is not None]
     if given.count(STDOUT) > 1:
@@ -46,7 +46,7 @@ def emit(
     files: Mapping[str, bytes] | None = None,
 ) -> None:
     """Write the files, all or none, and show the answer unless standard output is spoken for."""
-    from ocs_codesign.export.atomic import write_files
+    from ocs_codesign.files.atomic import write_files
 
     contents = dict(files or {})
     if json_path is not None:

@@ -22,13 +22,13 @@ from ocs_codesign.cli.progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ocs_codesign.alltoall import PathTable, Throughput
     from ocs_codesign.lp import Options
+    from ocs_codesign.schedulers.alltoall.result import PathTable, Throughput
     from ocs_codesign.topology import Topology
 
 NEGATIVE = 1
 DEFAULT_PATHS = 4
-# Spelled out, since importing ocs_codesign.export for a help text would take too long.
+# Spelled out, since importing ocs_codesign.formats for a help text would take too long.
 FORMATS = ("csv", "json")
 
 KINDS = {
@@ -100,7 +100,7 @@ def paths(
     if format_name is not None and out is None:
         raise click.UsageError("--format is for --out")
     check_outputs(json_path, out)
-    from ocs_codesign.export import path_tables
+    from ocs_codesign.formats import path_tables
 
     if out is not None and format_name is None:
         format_name = FORMATS[0] if out == STDOUT else path_tables.path_format(out)
@@ -128,7 +128,7 @@ def paths(
 
 
 def _has_order(topology: Topology) -> bool:
-    from ocs_codesign.alltoall.up_down import has_up_down_order
+    from ocs_codesign.schedulers.alltoall.up_down import has_up_down_order
 
     topology.diameter()  # ValueError unless it is strongly connected
     return has_up_down_order(topology)
@@ -136,7 +136,7 @@ def _has_order(topology: Topology) -> bool:
 
 def _refuse(source: Source, topology: Topology, json_path: str | None) -> int:
     """Say that there are no up*/down* paths of all pairs, and return the exit code for it."""
-    from ocs_codesign.alltoall.up_down import NO_ORDER
+    from ocs_codesign.schedulers.alltoall.up_down import NO_ORDER
 
     answer = {"recipe": source.recipe_text, "graph": source.graph_name, "nodes": topology.num_nodes}
     answer |= {"routing": None, "status": NO_ORDER}
@@ -149,8 +149,8 @@ def _table(
     topology: Topology, kind: str, limit: int | None, max_parts: int | None, options: Options
 ) -> PathTable:
     """The table of that kind; ``limit`` is of hops or of paths, whichever it has."""
-    from ocs_codesign.alltoall import disjoint_path_table, path_table, up_down_table
-    from ocs_codesign.alltoall.paths import MAX_PARTS
+    from ocs_codesign.schedulers.alltoall.paths import MAX_PARTS, disjoint_path_table, path_table
+    from ocs_codesign.schedulers.alltoall.up_down import up_down_table
 
     if kind == "optimal":
         return path_table(topology, limit, max_parts or MAX_PARTS, options)
@@ -159,7 +159,7 @@ def _table(
 
 
 def _throughput(topology: Topology, options: Options) -> Throughput:
-    from ocs_codesign.alltoall import throughput
+    from ocs_codesign.schedulers.alltoall.throughput import throughput
 
     return throughput(topology, options)
 
@@ -167,7 +167,7 @@ def _throughput(topology: Topology, options: Options) -> Throughput:
 def _answer(source: Source, kind: str, table: PathTable, best: Throughput) -> dict[str, Any]:
     import numpy as np
 
-    from ocs_codesign.alltoall import dependency_cycle
+    from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle
 
     topology, cycle = table.topology, dependency_cycle(table)
     hops, link, time_needed = table.hops(), table.busiest_link(), table.time

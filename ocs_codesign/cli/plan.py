@@ -81,7 +81,7 @@ def plan(
     _check_plot(plot)
     check_outputs(json_path, plot)
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.export.trace_files import read_trace
+    from ocs_codesign.formats.trace.trace_files import read_trace
     from ocs_codesign.question import Question
     from ocs_codesign.reconfigure import ReconfigurationCost, plan_trace
 
@@ -130,9 +130,9 @@ def _options(
     trace: Trace,
     shown: Progress,
 ) -> _Found:
-    from ocs_codesign.catalogue import Catalogue
     from ocs_codesign.recipe import parse
     from ocs_codesign.reconfigure.trace.options import catalogue_recipes, recipe_options
+    from ocs_codesign.search.catalogue.store import Catalogue
 
     recipes = [parse(text) for text in designs]
     held = None if start in {COLD, WARM} else parse(start)

@@ -24,7 +24,7 @@ from ocs_codesign.quantities import parse_bandwidth, parse_time
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ocs_codesign.export.step_files import StepList
+    from ocs_codesign.formats.step_files import StepList
     from ocs_codesign.reconfigure import PlanePlan, PlaneProblem
 
 # Spelled out, since importing ocs_codesign.reconfigure for a help text would take too long.
@@ -169,7 +169,7 @@ def planes(
             raise click.UsageError("a picture is a file: it cannot go to standard output")
         check_suffix(Path(plot_path).suffix)
     check_outputs(plot_path, json_path)
-    from ocs_codesign.export.step_files import read_steps
+    from ocs_codesign.formats.step_files import read_steps
 
     listed = read_steps(steps)
     fabric = _Fabric(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ocs_codesign.export.step_files import StepList
+    from ocs_codesign.formats.step_files import StepList
     from ocs_codesign.reconfigure import PlanePlan
 
 

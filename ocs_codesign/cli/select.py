@@ -56,8 +56,8 @@ def select(
         check_suffix(Path(plot).suffix)
     check_outputs(json_path, plot)
     from ocs_codesign.cli.select_report import selection_json, show_selection
-    from ocs_codesign.export import load_fabric
-    from ocs_codesign.export.workload_files import load_workload
+    from ocs_codesign.formats.fabric.fabric_files import load_fabric
+    from ocs_codesign.formats.workload.workload_files import load_workload
 
     fabric, workload = load_fabric(fabric_path), load_workload(workload_path)
     with progress("Measuring designs") as shown:
@@ -82,10 +82,10 @@ def _selected(
 ) -> Selection:
     from dataclasses import replace
 
-    from ocs_codesign.catalogue import Catalogue
     from ocs_codesign.fabric.selection import Excluded, select
     from ocs_codesign.fabric.selection_candidates import candidate_recipes
     from ocs_codesign.reconfigure.trace.options import recipe_options
+    from ocs_codesign.search.catalogue.store import Catalogue
 
     collectives = workload.trace.collectives
     too_large: tuple[Recipe, ...] = ()

@@ -172,7 +172,7 @@ def sequence(
         raise click.UsageError("--steps-each and --max-chunks are for RECIPEs")
     if max_chunks is not None and (collective or ALLTOALL) != ALLTOALL:
         raise click.UsageError("--max-chunks is for --collective alltoall")
-    from ocs_codesign.export.design_files import (
+    from ocs_codesign.formats.designs.design_files import (
         check_design_directory,
         program_record,
         save_program,
@@ -224,9 +224,9 @@ def _sequenced(
     choice: SolverChoice,
     shown: Progress,
 ) -> ProgramDesign:
-    from ocs_codesign.alltoall.stepped import MAX_CHUNKS
     from ocs_codesign.recipe import parse
     from ocs_codesign.reconfigure.program.designs import build_sequence
+    from ocs_codesign.schedulers.alltoall.stepped import MAX_CHUNKS
 
     if collective != ALLTOALL:
         choice.check_unused("an all-to-all over RECIPEs")

@@ -77,8 +77,8 @@ def sweep(
     may fill one file at once.
     """
     check_outputs(json_path)
-    from ocs_codesign.finder.effort import Effort
-    from ocs_codesign.finder.sweep import sweep as run
+    from ocs_codesign.search.effort import Effort
+    from ocs_codesign.search.sweep import sweep as run
 
     command = (
         f"ocs-codesign sweep --nodes {nodes[0]}-{nodes[-1]} "

@@ -27,9 +27,9 @@ from ocs_codesign.cli.progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ocs_codesign.export import LoadedDesign
-    from ocs_codesign.verification import Verdict, Witness
-    from ocs_codesign.verification_circuits import ProgramVerdict
+    from ocs_codesign.formats.designs.design_files import LoadedDesign
+    from ocs_codesign.verification.programs import ProgramVerdict
+    from ocs_codesign.verification.schedules import Verdict, Witness
 
 NEGATIVE = 1
 
@@ -45,7 +45,7 @@ def verify(path: str, json_path: str | None) -> int:
     too. Exit code 1 if anything is wrong, with the first thing found wrong.
     """
     check_outputs(json_path)
-    from ocs_codesign.export import load_design
+    from ocs_codesign.formats.designs.design_files import load_design
 
     with progress("Verifying"):
         report = _Report.of(load_design(path))
@@ -66,8 +66,8 @@ class _Report:
 
     @classmethod
     def of(cls, loaded: LoadedDesign) -> _Report:
-        from ocs_codesign.verification import verify as replay
-        from ocs_codesign.verification_circuits import verify_program
+        from ocs_codesign.verification.programs import verify_program
+        from ocs_codesign.verification.schedules import verify as replay
 
         if loaded.program is None:
             verdict = replay(loaded.schedule, loaded.claimed)
@@ -95,7 +95,7 @@ class _Report:
 
 def _false_claim(loaded: LoadedDesign, verdict: Verdict) -> Witness | None:
     """The first claim of the record, beside its cost, that the schedule does not bear out."""
-    from ocs_codesign.verification import Witness
+    from ocs_codesign.verification.schedules import Witness
 
     loads = _false_loads(loaded, verdict)
     if loads is None and loaded.recipe is not None and not _is_of_recipe(loaded):
@@ -104,7 +104,7 @@ def _false_claim(loaded: LoadedDesign, verdict: Verdict) -> Witness | None:
 
 
 def _false_loads(loaded: LoadedDesign, verdict: Verdict | ProgramVerdict) -> Witness | None:
-    from ocs_codesign.verification import Witness
+    from ocs_codesign.verification.schedules import Witness
 
     if loaded.loads is not None and loaded.loads != verdict.max_loads:
         return Witness("the claimed largest loads are not those of the sends")

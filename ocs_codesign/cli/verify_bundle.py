@@ -20,9 +20,9 @@ from ocs_codesign.cli.progress import progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ocs_codesign.export.bundle_check import BundleVerdict
-    from ocs_codesign.export.bundle_check_observed import Comparison, Difference
-    from ocs_codesign.export.bundle_check_wiring import Port
+    from ocs_codesign.bundle.check.bundle import BundleVerdict
+    from ocs_codesign.bundle.check.observed import Comparison, Difference
+    from ocs_codesign.bundle.check.wiring import Port
 
 NEGATIVE = 1
 
@@ -48,7 +48,7 @@ def verify_bundle(directory: str, observed: str | None, limit: int, json_path: s
     anything is wrong, with all that was found; 2 if DIR is not a bundle.
     """
     check_outputs(json_path)
-    from ocs_codesign.export.bundle_check import check_bundle
+    from ocs_codesign.bundle.check.bundle import check_bundle
 
     with progress("Reading files") as on:
         verdict = check_bundle(

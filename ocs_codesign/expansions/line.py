@@ -14,7 +14,7 @@ import numpy as np
 from ocs_codesign.families.shape import Shape
 from ocs_codesign.reach import all_distances, in_neighbours
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.bfb_loads import MAX_SUBSET_WIDTH, largest_ratio, subset_sums
+from ocs_codesign.schedulers.bfb.loads import MAX_SUBSET_WIDTH, largest_ratio, subset_sums
 from ocs_codesign.topology import Symmetry, Topology
 
 if TYPE_CHECKING:

@@ -218,7 +218,7 @@ def _check_light(embedding: Embedding) -> None:
 
 def _designed(recipe: Recipe, topology: Topology, kind: Collective) -> BoundedDesign:
     if kind is Collective.ALLTOALL:
-        from ocs_codesign.alltoall import stepped_plan
+        from ocs_codesign.schedulers.alltoall.stepped import stepped_plan
 
         plan = stepped_plan(topology)
         design = verified(recipe, plan.schedule, "time-stepped")

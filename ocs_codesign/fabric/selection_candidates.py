@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.alltoall import columns_to_solve
 from ocs_codesign.collective import Collective
-from ocs_codesign.finder import Effort
-from ocs_codesign.finder.alltoall_search import alltoall_recipes
-from ocs_codesign.finder.alltoall_solving import Solving
-from ocs_codesign.finder.literature import literature
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.question import Question
 from ocs_codesign.recipe import parse
 from ocs_codesign.reconfigure.trace.options import MAX_COLUMNS
+from ocs_codesign.schedulers.alltoall.throughput import columns_to_solve
+from ocs_codesign.search.alltoall.search import alltoall_recipes
+from ocs_codesign.search.alltoall.solving import Solving
+from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.literature import literature
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ocs_codesign.catalogue import Catalogue
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.recipe import Recipe
+    from ocs_codesign.search.catalogue.store import Catalogue
 
 
 _EFFORT = Effort(work=2**18)

@@ -118,7 +118,7 @@ def remainder(
 
 
 def _alltoall(topology: Topology, diameter: int, scale: Fraction, max_columns: int) -> AllToAllTime:
-    from ocs_codesign.alltoall import columns_to_solve, throughput
+    from ocs_codesign.schedulers.alltoall.throughput import columns_to_solve, throughput
 
     if columns_to_solve(topology) > max_columns:
         bound = topology_bound(topology, Collective.ALLTOALL, diameter).t_b

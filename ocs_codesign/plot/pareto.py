@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cost import Cost, CostModel
     from ocs_codesign.design import Candidate
-    from ocs_codesign.finder import Frontier
+    from ocs_codesign.search.pareto import Frontier
 
 _PUBLISHED = "#6b7280"
 _LOG_RATIO = 5

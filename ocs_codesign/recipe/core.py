@@ -13,8 +13,8 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.expansions import EXPANSIONS
 from ocs_codesign.expansions.profile import Profile
-from ocs_codesign.schedulers.bfb import bfb
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
+from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
 
 if TYPE_CHECKING:
     from ocs_codesign.families.shape import Shape

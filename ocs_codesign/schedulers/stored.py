@@ -21,7 +21,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.families.named import base_topologies_path
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,9 +18,10 @@ import numpy as np
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
-from ocs_codesign.finder import Effort, frontier
 from ocs_codesign.recipe import BiRing, DirectedCirculant, UniRing
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
+from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.frontier import frontier
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:

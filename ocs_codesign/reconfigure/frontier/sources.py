@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.finder import frontier, joint_frontier
 from ocs_codesign.recipe import DeBruijn
 from ocs_codesign.reconfigure.frontier.factors import factored_allreduces
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
@@ -24,6 +23,7 @@ from ocs_codesign.reconfigure.step_matched.collectives import (
     recursive_doubling,
 )
 from ocs_codesign.reconfigure.step_matched.reuse import ReusePlan, reuse_plan
+from ocs_codesign.search.frontier import frontier, joint_frontier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.alltoall.certificates import as_prices, integer_prices
 from ocs_codesign.bounds import hop_sum
 from ocs_codesign.cost import Cost
 from ocs_codesign.lp import DEFAULT_OPTIONS, exact_vertex, solve
@@ -23,6 +22,7 @@ from ocs_codesign.reconfigure.phases.certificates import phase_price_bound, rout
 from ocs_codesign.reconfigure.phases.message_times import dead_time_s, transmission_s
 from ocs_codesign.reconfigure.phases.network import fewest_hops, phase_network
 from ocs_codesign.reconfigure.phases.program import num_columns, phase_program
+from ocs_codesign.schedulers.alltoall.certificates import as_prices, integer_prices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

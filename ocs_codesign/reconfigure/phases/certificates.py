@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.alltoall.certificates import UNIT
+from ocs_codesign.schedulers.alltoall.certificates import UNIT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

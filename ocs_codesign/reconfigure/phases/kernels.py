@@ -10,7 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ocs_codesign.alltoall.path_kernels import cancel_cycles, shortest_tree, split_over_in_links
+from ocs_codesign.schedulers.alltoall.path_kernels import (
+    cancel_cycles,
+    shortest_tree,
+    split_over_in_links,
+)
 
 UNREACHED = 1 << 62
 """What ``shortest_tree`` leaves as the distance of a node that it does not reach."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.alltoall.automorphisms import quotient_and_images
+from ocs_codesign.symmetry.automorphisms import quotient_and_images
 from ocs_codesign.topology import Symmetry, Topology
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.alltoall.quotient import Quotient
+    from ocs_codesign.symmetry.quotient import Quotient
 
 MAX_LAYERED_LINKS = 10_000_000
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.alltoall.assembly import assemble
-from ocs_codesign.alltoall.automorphisms import quotient_and_images
-from ocs_codesign.alltoall.chunks import chunk_flow, walks_of
-from ocs_codesign.alltoall.quotient import Quotient
-from ocs_codesign.alltoall.stepped import MAX_ARCS, MAX_CHUNKS, optimal_flow
-from ocs_codesign.alltoall.time_network import WAIT, time_network
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.reconfigure.program.layers import layered, programmed
 from ocs_codesign.reconfigure.program.reach import arrivals, check_nodes
+from ocs_codesign.schedulers.alltoall.assembly import assemble
+from ocs_codesign.schedulers.alltoall.chunks import chunk_flow, walks_of
+from ocs_codesign.schedulers.alltoall.stepped import MAX_ARCS, MAX_CHUNKS, optimal_flow
+from ocs_codesign.schedulers.alltoall.time_network import WAIT, time_network
+from ocs_codesign.symmetry.automorphisms import quotient_and_images
+from ocs_codesign.symmetry.quotient import Quotient
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.alltoall.time_network import TimeNetwork
     from ocs_codesign.lp import Options
     from ocs_codesign.reconfigure.program.layers import Layers, Programmed
+    from ocs_codesign.schedulers.alltoall.time_network import TimeNetwork
     from ocs_codesign.topology import Topology
 
 

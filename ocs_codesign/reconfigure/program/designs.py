@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.alltoall.stepped import MAX_CHUNKS
 from ocs_codesign.collective import Collective
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.reconfigure.program.alltoall import sequence_alltoall
@@ -17,7 +16,8 @@ from ocs_codesign.reconfigure.program.gather import sequence_gather
 from ocs_codesign.reconfigure.program.layers import check_alike
 from ocs_codesign.reconfigure.program.patterns import direct_alltoall, halving_doubling
 from ocs_codesign.reconfigure.program.reach import fewest_steps_each
-from ocs_codesign.verification_circuits import verify_program
+from ocs_codesign.schedulers.alltoall.stepped import MAX_CHUNKS
+from ocs_codesign.verification.programs import verify_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure.program.layers import Programmed
     from ocs_codesign.schedule import Schedule
     from ocs_codesign.topology import Topology
-    from ocs_codesign.verification_circuits import ProgramVerdict
+    from ocs_codesign.verification.programs import ProgramVerdict
 
 MAX_STEPS = 2**14
 """Largest number of steps that a sequence is tried with."""

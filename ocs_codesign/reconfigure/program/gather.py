@@ -19,7 +19,7 @@ from ocs_codesign.reach import InNeighbours, in_neighbours
 from ocs_codesign.reconfigure.program.layers import layered, programmed
 from ocs_codesign.reconfigure.program.reach import arrivals, check_nodes
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.bfb_loads import num_chunks_for
+from ocs_codesign.schedulers.bfb.loads import num_chunks_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -85,7 +85,7 @@ class _Step:
 
     def least_load(self) -> Fraction:
         """The largest link load that cannot be avoided, in shards."""
-        from ocs_codesign.schedulers.bfb_kernels import all_least_loads
+        from ocs_codesign.schedulers.bfb.kernels import all_least_loads
 
         receivers = np.arange(len(self.neighbours))
         best = all_least_loads(self.distance_to, self.neighbours, self.capacity, receivers, 1)
@@ -93,7 +93,7 @@ class _Step:
 
     def rows(self, layers: Layers, load: Fraction, chunks: int) -> NDArray[np.int32]:
         """Columns root, lo, hi, link, step of sends with this load; the step is still to be set."""
-        from ocs_codesign.schedulers.bfb_kernels import receiver_rows
+        from ocs_codesign.schedulers.bfb.kernels import receiver_rows
 
         budget = np.full((1, len(self.links)), int(load * chunks), dtype=np.int64)
         offset = np.zeros((1, layers.topology.num_links), dtype=np.int64)

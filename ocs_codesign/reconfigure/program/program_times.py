@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ocs_codesign.circuits import Change
     from ocs_codesign.cost import CostModel
     from ocs_codesign.reconfigure.change import ReconfigurationCost
-    from ocs_codesign.verification_circuits import ProgramVerdict
+    from ocs_codesign.verification.programs import ProgramVerdict
 
 
 @final
@@ -53,7 +53,7 @@ def program_time(
     >>> from ocs_codesign.cost import CostModel
     >>> from ocs_codesign.reconfigure import ReconfigurationCost
     >>> from ocs_codesign.reconfigure.program.patterns import direct_alltoall
-    >>> from ocs_codesign.verification_circuits import verify_program
+    >>> from ocs_codesign.verification.programs import verify_program
     >>> made = direct_alltoall(8, 2)
     >>> verdict = verify_program(made.program, made.schedule)
     >>> delta = ReconfigurationCost(10e-6, cold_start=False)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.finder.generators import multiplication_table
-from ocs_codesign.finder.small_groups import groups_of_order
 from ocs_codesign.groups import Cyclic
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound
 from ocs_codesign.reconfigure.sequences.generators import (
@@ -19,6 +17,8 @@ from ocs_codesign.reconfigure.sequences.generators import (
     direct_sequence,
     numbered_sequence,
 )
+from ocs_codesign.search.generators import multiplication_table
+from ocs_codesign.search.small_groups import groups_of_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable

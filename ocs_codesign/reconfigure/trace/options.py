@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.alltoall import columns_to_solve, throughput
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
 from ocs_codesign.recipe import parse
+from ocs_codesign.schedulers.alltoall.throughput import columns_to_solve, throughput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from fractions import Fraction
 
-    from ocs_codesign.catalogue import Catalogue
     from ocs_codesign.question import Question
     from ocs_codesign.recipe import Recipe
+    from ocs_codesign.search.catalogue.store import Catalogue
     from ocs_codesign.topology import Topology
 
 MAX_COLUMNS = 60_000

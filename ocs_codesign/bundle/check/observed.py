@@ -1,0 +1,159 @@
+"""Observed neighbours, as link discovery reports them, compared with what the light should make.
+
+The file is CSV with columns local_host,local_port,remote_host,remote_port. A row says that a host
+heard on its port what a remote host sent from its own port, so that a two-way circuit has two rows.
+Ports are ``p0`` for plane 0; on two-sided switches, where a host has two in a plane, ``p0-a`` and
+``p0-b``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign.bundle.check.files import Findings, table_rows
+from ocs_codesign.bundle.check.wiring import Port
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.files.naming import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from ocs_codesign.bundle.check.circuits import Circuit
+    from ocs_codesign.bundle.check.wiring import Plant
+
+COLUMNS = ("local_host", "local_port", "remote_host", "remote_port")
+MAX_OBSERVED_BYTES = 64 * 2**20
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A row: what was heard on a host's port."""
+
+    line: int
+    local: Port
+    remote: Port
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A link that is not as it should be: ``missing``, ``unexpected``, ``swapped`` or ``other``.
+
+    ``line`` is None where nothing was heard; ``expected`` is None where nothing should be.
+    """
+
+    kind: str
+    line: int | None
+    local: Port
+    expected: Port | None
+    observed: Port | None
+
+    @property
+    def sentence(self) -> str:
+        """The difference in words."""
+        here = f"{self.local.device} {self.local.name}"
+        ends = [
+            None if end is None else f"{end.device} {end.name}"
+            for end in (self.expected, self.observed)
+        ]
+        if self.kind == "missing":
+            return f"missing: {here} hears nothing, it should hear {ends[0]}"
+        if self.kind == "unexpected":
+            return f"unexpected: {here} hears {ends[1]}, it should hear nothing"
+        said = "swapped" if self.kind == "swapped" else "other neighbour"
+        return f"{said}: {here} hears {ends[1]}, it should hear {ends[0]}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A configuration beside what was observed."""
+
+    configuration: str
+    num_links: int
+    differences: tuple[Difference, ...]
+
+
+def read_neighbours(path: Path, plant: Plant, findings: Findings) -> tuple[Neighbour, ...]:
+    """The rows of a file; hosts and ports that do not exist, and ports given twice, are findings.
+
+    Raises OSError if the file cannot be read and ValueError if it is not such a table.
+    """
+    with path.open("rb") as file:
+        data = file.read(MAX_OBSERVED_BYTES + 1)
+    if len(data) > MAX_OBSERVED_BYTES:
+        raise ValueError(f"{path}: more than {MAX_OBSERVED_BYTES:,} bytes are not read")
+    damage = Findings(1)
+    rows = table_rows(data, str(path), COLUMNS, damage)
+    if damage.count:
+        raise ValueError(str(damage.listed[0]))
+    ports = {_port(plant, cable.near) for cable in plant.host_at.values()}
+    heard: dict[Port, int] = {}
+    found = []
+    for row in rows:
+        local = Port(row["local_host"], row["local_port"])
+        remote = Port(row["remote_host"], row["remote_port"])
+        unknown = [port for port in (local, remote) if port not in ports]
+        for port in unknown:
+            rule = f"{shown(port.device)} has no port {shown(port.name)} with a cable"
+            findings.add(str(path), row.line, rule)
+        if local in heard:
+            rule = f"{local.device} {local.name} has a row already, line {heard[local]}"
+            findings.add(str(path), row.line, rule)
+        elif not unknown:
+            found.append(Neighbour(row.line, local, remote))
+        heard.setdefault(local, row.line)
+    return tuple(found)
+
+
+def compare_neighbours(
+    plant: Plant, configuration: str, circuits: Sequence[Circuit], observed: Iterable[Neighbour]
+) -> Comparison:
+    """Every link that was not heard as the light of a configuration should make it."""
+    expected = _expected(plant, circuits)
+    heard = {one.local: one for one in observed}
+    differences = []
+    for local in sorted(expected.keys() | heard.keys(), key=lambda port: (port.device, port.name)):
+        wanted, found = expected.get(local), heard.get(local)
+        if found is None:
+            differences.append(Difference("missing", None, local, wanted, None))
+        elif wanted is None:
+            kind = "unexpected"
+            differences.append(Difference(kind, found.line, local, None, found.remote))
+        elif found.remote != wanted:
+            kind = "swapped" if _is_swapped(expected, heard, wanted, found.remote) else "other"
+            differences.append(Difference(kind, found.line, local, wanted, found.remote))
+    return Comparison(configuration, len(expected), tuple(differences))
+
+
+def _is_swapped(
+    expected: dict[Port, Port], heard: dict[Port, Neighbour], wanted: Port, found: Port
+) -> bool:
+    """Whether the port that should hear what was heard here hears what should be heard here."""
+    return any(
+        remote == found and local in heard and heard[local].remote == wanted
+        for local, remote in expected.items()
+    )
+
+
+def _expected(plant: Plant, circuits: Sequence[Circuit]) -> dict[Port, Port]:
+    """What every port should hear."""
+    expected = {}
+    for circuit in circuits:
+        first, last = circuit.rows[0], circuit.rows[-1]
+        one = _port(plant, plant.host_at[Port(first.switch, first.a_side)].near)
+        other = _port(plant, plant.host_at[Port(last.switch, last.b_side)].near)
+        expected[other] = one
+        if circuit.is_two_way:
+            expected[one] = other
+    return expected
+
+
+def _port(plant: Plant, strand: Port) -> Port:
+    """The port that a strand is of: transceivers of two strands have one name."""
+    name, _, _ = strand.name.partition("-")
+    model = plant.fabric.port_model(int(name[1:]))
+    return strand if model is PortModel.TWO_SIDED else Port(strand.device, name)

@@ -1,0 +1,230 @@
+"""Bundles: everything that an engineer needs to put a deployment on a real fabric, as a directory.
+
+Format 1. All text is UTF-8 with LF, CSV has a header, JSON sorted keys; there are no dates and no
+absolute paths, so that the same deployment gives the same bytes. Ports of switches, steps and
+stages count from 1; planes, links, circuits and ranks from 0.
+
+- ``manifest.json``: format, version, the configurations, and the size and SHA-256 of every other
+  file.
+- ``fabric.json``: the fabric file (see ``fabric_files``).
+- ``cabling.csv``: every cable from A, the host (of a trunk the upstream switch), to B, the switch.
+  Hosts' strands are ``tx`` and ``rx``; ``a`` and ``b`` on two-sided switches, ``x`` on those
+  without sides. ``ranks.csv`` is the same by host, without trunks; hosts without a rank are spare.
+- ``cross_connects/CONFIGURATION/SWITCH.csv`` in the form ``1A-2B`` (``1A-7A`` on switches without
+  sides), and ``SWITCH.config_db.json`` for SONiC.
+- ``links/CONFIGURATION.csv``: every link, the cross-connects of its circuit in order from the
+  circuit's A end to its B end, and the loss: ``over`` the budget, too much for ``fr4`` (4 dB) or
+  ``dr4`` (3 dB) transceivers, or ``ok``.
+- ``ports.csv``, ``prices.csv``, ``netbox/dcim.*.csv``, ``graphs/CONFIGURATION.graphml|json``.
+- ``schedules/CONFIGURATION/COLLECTIVE/``: the verified design, as ``build`` saves it.
+- ``plans/FROM-to-TO.csv|json``: batches, deletions first, with one stage a plane; the summary says
+  whether the nodes stay strongly connected in every stage.
+- ``report.html``: one page to read, without anything from the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ocs_codesign
+from ocs_codesign.bundle.write.circuits import cross_connects, links_table, switch_tables
+from ocs_codesign.bundle.write.names import check_names
+from ocs_codesign.bundle.write.netbox import netbox_tables
+from ocs_codesign.bundle.write.plans import plan_files
+from ocs_codesign.bundle.write.report import BundleFile, report_page
+from ocs_codesign.bundle.write.tables import (
+    cables,
+    cabling_table,
+    ports_table,
+    prices_table,
+    ranks_table,
+)
+from ocs_codesign.bundle.write.text import json_bytes
+from ocs_codesign.files.atomic import temporary_sibling
+from ocs_codesign.formats.designs.design_files import save_design
+from ocs_codesign.formats.fabric.fabric_files import fabric_text
+from ocs_codesign.formats.graphs.graphml import write_graphml
+from ocs_codesign.formats.graphs.node_link import write_node_link
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ocs_codesign.bundle.write.report import Picture
+    from ocs_codesign.fabric.deployment import Deployment
+
+FORMAT, VERSION = "ocs-codesign bundle", 1
+MANIFEST, REPORT = "manifest.json", "report.html"
+MAX_MANIFEST_BYTES = 64 * 2**20
+
+
+def check_bundle_directory(directory: str | Path) -> None:
+    """ValueError or OSError if a bundle must not be written there: only bundles are replaced.
+
+    The directory must be new, empty, or hold a bundle and nothing else.
+    """
+    target = Path(directory).resolve()
+    near = next(parent for parent in (target, *target.parents) if parent.exists())
+    if target.exists():
+        if not target.is_dir():
+            raise NotADirectoryError(None, "is a file, not a directory", str(target))
+        present = _files_in(target)
+        others = sorted(present - _listed_files(target)) if present else []
+        if others:
+            raise ValueError(
+                f"{target} holds other files ({others[0]!r}): a bundle is only written to a new "
+                "or empty directory or over an earlier bundle"
+            )
+        if target in (here := Path.cwd().resolve(), *here.parents):
+            raise ValueError(
+                f"{target} is or holds the working directory: a bundle's directory is replaced as "
+                "a whole, so write it to another one"
+            )
+        near = target.parent
+    if not os.access(near, os.W_OK):
+        raise PermissionError(None, "cannot be written to", str(near))
+
+
+def write_bundle(
+    deployment: Deployment, directory: str | Path, pictures: Sequence[Picture] = ()
+) -> dict[str, Any]:
+    """Write the bundle of a deployment, whole or not at all; the manifest that was written.
+
+    The directory appears complete, in one move, or takes the place of an earlier bundle.
+    ``pictures`` are shown in the report. Raises ValueError for names that cannot be those of files
+    and a directory that holds anything else, OSError if it cannot be written.
+    """
+    check_names(deployment.fabric, [one.name for one in deployment.configurations])
+    check_bundle_directory(directory)
+    contents = _contents(deployment)
+    target = Path(directory).resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = temporary_sibling(target)
+    try:
+        part.mkdir()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from None
+    try:
+        for path, content in contents.items():
+            _write(part / path, content)
+        _save_designs(deployment, part)
+        files = _described(part)
+        page = report_page(deployment, files, pictures)
+        _write(part / REPORT, page.encode())
+        manifest = _manifest(deployment, _described(part))
+        _write(part / MANIFEST, json_bytes(manifest))
+        _move(part, target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return manifest
+
+
+def _contents(deployment: Deployment) -> dict[str, bytes]:
+    """All files but designs, report and manifest, by path."""
+    fabric, cabling = deployment.fabric, deployment.cabling
+    listed = cables(cabling)
+    files = {
+        "fabric.json": json_bytes(json.loads(fabric_text(fabric, as_json=True))),
+        "cabling.csv": cabling_table(listed),
+        "ranks.csv": ranks_table(cabling, deployment.num_nodes),
+        "ports.csv": ports_table(cabling),
+        "prices.csv": prices_table(fabric),
+    }
+    files |= {f"netbox/{name}": table for name, table in netbox_tables(fabric, listed).items()}
+    for one in deployment.configurations:
+        configuration, title = one.configuration, repr(one.recipe)
+        rows = cross_connects(configuration)
+        for name, content in switch_tables(configuration, rows, listed).items():
+            files[f"cross_connects/{one.name}/{name}"] = content
+        files[f"links/{one.name}.csv"] = links_table(configuration, rows)
+        files[f"graphs/{one.name}.graphml"] = write_graphml(one.topology, title).encode()
+        files[f"graphs/{one.name}.json"] = write_node_link(one.topology, title).encode()
+    for change in deployment.changes:
+        files |= {f"plans/{name}": content for name, content in plan_files(change).items()}
+    return files
+
+
+def _save_designs(deployment: Deployment, directory: Path) -> None:
+    for one in deployment.configurations:
+        for bounded in one.designs:
+            place = directory / "schedules" / one.name / bounded.collective.value
+            save_design(bounded.design, place)
+
+
+def _manifest(deployment: Deployment, files: Sequence[BundleFile]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": deployment.fabric.name,
+        "product_version": ocs_codesign.__version__,
+        "fabric": deployment.fabric.name,
+        "configurations": [
+            {
+                "name": one.name,
+                "recipe": repr(one.recipe),
+                "nodes": one.topology.num_nodes,
+                "degree": one.topology.degree,
+                "collectives": [bounded.collective.value for bounded in one.designs],
+            }
+            for one in deployment.configurations
+        ],
+        "files": {file.path: {"sha256": file.sha256, "bytes": file.num_bytes} for file in files},
+    }
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def _described(directory: Path) -> list[BundleFile]:
+    """All files that are in the directory, by path."""
+    described = []
+    for path in sorted(_files_in(directory)):
+        with (directory / path).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        described.append(BundleFile(path, (directory / path).stat().st_size, digest))
+    return described
+
+
+def _files_in(directory: Path) -> set[str]:
+    """Paths, with slashes, of everything in a directory that is not a directory itself."""
+    found = set()
+    for root, directories, names in os.walk(directory):
+        links = [name for name in directories if (Path(root) / name).is_symlink()]
+        found |= {(Path(root) / name).relative_to(directory).as_posix() for name in names + links}
+    return found
+
+
+def _listed_files(directory: Path) -> set[str]:
+    """The files of the bundle that is in a directory; none if there is no bundle."""
+    path = directory / MANIFEST
+    try:
+        with path.open("rb") as file:
+            manifest = json.loads(file.read(MAX_MANIFEST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return set()
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        return set()
+    files = manifest.get("files")
+    return {MANIFEST, *files} if isinstance(files, dict) else set()
+
+
+def _move(part: Path, target: Path) -> None:
+    """Put the finished directory in place; an earlier one is put back if that fails."""
+    if not target.exists():
+        os.rename(part, target)
+        return
+    earlier = temporary_sibling(target)
+    os.rename(target, earlier)
+    try:
+        os.rename(part, target)
+    finally:
+        if target.exists():
+            shutil.rmtree(earlier, ignore_errors=True)
+        else:
+            os.rename(earlier, target)

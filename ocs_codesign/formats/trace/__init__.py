@@ -1,0 +1,1 @@
+"""Traces: collectives with the computation between them, from CSV or JSON."""

@@ -1,0 +1,1 @@
+"""Workload files: the collectives of a step, from YAML or JSON."""
