@@ -194,7 +194,8 @@ def test_the_core_works_without_the_edges(library):
 
 def test_a_command_loads_what_it_uses():
     code = (
-        "import sys\nfrom ocs_codesign.cli import main\nmain(['cost', 'Line(CompleteBipartite(4))'])\n"
+        "import sys\nfrom ocs_codesign.cli import main\n"
+        "main(['cost', 'Line(CompleteBipartite(4))'])\n"
         "print(sum(name.split('.')[0] == 'ocs_codesign' for name in sys.modules))"
     )
     done = subprocess.run(
