@@ -84,7 +84,7 @@ def _edges(graph: nx.Graph) -> list[tuple[Any, Any, dict[str, Any]]]:
     ]
     keys = [str(key) for _, _, key, _ in edges]
     if graph.is_directed() and sorted(keys) == sorted(map(str, range(len(edges)))):
-        edges.sort(key=lambda edge: int(edge[2]))
+        edges.sort(key=lambda edge: int(str(edge[2])))
     return [(tail, head, attributes) for tail, head, _, attributes in edges]
 
 

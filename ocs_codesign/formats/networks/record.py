@@ -15,6 +15,8 @@ from ocs_codesign.network import NANOSECOND, Network
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
 MAX_BYTES = 2**28
 
 _KEYS = (
@@ -32,7 +34,7 @@ def network_record(network: Network) -> dict[str, Any]:
     >>> record["links"], record["unit"]
     ([[0, 2, 10, 0, 0], [1, 2, 10, 0, 0], [2, 0, 10, 0, 0], [2, 1, 10, 0, 0]], 'Gbps')
     """
-    columns = [network.tail, network.head, network.bandwidth]
+    columns: list[NDArray[Any]] = [network.tail, network.head, network.bandwidth]
     if network.latency.any() or network.dimension is not None:
         columns.append(network.latency)
     if network.dimension is not None:
