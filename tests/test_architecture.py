@@ -45,7 +45,7 @@ HEAVY = (
     "gurobipy",
     "rich",
 )
-MAKERS = ("schedulers", "expansions", "recipe", "design", "families", "search", "reconfigure")
+MAKERS = ("schedulers", "graphs", "design", "search", "reconfigure")
 
 every_module = pytest.mark.parametrize("module", MODULES)
 
@@ -68,7 +68,7 @@ def imported(module: str) -> set[str]:
 
 
 def test_the_package_was_found():
-    assert {"topology.py", "recipe/text.py", "schedulers/bfb/assembly.py"} <= set(MODULES)
+    assert {"topology.py", "graphs/text.py", "schedulers/bfb/assembly.py"} <= set(MODULES)
 
 
 def test_layers():
