@@ -16,8 +16,7 @@ from ocs_codesign.graphs.groups.semidirect import Dihedral, Semidirect
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.graphs.transitive import transitive
 from ocs_codesign.question import Question
-from ocs_codesign.schedulers.bfb.line import line_bfb_loads
-from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, line_bfb_loads
 from ocs_codesign.search.bases import BASE_SOURCES, cayley_recipe, searched
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.frontier import MAX_NODES, frontier

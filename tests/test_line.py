@@ -24,8 +24,7 @@ from ocs_codesign.graphs.families.dense import Complete
 from ocs_codesign.graphs.families.rings import DirectedCirculant
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.reach import in_neighbours
-from ocs_codesign.schedulers.bfb.line import line_bfb_loads
-from ocs_codesign.schedulers.bfb.loads import MAX_SUBSET_WIDTH, bfb_loads
+from ocs_codesign.schedulers.bfb.loads import MAX_SUBSET_WIDTH, bfb_loads, line_bfb_loads
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification.schedules import verify
 

@@ -17,7 +17,7 @@ from ocs_codesign.design import Candidate, can_confirm, measure, predict
 from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.question import Question
-from ocs_codesign.schedulers.bfb.line import line_bfb_loads
+from ocs_codesign.schedulers.bfb.loads import line_bfb_loads
 from ocs_codesign.search.bases import BASE_SOURCES
 from ocs_codesign.search.lifts import climbed
 from ocs_codesign.search.literature import literature
