@@ -52,7 +52,7 @@ def test_designs_are_verified_and_cost_what_was_measured(recipe):
         assert design.loads == candidate.score.loads
         assert design.maker == candidate.score.schedule
         assert design.schedule.topology == built(recipe)
-        assert design.schedule.collective is collective
+        assert design.schedule.collective == collective
 
 
 @given(recipe=recipes(max_nodes=120), seed=st.integers(0, 99))
