@@ -30,7 +30,7 @@ from ocs_codesign.collective import GATHERING, WITHOUT_PARAMETERS, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import Design
 from ocs_codesign.formats.designs.design_files import load_design, save_design
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.topology import Topology

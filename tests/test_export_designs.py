@@ -17,7 +17,7 @@ from ocs_codesign.design import build, build_topology
 from ocs_codesign.files import npz
 from ocs_codesign.files.atomic import write_files
 from ocs_codesign.formats.designs.design_files import load_design, save_design
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification.schedules import verify
 
