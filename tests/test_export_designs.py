@@ -14,7 +14,6 @@ from strategies import multigraphs
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, build_topology
-from ocs_codesign.files import npz
 from ocs_codesign.files.atomic import write_files
 from ocs_codesign.formats.designs.design_files import load_design, save_design
 from ocs_codesign.graphs.text import parse
@@ -22,6 +21,7 @@ from ocs_codesign.topology import Topology
 from ocs_codesign.verification.schedules import verify
 
 FAST = Topology(3, [0, 1, 2, 0, 1, 2], [1, 2, 0, 2, 0, 1], [1, 1, 1, 3, 3, 3])
+SENDS = ("root", "lo", "hi", "link", "step")
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce")
 
 
@@ -216,7 +216,7 @@ def test_last_step_is_bounded_by_the_sends(archive):
 
 @pytest.mark.parametrize("dtype", ["int64", "uint16", ">i4", "u8", "i1"])
 def test_other_integers_are_read(archive, dtype):
-    columns = {name: getattr(SMALL.schedule, name).astype(dtype) for name in ("root", "lo", "hi", "link", "step")}
+    columns = {name: getattr(SMALL.schedule, name).astype(dtype) for name in SENDS}
     assert load_design(archive(**columns)).schedule == SMALL.schedule
 
 
