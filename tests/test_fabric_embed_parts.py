@@ -20,8 +20,8 @@ from ocs_codesign.fabric import (
     three_stages,
     topology_of,
 )
-from ocs_codesign.fabric.clos import trunking, ways
-from ocs_codesign.fabric.packing import pack
+from ocs_codesign.fabric.embed.clos import trunking, ways
+from ocs_codesign.fabric.embed.packing import pack
 from ocs_codesign.recipe import parse
 from ocs_codesign.topology import Topology
 

@@ -9,7 +9,7 @@ import pytest
 from embed_samples import undirected
 
 from ocs_codesign.fabric import PortModel, Proof, planes_of
-from ocs_codesign.fabric.planes_odd_sets import crowded_odd_set
+from ocs_codesign.fabric.planes.odd_sets import crowded_odd_set
 
 
 def is_crowded(members, one, other, matchings):

@@ -17,7 +17,7 @@ from ocs_codesign.fabric.description import (
     SwitchProfile,
 )
 from ocs_codesign.fabric.profiles import profile_named
-from ocs_codesign.fabric.rotations import rotations
+from ocs_codesign.fabric.states import rotations
 from ocs_codesign.formats.fabric.scalars import ROTATIONS, pattern_parts
 from ocs_codesign.formats.fabric.schema import (
     MAX_PLANES,

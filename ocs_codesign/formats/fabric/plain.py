@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ocs_codesign.fabric.profiles import PROFILES
-from ocs_codesign.fabric.rotations import rotations
+from ocs_codesign.fabric.states import rotations
 from ocs_codesign.files.plain_text import NUMBER
 from ocs_codesign.formats.fabric.parts import default_name, numbered_names
 from ocs_codesign.formats.fabric.scalars import ROTATIONS

@@ -11,18 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.fabric.blocks import connected
+from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.planes import (
-    Certificate,
-    Planes,
-    Proof,
-    check_equal_speeds,
-    degree_certificate,
-    two_way_circuits,
-)
-from ocs_codesign.fabric.planes_odd_sets import crowded_odd_set
+from ocs_codesign.fabric.planes.circuits import check_equal_speeds, two_way_circuits
+from ocs_codesign.fabric.planes.odd_sets import crowded_odd_set
+from ocs_codesign.fabric.planes.planes import Certificate, Planes, Proof, degree_certificate
 from ocs_codesign.factorisation import factorise
 from ocs_codesign.topology import Topology
 
@@ -86,7 +80,7 @@ def _coloured(
     certificate: Certificate,
 ) -> tuple[NDArray[np.int32], Certificate]:
     """The plane of every circuit and what proves that no fewer are enough."""
-    from ocs_codesign.fabric import colouring_kernels as kernels
+    from ocs_codesign.fabric.planes import colouring_kernels as kernels
 
     pair = np.minimum(one, other) * nodes + np.maximum(one, other)
     always = degree + int(np.unique(pair, return_counts=True)[1].max(initial=0))
@@ -124,7 +118,7 @@ def _odd_component(
     best = int(planes.argmax())
     if planes[best] <= degree:
         return None
-    return _crowded(np.flatnonzero(label == best), int(links[best]))
+    return _crowded(np.flatnonzero(label == best), one, other)
 
 
 def _odd_set(
@@ -134,16 +128,15 @@ def _odd_set(
     if nodes > MAX_CUT_NODES:
         return None
     members = crowded_odd_set(one, other, nodes, num_planes)
-    if members is None:
-        return None
-    inside = np.count_nonzero(np.isin(one, members) & np.isin(other, members))
-    return _crowded(members, int(inside))
+    return None if members is None else _crowded(members, one, other)
 
 
-def _crowded(members: NDArray[np.int64], inside: int) -> Certificate:
+def _crowded(
+    members: NDArray[np.int64], one: NDArray[np.int64], other: NDArray[np.int64]
+) -> Certificate:
+    inside = int(np.count_nonzero(np.isin(one, members) & np.isin(other, members)))
     half = len(members) // 2
     sentence = (
         f"{inside} links join {len(members)} nodes, and a matching has at most {half} among them"
     )
-    nodes = tuple(int(node) for node in members)
-    return Certificate(-(-inside // half), Proof.ODD_SET, nodes, sentence)
+    return Certificate(-(-inside // half), Proof.ODD_SET, tuple(members.tolist()), sentence)

@@ -43,15 +43,13 @@ class Clos:
         The edge switches' trunk ports are numbered by middle switch, then by trunk; the middle
         switches' by edge switch, then by trunk.
         """
-        rows = []
-        for edge in range(len(self.senders)):
-            for middle in range(len(self.middles)):
-                for trunk in range(self.num_trunks):
-                    outer = 1 + middle * self.num_trunks + trunk
-                    inner = 1 + edge * self.num_trunks + trunk
-                    rows.append((self.senders[edge], outer, self.middles[middle], inner))
-                    rows.append((self.middles[middle], inner, self.receivers[edge], outer))
-        return np.array(rows, dtype=np.int32).reshape(-1, 4)
+        shape = len(self.senders), len(self.middles), self.num_trunks
+        edge, middle, trunk = np.indices(shape).reshape(3, -1)
+        outer, inner = 1 + middle * self.num_trunks + trunk, 1 + edge * self.num_trunks + trunk
+        senders, middles, receivers = map(np.array, (self.senders, self.middles, self.receivers))
+        there = np.stack([senders[edge], outer, middles[middle], inner], axis=1)
+        back = np.stack([middles[middle], inner, receivers[edge], outer], axis=1)
+        return np.stack([there, back], axis=1).reshape(-1, 4).astype(np.int32)
 
 
 def three_stages(num_hosts: int, ports: NDArray[np.int64]) -> Clos | None:
@@ -71,8 +69,7 @@ def three_stages(num_hosts: int, ports: NDArray[np.int64]) -> Clos | None:
             middles = -(-hosts // trunks)
             if best is not None and 2 * edges + middles >= best.num_switches:
                 continue
-            found = _assigned(ports, edges, middles, trunks, hosts)
-            best = best if found is None else found
+            best = _assigned(ports, edges, middles, trunks, hosts) or best
     return best
 
 
@@ -126,8 +123,8 @@ def trunking(
 
     Raises ValueError if they are not those of a three-stage network as laid by ``Clos.trunks``.
     """
-    out = trunks[np.isin(trunks[:, 0], senders)]
-    into = trunks[np.isin(trunks[:, 2], receivers)]
+    out = trunks[np.isin(trunks[:, 0], senders)].astype(np.int64)
+    into = trunks[np.isin(trunks[:, 2], receivers)].astype(np.int64)
     out, into = out[np.lexsort((out[:, 1], out[:, 0]))], into[np.lexsort((into[:, 3], into[:, 2]))]
     sender, ways = np.unique(out[:, 0], return_counts=True)
     receiver, ways_back = np.unique(into[:, 2], return_counts=True)
@@ -136,13 +133,8 @@ def trunking(
         to, back = out.reshape(len(sender), -1, 4), into.reshape(len(receiver), -1, 4)
         middle = to[0, :, 2]
         if (to[:, :, 2] == middle).all() and (back[:, :, 0] == middle).all():
-            return Trunking(
-                sender.astype(np.int64),
-                receiver.astype(np.int64),
-                middle.astype(np.int64),
-                *(part.astype(np.int64) for part in (to[:, :, 1], to[:, :, 3])),
-                *(part.astype(np.int64) for part in (back[:, :, 1], back[:, :, 3])),
-            )
+            ports = to[:, :, 1], to[:, :, 3], back[:, :, 1], back[:, :, 3]
+            return Trunking(sender, receiver, middle, *ports)
     raise ValueError(
         "trunks do not make a three-stage network: every edge switch needs as many to every middle"
     )
