@@ -102,7 +102,7 @@ def test_every_permutation_has_its_ways():
 def test_trunks_that_are_no_three_stages():
     clos = three_stages(8, np.array([4] * 6))
     ends = np.array(clos.senders), np.array(clos.receivers)
-    assert trunking(clos.trunks(), *ends).middle.tolist() == [4, 4, 5, 5]
+    assert trunking(clos.trunks(), *ends)[0][0, :, 2].tolist() == [4, 4, 5, 5]
     with pytest.raises(ValueError, match="do not make a three-stage network"):
         trunking(clos.trunks()[1:], *ends)
 

@@ -62,16 +62,17 @@ def _staged_rows(
     """Circuit, stage, switch, A port and B port of circuits through three switches each."""
     cabled = cabling.a_switch[:, plane] != NOT_CABLED
     edge = cabling.a_switch[cabled, plane], cabling.b_switch[cabled, plane]
-    through = trunking(trunks_of(cabling, plane), *edge)
+    out, into = trunking(trunks_of(cabling, plane), *edge)
     sender, receiver = cabling.a_switch[a_host, plane], cabling.b_switch[b_host, plane]
-    out = np.searchsorted(through.senders, sender)
-    into = np.searchsorted(through.receivers, receiver)
-    edges = max(len(through.senders), len(through.receivers))
-    way = ways(out, into, edges, len(through.middle))
+    from_edge = np.searchsorted(out[:, 0, 0], sender)
+    to_edge = np.searchsorted(into[:, 0, 2], receiver)
+    way = ways(from_edge, to_edge, max(len(out), len(into)), out.shape[1])
+    _, sender_b, middle, middle_a = out[from_edge, way].T
+    _, middle_b, _, receiver_a = into[to_edge, way].T
     stages = (
-        (sender, cabling.a_port[a_host, plane], through.sender_b[out, way]),
-        (through.middle[way], through.middle_a[out, way], through.middle_b[into, way]),
-        (receiver, through.receiver_a[into, way], cabling.b_port[b_host, plane]),
+        (sender, cabling.a_port[a_host, plane], sender_b),
+        (middle, middle_a, middle_b),
+        (receiver, receiver_a, cabling.b_port[b_host, plane]),
     )
     return [
         np.stack([circuit, np.full_like(circuit, stage), *ends], axis=1)

@@ -8,12 +8,12 @@ import numpy as np
 
 from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
+from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.fabric.description import PortModel
-    from ocs_codesign.topology import Topology
 
 NO_LINK = -1
 
@@ -60,7 +60,6 @@ def two_way_circuits(
     with one another; an odd one stays alone. Raises InfeasibleError (ONE_WAY) if a link has no
     reverse.
 
-    >>> from ocs_codesign.topology import Topology
     >>> two_way_circuits(Topology(3, [0, 1, 1, 2, 2], [1, 0, 2, 1, 2])).tolist()
     [[0, 1], [2, 3], [4, -1]]
     """
@@ -136,7 +135,6 @@ def oriented(
     return out
 
 
-def circuit_degrees(topology: Topology, link: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Circuit ends at every node (N): a loop-back has both ends at one."""
-    ends = [topology.tail[link[:, 0]], topology.head[link[:, 0]]]
-    return np.bincount(np.concatenate(ends), minlength=topology.num_nodes)
+def ends_of(topology: Topology, link: NDArray[np.int32]) -> Topology:
+    """The circuits as links from their A ends to their B ends, without symmetry or speeds."""
+    return Topology(topology.num_nodes, topology.tail[link[:, 0]], topology.head[link[:, 0]])

@@ -12,8 +12,8 @@ from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.circuits import (
     NO_LINK,
     check_equal_speeds,
-    circuit_degrees,
     circuits_of,
+    ends_of,
     two_way_circuits,
 )
 
@@ -174,7 +174,8 @@ def degree_certificate(topology: Topology, port_model: PortModel) -> Certificate
     """The planes that the node of largest degree needs by itself."""
     nodes, held = topology.num_nodes, 2 if port_model.can_turn else 1
     if port_model.is_bidirectional:
-        degrees = circuit_degrees(topology, two_way_circuits(topology))
+        ends = ends_of(topology, two_way_circuits(topology))
+        degrees = ends.out_degrees() + ends.in_degrees()
         what = f"of {nodes} has {degrees.max()} circuit ends, and a plane holds {held}"
     else:
         degrees = np.maximum(topology.out_degrees(), topology.in_degrees())

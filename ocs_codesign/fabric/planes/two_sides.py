@@ -11,14 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.planes.circuits import check_equal_speeds, circuits_of
+from ocs_codesign.fabric.planes.circuits import check_equal_speeds, circuits_of, ends_of
 from ocs_codesign.fabric.planes.planes import Planes, degree_certificate
 from ocs_codesign.factorisation import factorise
-from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from ocs_codesign.topology import Topology
 
 
 def simplex_planes(topology: Topology, _states: NDArray[np.int32] | None = None) -> Planes:
@@ -38,8 +39,5 @@ def _factorised(topology: Topology, port_model: PortModel) -> Planes:
     check_equal_speeds(topology)
     link = circuits_of(topology, port_model)
     certificate = degree_certificate(topology, port_model)
-    ends = topology
-    if port_model.is_bidirectional:
-        forward = link[:, 0]
-        ends = Topology(topology.num_nodes, topology.tail[forward], topology.head[forward])
-    return Planes(port_model, topology, link, factorise(ends), certificate.num_planes, certificate)
+    plane = factorise(ends_of(topology, link) if port_model.can_turn else topology)
+    return Planes(port_model, topology, link, plane, certificate.num_planes, certificate)
