@@ -134,6 +134,13 @@ class SwitchProfile:
             if value is not None:
                 _check_number(name, value)
 
+    def circuit_loss_db(
+        self, connector_db: float, circulator_db: float, num_stages: int = 1
+    ) -> float:
+        """The loss of a circuit through so many such switches, from connector to connector."""
+        loss_db = 2 * connector_db + num_stages * self.insertion_loss_db
+        return loss_db + 2 * circulator_db if self.port_model.is_bidirectional else loss_db
+
     def used_as(self, port_model: PortModel) -> SwitchProfile:
         """The same switch with its ports used in another way; FieldError if it cannot be."""
         if not self.port_model.can_be_used_as(port_model):
@@ -269,13 +276,10 @@ class Fabric:
         return self.switches_of(plane)[0].profile.port_model
 
     def loss_db(self, plane: int, num_stages: int = 1) -> float:
-        """The loss of a circuit of a plane through so many of its switches."""
-        switches = self.switches_of(plane)
-        loss = 2 * self.connector_loss_db
-        loss += num_stages * max(switch.profile.insertion_loss_db for switch in switches)
-        if self.port_model(plane).is_bidirectional:
-            loss += 2 * self.circulator_loss_db
-        return loss
+        """The loss of a circuit of a plane through so many of its switches, the worst of them."""
+        ends = self.connector_loss_db, self.circulator_loss_db
+        profiles = (switch.profile for switch in self.switches_of(plane))
+        return max(profile.circuit_loss_db(*ends, num_stages) for profile in profiles)
 
 
 def _require(field: str, holds: object, rule: str) -> None:

@@ -214,14 +214,7 @@ def _profile(part: SwitchPart, flags: ReconfigurationPart) -> SwitchProfile:
 
 
 def _written_out(part: ProfilePart) -> SwitchProfile:
-    return SwitchProfile(
-        part.name,
-        part.technology,
-        part.port_model,
-        part.ports,
-        part.insertion_loss_db,
-        ReconfigurationCost(part.delta, part.delta_per_circuit),
-        part.price_usd_per_port,
-        part.power_w,
-        tuple(Source(source.field, source.text) for source in part.sources),
-    )
+    given = dict(part)
+    change = ReconfigurationCost(given.pop("delta"), given.pop("delta_per_circuit"))
+    sources = tuple(Source(source.field, source.text) for source in given.pop("sources"))
+    return SwitchProfile(num_ports=given.pop("ports"), change=change, sources=sources, **given)
