@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 
+import embed_samples
 import numpy as np
 import pytest
 
@@ -14,17 +15,15 @@ from ocs_codesign.fabric import (
     FieldError,
     PortModel,
     Switch,
-    SwitchProfile,
     fabric_facts,
     rotations,
 )
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 
 
-def profile(model=PortModel.SIMPLEX, ports=8, loss_db=1.0, **other):
+def profile(model=PortModel.SIMPLEX, ports=8, loss_db=1.0, **values):
     change = ReconfigurationCost(0.025, 0.001)
-    values = {"price_usd_per_port": None, "power_w": None, "sources": (), **other}
-    return SwitchProfile("make", "piezo", model, ports, loss_db, change, **values)
+    return replace(embed_samples.profile(model, ports, loss_db), change=change, **values)
 
 
 def switch(number=0, plane=0, model=PortModel.SIMPLEX, ports=8, spares=0, states=None):
