@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -170,12 +170,11 @@ def _equal_switches(
         # The numbers are checked first, as those of a switch without states.
         Switch(names[0], plane, replace(profile, port_model=PortModel.SIMPLEX), ports, part.spares)
         with within("states"):
-            states = _states(part, ports, num_planes)
+            states = _states(part.states, part, ports, num_planes)
     return [Switch(name, plane, profile, ports, part.spares, states) for name in names]
 
 
-def _states(part: SwitchPart, ports: int, num_planes: int) -> NDArray[np.int32]:
-    given = part.states
+def _states(given: Any, part: SwitchPart, ports: int, num_planes: int) -> NDArray[np.int32]:
     rows = max(ports - part.spares - 1, 0) if given == ROTATIONS else len(given)
     entries = rows * ports * part.count * num_planes
     if entries > MAX_STATE_ENTRIES:

@@ -28,8 +28,7 @@ Plain: TypeAlias = dict[str, Any]
 
 _DIGITS = re.compile(r"([^{}]*?)([0-9]{1,9})([^0-9{}]*)")
 _FLAGS = ("cold_start", "overlap", "barrier")
-_TIMES = {"s": 1, "ms": Fraction(1, 10**3), "us": Fraction(1, 10**6), "ns": Fraction(1, 10**9)}
-_TIMES["ps"] = Fraction(1, 10**12)
+_TIMES = {unit: Fraction(1, 1000**at) for at, unit in enumerate(("s", "ms", "us", "ns", "ps"))}
 _BANDWIDTHS = {"Tbps": 10**12, "Gbps": 10**9, "Mbps": 10**6, "kbps": 10**3, "bps": 1}
 
 
@@ -98,7 +97,7 @@ def bandwidth_text(bytes_per_s: Fraction) -> str:
     return _in_units(bytes_per_s * 8, _BANDWIDTHS)
 
 
-def _in_units(value: Fraction, units: Mapping[str, Fraction | int]) -> str:
+def _in_units(value: Fraction, units: Mapping[str, Fraction] | Mapping[str, int]) -> str:
     """The value in the first, largest unit of which it is at least one, else in the last."""
     unit = next((unit for unit, size in units.items() if value >= size), [*units][-1])
     scaled = value / units[unit]
