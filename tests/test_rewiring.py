@@ -21,7 +21,7 @@ from ocs_codesign.fabric import (
     plane_state,
     planes_of,
 )
-from ocs_codesign.fabric.planes import check_ports
+from ocs_codesign.fabric.planes.planes import check_ports
 from ocs_codesign.fabric.rewiring_kempe import improve_planes
 from ocs_codesign.fabric.rewiring_matchings import matched_planes
 from ocs_codesign.fabric.rewiring_program import (

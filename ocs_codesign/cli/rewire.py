@@ -122,7 +122,7 @@ def _planned(
     seed: int,
     shown: Progress,
 ) -> RewiringAnswer:
-    from ocs_codesign.fabric.planes_models import planes_of
+    from ocs_codesign.fabric.planes.models import planes_of
     from ocs_codesign.fabric.relabelling import free_rewiring
     from ocs_codesign.fabric.rewiring import minimum_rewiring, naive_rewiring
     from ocs_codesign.fabric.rewiring_state import plane_state

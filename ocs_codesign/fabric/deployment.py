@@ -14,9 +14,9 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, verified
 from ocs_codesign.fabric.configuration_changes import configuration_change
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.embed import Embedding, Prefer, embed
+from ocs_codesign.fabric.embed.embedding import Embedding, Prefer, embed
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.light_paths import topology_of
+from ocs_codesign.fabric.light import topology_of
 from ocs_codesign.fabric.rewiring import minimum_rewiring
 from ocs_codesign.fabric.rewiring_state import plane_state
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.fabric.embed import Embedding
+    from ocs_codesign.fabric.embed.embedding import Embedding
     from ocs_codesign.fabric.workload import Workload
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
     from ocs_codesign.reconfigure.trace.options import FabricOption

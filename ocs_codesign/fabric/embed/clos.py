@@ -43,15 +43,13 @@ class Clos:
         The edge switches' trunk ports are numbered by middle switch, then by trunk; the middle
         switches' by edge switch, then by trunk.
         """
-        rows = []
-        for edge in range(len(self.senders)):
-            for middle in range(len(self.middles)):
-                for trunk in range(self.num_trunks):
-                    outer = 1 + middle * self.num_trunks + trunk
-                    inner = 1 + edge * self.num_trunks + trunk
-                    rows.append((self.senders[edge], outer, self.middles[middle], inner))
-                    rows.append((self.middles[middle], inner, self.receivers[edge], outer))
-        return np.array(rows, dtype=np.int32).reshape(-1, 4)
+        shape = len(self.senders), len(self.middles), self.num_trunks
+        edge, middle, trunk = np.indices(shape).reshape(3, -1)
+        outer, inner = 1 + middle * self.num_trunks + trunk, 1 + edge * self.num_trunks + trunk
+        senders, middles, receivers = map(np.array, (self.senders, self.middles, self.receivers))
+        there = np.stack([senders[edge], outer, middles[middle], inner], axis=1)
+        back = np.stack([middles[middle], inner, receivers[edge], outer], axis=1)
+        return np.stack([there, back], axis=1).reshape(-1, 4).astype(np.int32)
 
 
 def three_stages(num_hosts: int, ports: NDArray[np.int64]) -> Clos | None:
@@ -71,8 +69,7 @@ def three_stages(num_hosts: int, ports: NDArray[np.int64]) -> Clos | None:
             middles = -(-hosts // trunks)
             if best is not None and 2 * edges + middles >= best.num_switches:
                 continue
-            found = _assigned(ports, edges, middles, trunks, hosts)
-            best = best if found is None else found
+            best = _assigned(ports, edges, middles, trunks, hosts) or best
     return best
 
 
@@ -100,49 +97,24 @@ def _assigned(
     )
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Trunking:
-    """The trunks of a laid three-stage plane by edge switch and way, each edges x ways.
-
-    Way w leads from sender i by its B port ``sender_b`` to A port ``middle_a`` of ``middle``, and
-    from that switch's B port ``middle_b`` to receiver j's A port ``receiver_a``: the first two are
-    at [i, w], the last two at [j, w], and ``middle[w]`` is the same for all.
-    """
-
-    senders: NDArray[np.int64]
-    receivers: NDArray[np.int64]
-    middle: NDArray[np.int64]
-    sender_b: NDArray[np.int64]
-    middle_a: NDArray[np.int64]
-    middle_b: NDArray[np.int64]
-    receiver_a: NDArray[np.int64]
-
-
 def trunking(
     trunks: NDArray[np.int32], senders: NDArray[np.int32], receivers: NDArray[np.int32]
-) -> Trunking:
-    """The ways through a plane from its trunks and the switches at its edge.
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The trunks of a plane by edge switch and way: out of ``senders`` and into ``receivers``.
 
-    Raises ValueError if they are not those of a three-stage network as laid by ``Clos.trunks``.
+    Both are edges x ways x 4, rows as of ``Clos.trunks``, edge switches in order of their numbers;
+    way w is through the same middle switch from all edges. Raises ValueError if the trunks are not
+    those of a three-stage network.
     """
-    out = trunks[np.isin(trunks[:, 0], senders)]
-    into = trunks[np.isin(trunks[:, 2], receivers)]
+    out, into = trunks[np.isin(trunks[:, 0], senders)], trunks[np.isin(trunks[:, 2], receivers)]
     out, into = out[np.lexsort((out[:, 1], out[:, 0]))], into[np.lexsort((into[:, 3], into[:, 2]))]
-    sender, ways = np.unique(out[:, 0], return_counts=True)
-    receiver, ways_back = np.unique(into[:, 2], return_counts=True)
-    same = len({*ways.tolist(), *ways_back.tolist()}) == 1
-    if same and len(sender) and len(out) + len(into) == len(trunks):
-        to, back = out.reshape(len(sender), -1, 4), into.reshape(len(receiver), -1, 4)
-        middle = to[0, :, 2]
-        if (to[:, :, 2] == middle).all() and (back[:, :, 0] == middle).all():
-            return Trunking(
-                sender.astype(np.int64),
-                receiver.astype(np.int64),
-                middle.astype(np.int64),
-                *(part.astype(np.int64) for part in (to[:, :, 1], to[:, :, 3])),
-                *(part.astype(np.int64) for part in (back[:, :, 1], back[:, :, 3])),
-            )
+    edges = np.concatenate([2 * out[:, 0], 2 * into[:, 2] + 1])
+    num_ways = np.unique(edges, return_counts=True)[1]
+    if len(edges) == len(trunks) > 0 and (num_ways == num_ways[0]).all():
+        out, into = out.reshape(-1, num_ways[0], 4), into.reshape(-1, num_ways[0], 4)
+        middle = out[0, :, 2]
+        if (out[:, :, 2] == middle).all() and (into[:, :, 0] == middle).all():
+            return out, into
     raise ValueError(
         "trunks do not make a three-stage network: every edge switch needs as many to every middle"
     )

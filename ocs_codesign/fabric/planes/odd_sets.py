@@ -16,30 +16,32 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ocs_codesign.topology import Topology
 
-def crowded_odd_set(
-    one: NDArray[np.int64], other: NDArray[np.int64], nodes: int, num_matchings: int
-) -> NDArray[np.int64] | None:
+
+def crowded_odd_set(ends: Topology, num_matchings: int) -> NDArray[np.int64] | None:
     """An odd set with more links than so many matchings hold among it, or None: there is none.
 
-    Links join ``one`` with ``other``; no node may have more links than there are matchings.
+    Each of ``ends`` is a link in both directions; no node may be the end of more of them than there
+    are matchings.
 
-    >>> triangle = np.array([0, 1, 2]), np.array([1, 2, 0])
-    >>> crowded_odd_set(*triangle, 4, 2).tolist(), crowded_odd_set(*triangle, 4, 3)
+    >>> from ocs_codesign.topology import Topology
+    >>> triangle = Topology(4, [0, 1, 2], [1, 2, 0])
+    >>> crowded_odd_set(triangle, 2).tolist(), crowded_odd_set(triangle, 3)
     ([0, 1, 2], None)
     """
     from scipy.sparse import csr_matrix
 
-    degrees = np.bincount(np.concatenate([one, other]), minlength=nodes)
-    missing = np.flatnonzero(num_matchings - degrees)
-    tails = np.concatenate([one, other, missing, np.full(len(missing), nodes)])
-    heads = np.concatenate([other, one, np.full(len(missing), nodes), missing])
-    spare = (num_matchings - degrees)[missing]
-    ends = np.concatenate([np.ones(2 * len(one), dtype=np.int64), spare, spare]).astype(np.int32)
-    graph = csr_matrix((ends, (tails, heads)), shape=(nodes + 1, nodes + 1))
-    graph.sum_duplicates()
+    one, other, nodes = ends.tail, ends.head, ends.num_nodes
+    spare = num_matchings - np.bincount(np.concatenate([one, other]), minlength=nodes)
+    missing = np.flatnonzero(spare)
+    more = np.full(len(missing), nodes)
+    tails = np.concatenate([one, other, missing, more])
+    heads = np.concatenate([other, one, more, missing])
+    capacity = np.concatenate([np.ones(2 * len(one)), spare[missing], spare[missing]])
+    graph = csr_matrix((capacity.astype(np.int32), (tails, heads)), shape=(nodes + 1, nodes + 1))
     parent, flow = _cut_tree(graph)
-    for members in _sides(parent, flow < num_matchings):
+    for members in _odd_sides(parent, flow < num_matchings):
         inside = np.isin(one, members) & np.isin(other, members)
         if np.count_nonzero(inside) > num_matchings * (len(members) // 2):
             return members
@@ -75,7 +77,7 @@ def _minimum_cut(graph: Any, source: int, sink: int) -> tuple[int, NDArray[np.bo
     return int(found.flow_value), near
 
 
-def _sides(parent: NDArray[np.int64], wanted: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+def _odd_sides(parent: NDArray[np.int64], wanted: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     """For wanted edges of the tree the side without the last node, where it is odd and not one."""
     size = len(parent)
     below = np.eye(size, dtype=bool)
@@ -83,12 +85,6 @@ def _sides(parent: NDArray[np.int64], wanted: NDArray[np.bool_]) -> list[NDArray
     while ancestor.any():
         below[ancestor, np.arange(size)] = True
         ancestor = parent[ancestor]
-    sides = []
-    for node in range(size):
-        if node == parent[node] or not wanted[node]:
-            continue
-        side = below[node] if not below[node, -1] else ~below[node]
-        members = np.flatnonzero(side)
-        if len(members) % 2 == 1 and len(members) > 1:
-            sides.append(members)
-    return sides
+    nodes = np.flatnonzero(wanted & (parent != np.arange(size)))
+    sides = (below[node] ^ below[node, -1] for node in nodes)
+    return [np.flatnonzero(side) for side in sides if side.sum() % 2 == 1 and side.sum() > 1]

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, compress, islice, product
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.blocks import connected
+from ocs_codesign.fabric.components import connected, num_strong_components
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.planes import Planes, one_way_circuits
-from ocs_codesign.fabric.planes_simplex import simplex_planes
-from ocs_codesign.fabric.planes_two_sided import oriented
+from ocs_codesign.fabric.planes.circuits import oriented
+from ocs_codesign.fabric.planes.two_sides import simplex_planes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.fabric.planes.planes import Planes
     from ocs_codesign.topology import Topology
 
 MAX_ENUMERATED = 2**12
@@ -52,7 +52,7 @@ class PlaneLoss:
 
 def loss_of_planes(planes: Planes) -> PlaneLoss:
     """The components after each plane's loss, of planes as they are."""
-    left = _components(planes, planes.plane)
+    left = _components(planes)
     return PlaneLoss(left, sum(left) == _least(planes), 1)
 
 
@@ -66,20 +66,20 @@ def most_survivable(planes: Planes, seed: int = 0) -> tuple[Planes, PlaneLoss]:
     have no choice and stay.
     """
     first = loss_of_planes(planes)
-    restricted = planes.port_model is PortModel.RESTRICTED
-    if first.is_proven or planes.num_planes < 2 or restricted:
-        no_choice = planes.num_planes < 2
+    model, no_choice = planes.port_model, planes.num_planes < 2
+    if first.is_proven or no_choice or model.has_states:
         return planes, replace(first, is_proven=first.is_proven or no_choice)
-    groups = _exchangeable(planes, planes.plane, 0, 1)
-    # Circuits between sides can be turned as well, so that these are not all there are.
-    is_all = planes.num_planes == 2 and planes.port_model is not PortModel.TWO_SIDED
-    if is_all and len(groups) - 1 <= np.log2(MAX_ENUMERATED):
-        return _best_of_two(planes, groups)
-    found, left = _local_search(planes, seed)
+    # Circuits that can be turned have more factorisations than the exchanges of two planes.
+    if planes.num_planes == 2 and not model.can_turn:
+        groups = _exchangeable(planes, 0, 1)
+        if len(groups) - 1 <= np.log2(MAX_ENUMERATED):
+            return _best(planes, _all_of_two(planes, groups), _least(planes))
+    searched = _local_search(planes, seed)
     few = planes.topology.num_links <= MAX_ENUMERATED_LINKS
-    if not left.is_proven and few and planes.port_model is PortModel.SIMPLEX:
-        return _best_of_all(planes) or (found, left)
-    return found, left
+    if not searched[1].is_proven and few and model is PortModel.SIMPLEX:
+        every = _best(planes, islice(factorisations(planes.topology), MAX_ENUMERATED + 1))
+        return every if every[1].num_tried <= MAX_ENUMERATED else searched
+    return searched
 
 
 def factorisations(topology: Topology) -> Iterator[Planes]:
@@ -95,84 +95,79 @@ def factorisations(topology: Topology) -> Iterator[Planes]:
     2
     """
     start = simplex_planes(topology)
-    link = one_way_circuits(topology)
-    plane = np.full(topology.num_links, -1, dtype=np.int32)
-    order = np.lexsort((topology.head, topology.tail))
-    for found in _filled(topology, plane, order, start.num_planes):
-        yield replace(start, link=link, plane=found)
-
-
-def _filled(
-    topology: Topology, plane: NDArray[np.int32], order: NDArray[np.int64], num_planes: int
-) -> Iterator[NDArray[np.int32]]:
-    """All ways to give every link a plane, by depth-first search in the order of the links."""
-    out = np.zeros((topology.num_nodes, num_planes), dtype=bool)
-    into = np.zeros_like(out)
     tail, head = topology.tail, topology.head
-    opened = [0]
-    place = 0
-    tried = np.full(len(order) + 1, -1, dtype=np.int64)
-    while place >= 0:
-        if place == len(order):
-            yield plane.copy()
-            place -= 1
-            continue
-        link = order[place]
-        if plane[link] >= 0:
-            out[tail[link], plane[link]] = into[head[link], plane[link]] = False
-            plane[link] = -1
-            opened.pop()
-        lowest = tried[place] + 1
-        before = order[place - 1] if place else -1
-        if before >= 0 and tail[before] == tail[link] and head[before] == head[link]:
-            # Parallel links take their planes in ascending order.
-            lowest = max(lowest, plane[before] + 1)
-        highest = min(opened[-1], num_planes - 1)
-        free = [
-            number
-            for number in range(lowest, highest + 1)
-            if not out[tail[link], number] and not into[head[link], number]
-        ]
-        if not free:
-            tried[place] = -1
-            place -= 1
-            continue
-        number = free[0]
-        tried[place] = plane[link] = number
-        out[tail[link], number] = into[head[link], number] = True
-        opened.append(max(opened[-1], number + 1))
-        place += 1
-        if place < len(order):
-            tried[place] = -1
+    order = np.lexsort((head, tail))
+    plane = np.empty(topology.num_links, dtype=np.int32)
+    out = np.zeros((topology.num_nodes, start.num_planes), dtype=bool)
+    into = np.zeros_like(out)
+
+    def placements(place: int, num_used: int) -> Iterator[int]:
+        """Put a link on one plane after the other, one that is not used yet last; planes in use."""
+        link, before, lowest = order[place], order[place - 1], 0
+        if place and tail[before] == tail[link] and head[before] == head[link]:
+            lowest = plane[before] + 1  # parallel links take their planes in ascending order
+        for number in range(lowest, min(num_used + 1, start.num_planes)):
+            if not out[tail[link], number] and not into[head[link], number]:
+                plane[link] = number
+                out[tail[link], number] = into[head[link], number] = True
+                yield max(num_used, number + 1)
+                out[tail[link], number] = into[head[link], number] = False
+
+    stack: list[Iterator[int]] = [iter([0])]
+    while stack:
+        num_used = next(stack[-1], None)
+        if num_used is None:
+            stack.pop()
+        elif len(stack) > len(order):
+            yield replace(start, plane=plane.copy())
+        else:
+            stack.append(placements(len(stack) - 1, num_used))
 
 
-def _components(planes: Planes, plane: NDArray[np.int32]) -> tuple[int, ...]:
+def _components(planes: Planes) -> tuple[int, ...]:
     """Strongly connected components without each plane."""
-    of_link = replace(planes, plane=plane).plane_of_link()
-    lost = range(planes.num_planes)
-    return tuple(_strong_components(planes.topology, of_link != number) for number in lost)
+    of_link, lost = planes.plane_of_link(), range(planes.num_planes)
+    return tuple(num_strong_components(planes.topology, of_link != number) for number in lost)
 
 
 def _least(planes: Planes) -> int:
     """A lower bound on the sum of components: a loss joins nothing that was not joined before."""
-    whole = _strong_components(planes.topology, np.ones(planes.topology.num_links, dtype=bool))
-    return whole * planes.num_planes
+    every = np.ones(planes.topology.num_links, dtype=bool)
+    return num_strong_components(planes.topology, every) * planes.num_planes
 
 
-def _strong_components(topology: Topology, stays: NDArray[np.bool_]) -> int:
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    ends = (topology.tail[stays], topology.head[stays])
-    graph = csr_matrix((np.ones(len(ends[0])), ends), shape=(topology.num_nodes,) * 2)
-    return int(connected_components(graph, connection="strong")[0])
+def _cost(left: tuple[int, ...]) -> tuple[int, int]:
+    return max(left), sum(left)
 
 
-def _exchangeable(
-    planes: Planes, plane: NDArray[np.int32], one: int, other: int
-) -> list[NDArray[np.int64]]:
+def _best(
+    planes: Planes, candidates: Iterable[Planes], enough: int = 0
+) -> tuple[Planes, PlaneLoss]:
+    """The best of all candidates, or of those up to the first with a sum of components enough."""
+    best, best_left, tried = planes, _components(planes), 0
+    for candidate in candidates:
+        left = _components(candidate)
+        tried += 1
+        if _cost(left) < _cost(best_left):
+            best, best_left = candidate, left
+        if sum(left) == enough:
+            break
+    return best, PlaneLoss(best_left, True, tried)
+
+
+def _all_of_two(planes: Planes, groups: list[NDArray[np.int64]]) -> Iterator[Planes]:
+    """All factorisations into two planes, which are alike: the first group stays."""
+    choices = groups[:0:-1]
+    for chosen in product((False, True), repeat=len(choices)):
+        plane = planes.plane.copy()
+        for circuits in compress(choices, chosen):
+            plane[circuits] = 1 - plane[circuits]
+        yield replace(planes, plane=plane)
+
+
+def _exchangeable(planes: Planes, one: int, other: int) -> list[NDArray[np.int64]]:
     """The circuits of two planes in groups that share no port: each may change planes alone."""
-    mine = np.flatnonzero((plane == one) | (plane == other))
+    mine = np.flatnonzero((planes.plane == one) | (planes.plane == other))
     if not len(mine):
         return []
     ports = planes.ports()[mine]
@@ -182,62 +177,30 @@ def _exchangeable(
     return [mine[group] for group in np.split(order, cuts)]
 
 
-def _exchanged(
-    plane: NDArray[np.int32], circuits: NDArray[np.int64], one: int, other: int
-) -> NDArray[np.int32]:
-    new = plane.copy()
-    new[circuits] = one + other - plane[circuits]
-    return new
-
-
-def _cost(left: tuple[int, ...]) -> tuple[int, int]:
-    return max(left), sum(left)
-
-
-def _best_of_two(planes: Planes, groups: list[NDArray[np.int64]]) -> tuple[Planes, PlaneLoss]:
-    """The best of all factorisations into two planes, which are alike: the first group stays."""
-    best, best_left, tried = planes.plane, _components(planes, planes.plane), 0
-    choices, least = groups[1:], _least(planes)
-    for bits in range(2 ** len(choices)):
-        plane = planes.plane
-        for number, circuits in enumerate(choices):
-            if bits >> number & 1:
-                plane = _exchanged(plane, circuits, 0, 1)
-        left = _components(planes, plane)
-        tried += 1
-        if _cost(left) < _cost(best_left):
-            best, best_left = plane, left
-        if sum(left) == least:
-            break
-    return replace(planes, plane=best), PlaneLoss(best_left, True, tried)
-
-
 def _local_search(planes: Planes, seed: int) -> tuple[Planes, PlaneLoss]:
     """Exchanges at random; one for the worse is made now and then, the best found is kept."""
     random = np.random.default_rng(seed)
     here = best = planes
-    here_left = best_left = _components(planes, planes.plane)
+    here_left = best_left = _components(planes)
     pairs = list(combinations(range(planes.num_planes), 2))
-    two_sided = planes.port_model is PortModel.TWO_SIDED
+    can_turn = planes.port_model.can_turn
     tried, least = 1, _least(planes)
     for _ in range(MAX_MOVES):
         if sum(best_left) == least:
             break
         pair = pairs[int(random.integers(len(pairs)))]
-        if two_sided:
-            groups = _alternating(here, *pair, random)
-        else:
-            groups = _exchangeable(here, here.plane, *pair)
+        groups = _alternating(here, *pair, random) if can_turn else _exchangeable(here, *pair)
         if len(groups) < 2:
             continue
         chosen = groups[int(random.integers(len(groups)))]
-        plane = _exchanged(here.plane, chosen, *pair)
-        left = _components(here, plane)
+        plane = here.plane.copy()
+        plane[chosen] = sum(pair) - plane[chosen]
+        there = replace(here, plane=plane)
+        left = _components(there)
         tried += 1
         worse = sum(left) - sum(here_left)
         if worse <= 0 or random.random() < UPHILL_SHARE**worse:
-            here, here_left = replace(here, plane=plane), left
-            here = _sided_again(here, pair) if two_sided else here
+            here, here_left = _sided_again(there, pair) if can_turn else there, left
         if _cost(here_left) < _cost(best_left):
             best, best_left = here, here_left
     return best, PlaneLoss(best_left, sum(best_left) == least, tried)
@@ -275,16 +238,3 @@ def _sided_again(planes: Planes, numbers: tuple[int, int]) -> Planes:
         mine = planes.plane == number
         link[mine] = oriented(planes.topology, link[mine])
     return replace(planes, link=link)
-
-
-def _best_of_all(planes: Planes) -> tuple[Planes, PlaneLoss] | None:
-    """The best of all one-way factorisations, or None if they are too many to look at."""
-    best, best_left, tried = planes, _components(planes, planes.plane), 0
-    for found in factorisations(planes.topology):
-        tried += 1
-        if tried > MAX_ENUMERATED:
-            return None
-        left = _components(found, found.plane)
-        if _cost(left) < _cost(best_left):
-            best, best_left = found, left
-    return best, PlaneLoss(best_left, True, tried)

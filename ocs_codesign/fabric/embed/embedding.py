@@ -8,30 +8,32 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.embed_cables import Partition, PlaneCables, assembled, lay_plane
-from ocs_codesign.fabric.embed_circuits import (
-    configured,
-    fit_to_cables,
-    fit_to_states,
-    trunks_of,
+from ocs_codesign.fabric.embed.cables import (
+    Partition,
+    PlaneCables,
+    assembled,
+    lay_in_order,
+    lay_plane,
 )
+from ocs_codesign.fabric.embed.cross_connects import configured, trunks_of
+from ocs_codesign.fabric.embed.fitting import fit_to_cables, fit_to_states
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.planes import (
+from ocs_codesign.fabric.planes.choice import PlaneLoss, loss_of_planes, most_survivable
+from ocs_codesign.fabric.planes.circuits import check_equal_speeds
+from ocs_codesign.fabric.planes.models import planes_of
+from ocs_codesign.fabric.planes.planes import (
+    Certificate,
     Planes,
-    check_equal_speeds,
     check_ports,
     degree_certificate,
     given_planes,
-    one_way_circuits,
+    plane_numbers,
 )
-from ocs_codesign.fabric.planes_choice import PlaneLoss, loss_of_planes, most_survivable
-from ocs_codesign.fabric.planes_models import planes_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from ocs_codesign.fabric.description import Fabric
+    from ocs_codesign.fabric.description import Fabric, PortModel
     from ocs_codesign.fabric.wiring import Cabling, Configuration
     from ocs_codesign.topology import Topology
 
@@ -96,20 +98,24 @@ def embed(
         raise ValueError("the cabling is of another fabric")
     check_equal_speeds(topology)
     chosen = None if plane is None else _chosen(fabric, topology, model, plane)
-    if model is PortModel.RESTRICTED:
-        return _embed_in_states(fabric, topology, hosts, chosen, cabling, name)
-    planes, fixed = chosen or planes_of(topology, model), chosen is not None
+    partition: tuple[Partition | None, ...] = (None,) * fabric.num_planes
     left = None
-    if wish is Prefer.SURVIVABILITY and not fixed:
-        planes, left = most_survivable(planes)
-    if cabling is None:
-        _check_num_planes(fabric, planes)
-        cabling, partition, planes = _laid(fabric, planes, hosts, split_blocks, fixed)
+    if model.has_states:
+        _check_enough(fabric, degree_certificate(topology, model))
+        if cabling is None:
+            laid = [lay_in_order(fabric, number, hosts) for number in range(fabric.num_planes)]
+            cabling, partition = assembled(fabric, [*laid]), (Partition.LISTED,) * len(laid)
+        planes = fit_to_states(cabling, topology, hosts, chosen and chosen.plane_of_link())
     else:
-        partition = (None,) * fabric.num_planes
-        fitting = _fitted(cabling, planes, hosts, fixed)
-        left = left if fitting is planes else None
-        planes = fitting
+        wanted, fixed = chosen or planes_of(topology, model), chosen is not None
+        if wish is Prefer.SURVIVABILITY and not fixed:
+            wanted, left = most_survivable(wanted)
+        _check_enough(fabric, wanted.at_least)
+        if cabling is None:
+            cabling, partition, planes = _laid(fabric, wanted, hosts, split_blocks, fixed)
+        else:
+            planes = _fitted(cabling, wanted, hosts, fixed)
+            left = left if planes is wanted else None
     if left is None or len(left.num_components) != planes.num_planes:
         left = loss_of_planes(planes)
     return Embedding(configured(name, cabling, planes, hosts), planes, partition, left)
@@ -155,21 +161,9 @@ def _chosen(
                 f"of {topology} and {port_model.value}"
             )
         check_ports(plane)
-        _checked_planes(fabric, topology, plane.plane_of_link())
+        plane_numbers(topology, plane.plane_of_link(), fabric.num_planes)
         return plane
-    return given_planes(topology, port_model, _checked_planes(fabric, topology, plane))
-
-
-def _checked_planes(fabric: Fabric, topology: Topology, plane: ArrayLike) -> NDArray[np.int32]:
-    planes = np.asarray(plane)
-    if planes.shape != (topology.num_links,) or planes.dtype.kind not in "iu":
-        raise ValueError(
-            f"plane has shape {planes.shape}: it must be {topology.num_links} integers, one a link"
-        )
-    if planes.size and not 0 <= planes.min() <= planes.max() < fabric.num_planes:
-        bad = int(planes[(planes < 0) | (planes >= fabric.num_planes)][0])
-        raise ValueError(f"plane names plane {bad}: planes are 0 to {fabric.num_planes - 1}")
-    return planes.astype(np.int32)
+    return given_planes(topology, port_model, plane_numbers(topology, plane, fabric.num_planes))
 
 
 def _port_model(fabric: Fabric) -> PortModel:
@@ -182,28 +176,26 @@ def _port_model(fabric: Fabric) -> PortModel:
     return models.pop()
 
 
-def _check_num_planes(fabric: Fabric, planes: Planes) -> None:
-    """Raise if there are too few planes, with the proof or without."""
-    there = fabric.num_planes
-    if planes.num_planes <= there:
-        return
-    if planes.at_least.num_planes > there:
+def _check_enough(fabric: Fabric, needed: Certificate) -> None:
+    """Raise InfeasibleError (PLANES) with the proof that there are too few planes."""
+    if needed.num_planes > fabric.num_planes:
         raise InfeasibleError(
             Reason.PLANES,
-            f"at least {planes.at_least.num_planes} planes are needed and there are {there}: "
-            f"{planes.at_least.sentence}",
+            f"at least {needed.num_planes} planes are needed and there are {fabric.num_planes}: "
+            f"{needed.sentence}",
         )
-    raise InfeasibleError(
-        Reason.NOT_FOUND,
-        f"{planes.num_planes} planes were needed and there are {there}, which is not proven to be "
-        f"too few",
-    )
 
 
 def _laid(
     fabric: Fabric, planes: Planes, host: NDArray[np.int32], split_blocks: bool, fixed: bool
 ) -> tuple[Cabling, tuple[Partition | None, ...], Planes]:
     """Cables of all planes; each of ``planes`` goes to the next plane of the fabric that fits."""
+    if planes.num_planes > fabric.num_planes:
+        raise InfeasibleError(
+            Reason.NOT_FOUND,
+            f"{planes.num_planes} planes were needed and there are {fabric.num_planes}, which is "
+            f"not proven to be too few",
+        )
     laid: list[PlaneCables | None] = []
     number_of: list[int] = []
     refusals: list[tuple[int, InfeasibleError]] = []
@@ -227,54 +219,17 @@ def _laid(
             f"can be used. Plane {unusable}: {why}",
         )
     if not fixed:
-        planes = _renumbered(planes, usable)
+        numbers = np.array(usable, dtype=np.int32)
+        last = int(numbers.max(initial=-1)) + 1
+        planes = replace(planes, plane=numbers[planes.plane], num_planes=last)
     partition = tuple(None if plane is None else plane.partition for plane in laid)
     return assembled(fabric, laid), partition, planes
 
 
-def _renumbered(planes: Planes, number_of: list[int]) -> Planes:
-    numbers = np.array(number_of, dtype=np.int32)
-    last = int(numbers.max(initial=-1)) + 1
-    return replace(planes, plane=numbers[planes.plane], num_planes=last)
-
-
 def _fitted(cabling: Cabling, planes: Planes, host: NDArray[np.int32], fixed: bool) -> Planes:
-    fabric = cabling.fabric
-    if planes.at_least.num_planes > fabric.num_planes:
-        _check_num_planes(fabric, planes)
     fitting = fit_to_cables(cabling, planes, host)
     if fixed and not np.array_equal(fitting.plane_of_link(), planes.plane_of_link()):
         raise InfeasibleError(
             Reason.CABLING, "the cables do not carry every link in the plane that was chosen"
         )
     return fitting
-
-
-def _embed_in_states(
-    fabric: Fabric,
-    topology: Topology,
-    host: NDArray[np.int32],
-    chosen: Planes | None,
-    cabling: Cabling | None,
-    name: str,
-) -> Embedding:
-    """Circuits in switches with listed states, on cables in order of hosts or those given."""
-    certificate = degree_certificate(topology, PortModel.RESTRICTED)
-    link = one_way_circuits(topology)
-    blank = Planes(
-        PortModel.RESTRICTED,
-        topology,
-        link,
-        np.zeros(len(link), dtype=np.int32),
-        certificate.num_planes,
-        certificate,
-    )
-    _check_num_planes(fabric, blank)
-    partition: tuple[Partition | None, ...] = (None,) * fabric.num_planes
-    if cabling is None:
-        laid = [lay_plane(fabric, plane, blank, host, None) for plane in range(fabric.num_planes)]
-        cabling, partition = assembled(fabric, list(laid)), (Partition.LISTED,) * len(laid)
-    fixed = None if chosen is None else chosen.plane_of_link()
-    planes = fit_to_states(cabling, topology, host, fixed)
-    configuration = configured(name, cabling, planes, host)
-    return Embedding(configuration, planes, partition, loss_of_planes(planes))

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.fabric.components import connected
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -73,38 +75,20 @@ def double_cover_blocks(topology: Topology, plane: NDArray[np.int32] | None = No
         tail, head = tail + plane.astype(np.int64) * size, head + plane.astype(np.int64) * size
         size *= int(plane.max(initial=-1)) + 1
     label = connected(tail, head + size, 2 * size)
-    # Only labels of copies that have links count; their order is that of the first tail.
-    used, block = np.unique(label[tail], return_inverse=True)
-    order = np.argsort(_first_tail(label, tail, used), kind="stable")
-    number = np.empty(len(used), dtype=np.int32)
-    number[order] = np.arange(len(used))
-    of_link = number[block]
+    # Blocks are numbered by their first tail.
+    tails = np.unique(tail)
+    labels, first = np.unique(label[tails], return_index=True)
+    number = np.full(2 * size, NO_BLOCK, dtype=np.int32)
+    number[labels[np.argsort(first)]] = np.arange(len(labels))
+    of_link = number[label[tail]]
     tail_block = np.full(size, NO_BLOCK, dtype=np.int32)
-    head_block = np.full(size, NO_BLOCK, dtype=np.int32)
+    head_block = tail_block.copy()
     tail_block[tail], head_block[head] = of_link, of_link
     return Blocks(
         tail_block,
         head_block,
-        np.bincount(tail_block[tail_block >= 0], minlength=len(used)),
-        np.bincount(head_block[head_block >= 0], minlength=len(used)),
-        np.bincount(of_link, minlength=len(used)),
+        np.bincount(tail_block[tail_block >= 0], minlength=len(labels)),
+        np.bincount(head_block[head_block >= 0], minlength=len(labels)),
+        np.bincount(of_link, minlength=len(labels)),
         int(np.count_nonzero(topology.tail == topology.head)),
     )
-
-
-def connected(one: NDArray[np.integer], other: NDArray[np.integer], size: int) -> NDArray[np.int32]:
-    """The component of every one of ``size`` points that pairs join."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    graph = csr_matrix((np.ones(len(one)), (one, other)), shape=(size, size))
-    label: NDArray[np.int32] = connected_components(graph, directed=False)[1]
-    return label
-
-
-def _first_tail(
-    label: NDArray[np.int32], tail: NDArray[np.int64], used: NDArray[np.int32]
-) -> NDArray[np.int64]:
-    first = np.full(int(label.max(initial=-1)) + 1, len(label), dtype=np.int64)
-    np.minimum.at(first, label[tail], tail)
-    return first[used]

@@ -170,55 +170,48 @@ def colour_edges(one, other, num_nodes, num_colours, max_moves, random):
 
 @njit(cache=True)
 def search_colouring(one, other, num_nodes, num_colours, max_visits):
-    """Whether a colouring exists, by trying all: (verdict, colours).
-
-    The uncoloured edge with fewest colours left goes next. A colour that no edge has yet stands for
-    all such, so that one of them is tried.
-    """
-    edges = len(one)
-    of_edge = np.full(edges, NONE, dtype=np.int64)
+    """Whether a colouring exists, by trying all in so many steps at most: (verdict, colours)."""
+    of_edge = np.full(len(one), NONE, dtype=np.int64)
     used = np.zeros((num_nodes, num_colours), dtype=np.bool_)
-    stack, tried = np.empty(edges, dtype=np.int64), np.empty(edges, dtype=np.int64)
-    times = np.zeros(num_colours, dtype=np.int64)
-    depth, forward = 0, True
-    for _ in range(max_visits):
-        if depth == edges:
-            return COLOURED, of_edge
-        if forward:
-            best, fewest = NONE, num_colours + 1
-            for edge in range(edges):
-                if of_edge[edge] == NONE:
-                    left = 0
-                    for colour in range(num_colours):
-                        if not used[one[edge], colour] and not used[other[edge], colour]:
-                            left += 1
-                    if left < fewest:
-                        best, fewest = edge, left
-            stack[depth], tried[depth] = best, NONE
-        edge = stack[depth]
-        colour = of_edge[edge]
-        fresh = False
-        if colour != NONE:
-            used[one[edge], colour] = used[other[edge], colour] = False
-            of_edge[edge] = NONE
-            times[colour] -= 1
-            fresh = times[colour] == 0
-        following = NONE
-        if not fresh:
-            for number in range(tried[depth] + 1, num_colours):
-                if not used[one[edge], number] and not used[other[edge], number]:
-                    following = number
-                    break
-        if following == NONE:
-            depth -= 1
-            forward = False
-            if depth < 0:
-                return NO_COLOURING, of_edge
+    times, visits = np.zeros(num_colours, dtype=np.int64), np.full(1, max_visits)
+    return _search(one, other, len(one), used, times, of_edge, visits), of_edge
+
+
+@njit(cache=True)
+def _search(one, other, num_left, used, times, of_edge, visits):
+    """Colour the edges left, the one with fewest colours first, and say whether that is possible.
+
+    A colour that no edge has yet stands for all such, so that one of them is tried.
+    """
+    visits[0] -= 1
+    if visits[0] < 0:
+        return GAVE_UP
+    if num_left == 0:
+        return COLOURED
+    narrowest, fewest = NONE, len(times) + 1
+    for edge in range(len(one)):
+        if of_edge[edge] == NONE:
+            free = 0
+            for colour in range(len(times)):
+                free += not used[one[edge], colour] and not used[other[edge], colour]
+            if free < fewest:
+                narrowest, fewest = edge, free
+    a, b = one[narrowest], other[narrowest]
+    for colour in range(len(times)):
+        if used[a, colour] or used[b, colour]:
             continue
-        tried[depth] = following
-        of_edge[edge] = following
-        used[one[edge], following] = used[other[edge], following] = True
-        times[following] += 1
-        depth += 1
-        forward = True
-    return GAVE_UP, of_edge
+        of_edge[narrowest] = colour
+        used[a, colour] = used[b, colour] = True
+        times[colour] += 1
+        verdict = _search(one, other, num_left - 1, used, times, of_edge, visits)
+        if verdict != NO_COLOURING:
+            return verdict
+        of_edge[narrowest] = NONE
+        used[a, colour] = used[b, colour] = False
+        times[colour] -= 1
+        visits[0] -= 1
+        if visits[0] < 0:
+            return GAVE_UP
+        if times[colour] == 0:
+            break
+    return NO_COLOURING

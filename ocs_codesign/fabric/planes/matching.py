@@ -11,18 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.fabric.blocks import connected
+from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.planes import (
-    Certificate,
-    Planes,
-    Proof,
-    check_equal_speeds,
-    degree_certificate,
-    two_way_circuits,
-)
-from ocs_codesign.fabric.planes_odd_sets import crowded_odd_set
+from ocs_codesign.fabric.planes.circuits import check_equal_speeds, ends_of, two_way_circuits
+from ocs_codesign.fabric.planes.odd_sets import crowded_odd_set
+from ocs_codesign.fabric.planes.planes import Certificate, Planes, Proof, degree_certificate
 from ocs_codesign.factorisation import factorise
 from ocs_codesign.topology import Topology
 
@@ -47,29 +41,27 @@ def matching_planes(topology: Topology, _states: NDArray[np.int32] | None = None
     """
     check_equal_speeds(topology)
     link = two_way_circuits(topology)
-    one = topology.tail[link[:, 0]].astype(np.int64)
-    other = topology.head[link[:, 0]].astype(np.int64)
-    if (one == other).any():
-        node = int(one[one == other][0])
+    ends = ends_of(topology, link)
+    loops = ends.tail[ends.tail == ends.head]
+    if len(loops):
         raise InfeasibleError(
             Reason.LOOP,
-            f"node {node} has a self-loop, but it has one port in a plane and no switch joins a "
-            f"port with itself",
+            f"node {loops[0]} has a self-loop, but it has one port in a plane and no switch joins "
+            f"a port with itself",
         )
     certificate = degree_certificate(topology, PortModel.MATCHING)
-    nodes, degree = topology.num_nodes, certificate.num_planes
-    plane = _bipartite_planes(one, other, nodes)
+    plane = _bipartite_planes(ends)
     if plane is None:
-        odd = _odd_component(one, other, nodes, degree)
-        certificate = certificate if odd is None else odd
-        plane, certificate = _coloured(one, other, nodes, degree, certificate)
+        degree = certificate.num_planes
+        certificate = _odd_component(ends, degree) or certificate
+        plane, certificate = _coloured(ends, degree, certificate)
     num_planes = int(plane.max(initial=-1)) + 1
     return Planes(PortModel.MATCHING, topology, link, plane, num_planes, certificate)
 
 
-def _bipartite_planes(
-    one: NDArray[np.int64], other: NDArray[np.int64], nodes: int
-) -> NDArray[np.int32] | None:
+def _bipartite_planes(ends: Topology) -> NDArray[np.int32] | None:
+    """The planes of circuits that have two sides of nodes, by the degree; None if they have not."""
+    one, other, nodes = ends.tail, ends.head, ends.num_nodes
     label = connected(np.concatenate([one, other]), np.concatenate([other, one]) + nodes, 2 * nodes)
     if (label[one] == label[one + nodes]).any():
         return None
@@ -79,15 +71,12 @@ def _bipartite_planes(
 
 
 def _coloured(
-    one: NDArray[np.int64],
-    other: NDArray[np.int64],
-    nodes: int,
-    degree: int,
-    certificate: Certificate,
+    ends: Topology, degree: int, certificate: Certificate
 ) -> tuple[NDArray[np.int32], Certificate]:
     """The plane of every circuit and what proves that no fewer are enough."""
-    from ocs_codesign.fabric import colouring_kernels as kernels
+    from ocs_codesign.fabric.planes import colouring_kernels as kernels
 
+    one, other, nodes = ends.tail.astype(np.int64), ends.head.astype(np.int64), ends.num_nodes
     pair = np.minimum(one, other) * nodes + np.maximum(one, other)
     always = degree + int(np.unique(pair, return_counts=True)[1].max(initial=0))
     num_planes = certificate.num_planes
@@ -97,7 +86,7 @@ def _coloured(
             colours, done = kernels.colour_edges(one, other, nodes, num_planes, moves, random)
             if done:
                 return colours.astype(np.int32), certificate
-            crowded = _odd_set(one, other, nodes, num_planes) if moves == FEW_MOVES else None
+            crowded = _odd_set(ends, num_planes) if moves == FEW_MOVES else None
             if crowded is not None:
                 break
         if crowded is not None:
@@ -114,36 +103,28 @@ def _coloured(
     raise RuntimeError(f"{always} colours were not enough, which Vizing's theorem excludes")
 
 
-def _odd_component(
-    one: NDArray[np.int64], other: NDArray[np.int64], nodes: int, degree: int
-) -> Certificate | None:
+def _odd_component(ends: Topology, degree: int) -> Certificate | None:
     """The proof by the component of odd size with most links a matching can hold of it."""
-    label = connected(one, other, nodes)
-    links, size = np.bincount(label[one]), np.bincount(label)[: int(label[one].max()) + 1]
+    label = connected(ends.tail, ends.head, ends.num_nodes)
+    links = np.bincount(label[ends.tail])
+    size = np.bincount(label)[: len(links)]
     planes = np.where(size % 2 == 1, -(-links // np.maximum(size // 2, 1)), 0)
     best = int(planes.argmax())
-    if planes[best] <= degree:
-        return None
-    return _crowded(np.flatnonzero(label == best), int(links[best]))
+    return _crowded(np.flatnonzero(label == best), ends) if planes[best] > degree else None
 
 
-def _odd_set(
-    one: NDArray[np.int64], other: NDArray[np.int64], nodes: int, num_planes: int
-) -> Certificate | None:
+def _odd_set(ends: Topology, num_planes: int) -> Certificate | None:
     """The proof by any odd set that so many planes are too few; None in graphs too large, too."""
-    if nodes > MAX_CUT_NODES:
+    if ends.num_nodes > MAX_CUT_NODES:
         return None
-    members = crowded_odd_set(one, other, nodes, num_planes)
-    if members is None:
-        return None
-    inside = np.count_nonzero(np.isin(one, members) & np.isin(other, members))
-    return _crowded(members, int(inside))
+    members = crowded_odd_set(ends, num_planes)
+    return None if members is None else _crowded(members, ends)
 
 
-def _crowded(members: NDArray[np.int64], inside: int) -> Certificate:
+def _crowded(members: NDArray[np.int64], ends: Topology) -> Certificate:
+    inside = int(np.count_nonzero(np.isin(ends.tail, members) & np.isin(ends.head, members)))
     half = len(members) // 2
     sentence = (
         f"{inside} links join {len(members)} nodes, and a matching has at most {half} among them"
     )
-    nodes = tuple(int(node) for node in members)
-    return Certificate(-(-inside // half), Proof.ODD_SET, nodes, sentence)
+    return Certificate(-(-inside // half), Proof.ODD_SET, tuple(members.tolist()), sentence)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.lp import LinearProgram, Options, Status, solve
+from ocs_codesign.fabric.integers import least_integers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,44 +64,28 @@ def _first_fit(sizes: NDArray[np.int64], rooms: NDArray[np.int64]) -> NDArray[np
 def _by_program(sizes: NDArray[np.int64], rooms: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many items of each size go into each bin, as an integer program."""
     kinds, kind_of, count = np.unique(sizes, axis=0, return_inverse=True, return_counts=True)
-    program = _program(kinds, count, rooms)
-    solution = solve(program, options=Options(time_limit_s=TIME_LIMIT_S)).taken()
-    if solution.status is Status.INFEASIBLE:
+    kind, at = np.indices((len(kinds), len(rooms))).reshape(2, -1)
+    column = np.arange(len(kind))
+    at_a = len(kinds) + at
+    free = np.full(len(rooms), -np.inf)
+    found = least_integers(
+        [
+            (kind, column, 1.0),
+            (at_a, column, kinds[kind, 0]),
+            (at_a + len(rooms), column, kinds[kind, 1]),
+        ],
+        [(count, count), (free, rooms[:, 0]), (free, rooms[:, 1])],
+        count[kind],
+        doing="packing blocks",
+        time_limit_s=TIME_LIMIT_S,
+    )
+    if found is None:
         raise InfeasibleError(
             Reason.PACKING,
             f"{len(sizes)} blocks, the largest of {sizes.max()} ports a side, fit into no choice "
             f"of {len(rooms)} switches, though all together have ports enough (integer program)",
         )
-    if solution.values is None or program.violation(np.rint(solution.values)) > 0:
-        raise InfeasibleError(Reason.NOT_FOUND, f"packing blocks: {solution.message}")
-    into = np.rint(solution.values).astype(np.int64).reshape(len(kinds), len(rooms))
     bins = np.empty(len(sizes), dtype=np.int64)
-    for kind in range(len(kinds)):
-        bins[kind_of.ravel() == kind] = np.repeat(np.arange(len(rooms)), into[kind])
+    for number, into in enumerate(found[0].reshape(len(kinds), len(rooms))):
+        bins[kind_of.ravel() == number] = np.repeat(np.arange(len(rooms)), into)
     return bins
-
-
-def _program(
-    kinds: NDArray[np.int64], count: NDArray[np.int64], rooms: NDArray[np.int64]
-) -> LinearProgram:
-    from scipy.sparse import csr_matrix
-
-    num_kinds, num_bins = len(kinds), len(rooms)
-    kind, at = np.divmod(np.arange(num_kinds * num_bins), num_bins)
-    rows = np.concatenate([kind, num_kinds + at, num_kinds + num_bins + at])
-    columns = np.tile(np.arange(len(kind)), 3)
-    values = np.concatenate([np.ones(len(kind)), kinds[kind, 0], kinds[kind, 1]]).astype(float)
-    a = csr_matrix((values, (rows, columns)), shape=(num_kinds + 2 * num_bins, len(kind)))
-    upper = np.concatenate([count, rooms[:, 0], rooms[:, 1]]).astype(float)
-    lower = np.concatenate([count.astype(float), np.full(2 * num_bins, -np.inf)])
-    return LinearProgram(
-        np.zeros(len(kind)),
-        a.indptr.astype(np.int64),
-        a.indices.astype(np.int64),
-        a.data,
-        lower,
-        upper,
-        np.zeros(len(kind)),
-        count[kind].astype(float),
-        np.ones(len(kind), dtype=bool),
-    )

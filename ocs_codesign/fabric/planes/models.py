@@ -1,14 +1,17 @@
-"""The port models: how each puts a topology's links on planes."""
+"""The port models: how each puts a topology's links on planes.
+
+To add one, give PortModel a member that says what its circuits are, write the function in a module
+of this folder and list it in PORT_MODELS.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.planes_matching import matching_planes
-from ocs_codesign.fabric.planes_restricted import restricted_planes
-from ocs_codesign.fabric.planes_simplex import simplex_planes
-from ocs_codesign.fabric.planes_two_sided import two_sided_planes
+from ocs_codesign.fabric.planes.matching import matching_planes
+from ocs_codesign.fabric.planes.restricted import restricted_planes
+from ocs_codesign.fabric.planes.two_sides import simplex_planes, two_sided_planes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ocs_codesign.fabric.planes import Planes
+    from ocs_codesign.fabric.planes.planes import Planes
     from ocs_codesign.topology import Topology
 
 PORT_MODELS: dict[PortModel, Callable[[Topology, NDArray[np.int32] | None], Planes]] = {
@@ -42,7 +45,7 @@ def planes_of(
     >>> [planes_of(ring, model).num_planes for model in list(PortModel)[:3]]
     [2, 1, 3]
     """
-    if (states is None) == (port_model is PortModel.RESTRICTED):
+    if (states is None) == port_model.has_states:
         rule = "needs states" if states is None else "takes no states"
         raise ValueError(f"port model {port_model.value} {rule}")
     return PORT_MODELS[port_model](topology, states)
