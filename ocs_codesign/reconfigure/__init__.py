@@ -56,13 +56,11 @@ from ocs_codesign.reconfigure.planes.timeline import Activity, Interval, Timelin
 from ocs_codesign.reconfigure.planes.timeline_check import TimelineWitness, check_timeline
 from ocs_codesign.reconfigure.program.designs import (
     ProgramDesign,
-    build_direct,
-    build_halving_doubling,
     build_sequence,
     build_topology_sequence,
     verified_program,
 )
-from ocs_codesign.reconfigure.program.layers import Programmed
+from ocs_codesign.reconfigure.program.patterns import build_direct, build_halving_doubling
 from ocs_codesign.reconfigure.program.program_times import ProgramTime, program_time
 from ocs_codesign.reconfigure.program.wiring import Wired, wire
 from ocs_codesign.reconfigure.sequences.generators import (
@@ -127,7 +125,6 @@ __all__ = [
     "PlaneProblem",
     "ProgramDesign",
     "ProgramTime",
-    "Programmed",
     "Promise",
     "ReconfigurationCost",
     "ReconfiguredCandidate",

@@ -17,11 +17,7 @@ from ocs_codesign.reconfigure.sequences.search import (
     SequenceEffort,
     search_sequences,
 )
-from ocs_codesign.reconfigure.step_matched.collectives import (
-    bruck,
-    halving_doubling,
-    recursive_doubling,
-)
+from ocs_codesign.reconfigure.step_matched.collectives import matched
 from ocs_codesign.reconfigure.step_matched.reuse import ReusePlan, reuse_plan
 from ocs_codesign.search.frontier import frontier, joint_frontier
 
@@ -98,10 +94,11 @@ def allreduce_candidates(
         for factored in factored_allreduces(num_nodes, degree, max_configurations, on_progress)
     ]
     if num_nodes <= MAX_NODES and not num_nodes & (num_nodes - 1):
-        for matched in (halving_doubling(num_nodes), recursive_doubling(num_nodes)):
-            plan = reuse_plan(matched, len(matched.steps))
+        for name in ("halving-doubling", "recursive-doubling"):
+            algorithm = matched(name, num_nodes)
+            plan = reuse_plan(algorithm, len(algorithm.steps))
             if plan.switched.num_configurations <= max_configurations:
-                found.append(ReconfiguredCandidate(MATCHED, matched.name, plan.switched))
+                found.append(ReconfiguredCandidate(MATCHED, algorithm.name, plan.switched))
     return found
 
 
@@ -185,9 +182,9 @@ def _searched(
 
 
 def _bruck_plans(num_nodes: int, max_configurations: int) -> Iterator[ReconfiguredCandidate]:
-    matched = bruck(num_nodes)
-    for changes in range(min(max_configurations, len(matched.steps))):
-        plan = reuse_plan(matched, changes)
+    algorithm = matched("bruck", num_nodes)
+    for changes in range(min(max_configurations, len(algorithm.steps))):
+        plan = reuse_plan(algorithm, changes)
         if plan.num_reconfigurations == changes:
             yield ReconfiguredCandidate(MATCHED, _bruck_label(plan), plan.switched)
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.factorisation import factorise, plane_heads
+from ocs_codesign.reconfigure.in_turn import union
 from ocs_codesign.reconfigure.program.wiring import check_table, wire
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.topology import Symmetry, Topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.circuits import CircuitProgram
+    from ocs_codesign.topology import Topology
 
 
 @final
@@ -48,19 +49,6 @@ class Layers:
         return Layers(turned, self.topology.transpose(), self.layer)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Programmed:
-    """A program of circuits and a schedule over them, not verified yet.
-
-    Configuration ``used[step - 1]`` is up in every step.
-    """
-
-    program: CircuitProgram
-    schedule: Schedule
-    used: tuple[int, ...]
-
-
 def layered(configurations: Sequence[Topology]) -> Layers:
     """The layers of configurations with equally many nodes and ports and links of one speed.
 
@@ -72,12 +60,9 @@ def layered(configurations: Sequence[Topology]) -> Layers:
     (10, [5, 6, 7, 8, 9])
     """
     check_alike(configurations)
-    tail = np.concatenate([topology.tail for topology in configurations])
-    head = np.concatenate([topology.head for topology in configurations])
     sizes = [topology.num_links for topology in configurations]
-    symmetry = _common_symmetry(configurations)
-    whole = Topology(configurations[0].num_nodes, tail, head, symmetry=symmetry)
-    return Layers(tuple(configurations), whole, np.repeat(np.arange(len(sizes)), sizes))
+    layer = np.repeat(np.arange(len(sizes)), sizes)
+    return Layers(tuple(configurations), union(configurations), layer)
 
 
 def check_alike(configurations: Sequence[Topology]) -> None:
@@ -96,28 +81,15 @@ def check_alike(configurations: Sequence[Topology]) -> None:
             raise ValueError(f"links of configuration {number} differ in speed: ports are equal")
 
 
-def _common_symmetry(configurations: Sequence[Topology]) -> Symmetry | None:
-    """The orbits of all links if all declare the same orbits of nodes."""
-    declared = [topology.symmetry for topology in configurations if topology.symmetry is not None]
-    nodes = declared[0].node_orbit if declared else None
-    if len(declared) < len(configurations) or nodes is None:
-        return None
-    if not all(np.array_equal(one.node_orbit, nodes) for one in declared):
-        return None
-    orbits: list[NDArray[np.int32]] = []
-    total = 0
-    for one in declared:
-        orbits.append(one.link_orbit + np.int32(total))
-        total += int(one.link_orbit.max(initial=-1)) + 1
-    return Symmetry(nodes.copy(), np.concatenate(orbits).astype(np.int32))
-
-
-def programmed(layers: Layers, used: Sequence[int], schedule: Schedule) -> Programmed:
+def programmed(
+    layers: Layers, used: Sequence[int], schedule: Schedule
+) -> tuple[CircuitProgram, Schedule, tuple[int, ...]]:
     """The program that holds configuration ``used[step - 1]`` in every step, and the schedule.
 
     ``schedule`` is over the links of ``layers.topology``, at every step over those of the
-    configuration in use. Steps in which nothing is sent are left out; the fabric stops where ports
-    change. Raises ValueError for programs that are too large.
+    configuration in use. Steps in which nothing is sent are left out; the configurations of the
+    others come third. The fabric stops where ports change. Raises ValueError for programs that are
+    too large.
     """
     busy, step = np.unique(schedule.step, return_inverse=True)
     current = tuple(used[at - 1] for at in busy.tolist())
@@ -134,7 +106,7 @@ def programmed(layers: Layers, used: Sequence[int], schedule: Schedule) -> Progr
     root, lo, hi, layer_link, _, *phase = schedule.columns()
     columns: list[NDArray[Any]] = [root, lo, hi, link[layer_link], step.ravel() + 1, *phase]
     moved = Schedule(wired.program.topology, schedule.collective, schedule.num_chunks, *columns)
-    return Programmed(wired.program, moved, current)
+    return wired.program, moved, current
 
 
 def _planes(layers: Layers, used: Sequence[int]) -> dict[int, NDArray[np.int32]]:

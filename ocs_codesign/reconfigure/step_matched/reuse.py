@@ -62,8 +62,8 @@ def reuse_plan(matched: MatchedCollective, num_reconfigurations: int) -> ReusePl
     Exact, by dynamic programming over the step, the configuration held and the changes so far.
     Raises ValueError for a negative number, and if so few configurations cannot serve all steps.
 
-    >>> from ocs_codesign.reconfigure.step_matched.collectives import bruck
-    >>> [reuse_plan(bruck(64), changes).hop_units for changes in range(6)]
+    >>> from ocs_codesign.reconfigure.step_matched.collectives import matched
+    >>> [reuse_plan(matched("bruck", 64), changes).hop_units for changes in range(6)]
     [63, 14, 9, 8, 7, 6]
     """
     if num_reconfigurations < 0:
