@@ -127,7 +127,7 @@ def _searched(fabric: Fabric, workload: Workload, number: int) -> Iterator[Phase
         return
     answer = search_sequences(nodes, degree, number, effort=_EFFORT)
     collectives = workload.trace.collectives
-    options = tuple(recipe_option(one, collectives) for one in answer.sequence.recipes())
+    options = tuple(recipe_option(one, collectives) for one in answer.recipes)
     yield PhasedSequence(options, answer.alltoall)
 
 

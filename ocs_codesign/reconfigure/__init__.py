@@ -25,8 +25,6 @@ from ocs_codesign.reconfigure.frontier.gain import (
     most_steps_saved,
 )
 from ocs_codesign.reconfigure.frontier.reconfigured import (
-    BreakEvenDelta,
-    PayingRange,
     ReconfiguredFrontier,
     reconfigured_frontier,
 )
@@ -63,13 +61,9 @@ from ocs_codesign.reconfigure.program.designs import (
 from ocs_codesign.reconfigure.program.patterns import build_direct, build_halving_doubling
 from ocs_codesign.reconfigure.program.program_times import ProgramTime, program_time
 from ocs_codesign.reconfigure.program.wiring import Wired, wire
-from ocs_codesign.reconfigure.sequences.generators import (
-    FoundSequence,
-    GeneratorSequence,
-    direct_sequence,
-    direct_time,
-)
+from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time
 from ocs_codesign.reconfigure.sequences.search import (
+    FoundSequence,
     SequenceEffort,
     search_sequences,
 )
@@ -100,7 +94,6 @@ __all__ = [
     "Activity",
     "AllreduceGain",
     "BreakEven",
-    "BreakEvenDelta",
     "BreakEvenPiece",
     "Certificate",
     "DemandBaselines",
@@ -110,7 +103,6 @@ __all__ = [
     "FabricOption",
     "FactorRange",
     "FoundSequence",
-    "GeneratorSequence",
     "HeldRun",
     "InsideBound",
     "Interval",
@@ -118,7 +110,6 @@ __all__ = [
     "MatchedCollective",
     "MatchedStep",
     "MessageRange",
-    "PayingRange",
     "PhasedAlltoall",
     "PlanVerdict",
     "PlanePlan",

@@ -135,7 +135,7 @@ def fewest_steps_each(configurations: Sequence[Topology], order: Sequence[int]) 
 
 
 def least(most: int, suffices: Callable[[int], bool | np.bool_]) -> int:
-    """The least number from 1 that suffices; ``most`` does, and so does what is above one that does.
+    """The least number from 1 that suffices; ``most`` does, and all above one that does.
 
     >>> least(100, lambda number: number**2 > 50)
     8

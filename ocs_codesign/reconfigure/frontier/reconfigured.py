@@ -24,41 +24,16 @@ from ocs_codesign.reconfigure.phases.message_times import (
     break_even_delta_s,
     merged,
     paying_messages,
+    split_dominated,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from ocs_codesign.cost import Cost, CostModel
     from ocs_codesign.reconfigure.sequences.search import SequenceEffort
 
 MAX_CONFIGURATIONS = 16
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class BreakEvenDelta:
-    """The dead time below which changing circuits pays for a message, and what it pays for.
-
-    ``delta_s`` is not positive if nothing that changes circuits is faster, even at no dead time.
-    """
-
-    candidate: ReconfiguredCandidate
-    delta_s: Fraction
-
-    @property
-    def pays(self) -> bool:
-        """Whether changing circuits pays at any dead time."""
-        return self.delta_s > 0
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class PayingRange:
-    """Message sizes for which a candidate is faster than all static designs at a dead time."""
-
-    candidate: ReconfiguredCandidate
-    messages: MessageRange
 
 
 @final
@@ -80,12 +55,12 @@ class ReconfiguredFrontier:
     @property
     def static(self) -> tuple[ReconfiguredCandidate, ...]:
         """The candidates that never change circuits."""
-        return tuple(one for one in self.candidates if one.switched.num_configurations == 1)
+        return tuple(design for design in self.candidates if not design.changes)
 
     @property
     def switching(self) -> tuple[ReconfiguredCandidate, ...]:
         """The candidates that do."""
-        return tuple(one for one in self.candidates if one.switched.num_configurations > 1)
+        return tuple(design for design in self.candidates if design.changes)
 
     @property
     def bound(self) -> Cost:
@@ -113,51 +88,43 @@ class ReconfiguredFrontier:
         cold_start: bool = False,
     ) -> ReconfiguredCandidate:
         """The fastest candidate, on a tie the one with fewer configurations."""
-        return min(
-            self.candidates,
-            key=lambda one: one.switched.time_s(
-                model, message_bytes, delta_s, cold_start=cold_start
-            ),
-        )
+
+        def time_s(design: ReconfiguredCandidate) -> Fraction:
+            return design.switched.time_s(model, message_bytes, delta_s, cold_start=cold_start)
+
+        return min(self.candidates, key=time_s)
 
     def best_static(
         self, model: CostModel, message_bytes: Fraction | float
     ) -> ReconfiguredCandidate:
         """The fastest candidate that never changes circuits."""
-        return min(self.static, key=lambda one: one.switched.time_s(model, message_bytes, 0))
+        return min(self.static, key=lambda design: design.switched.time_s(model, message_bytes, 0))
 
     def break_even(
         self, model: CostModel, message_bytes: Fraction | float
-    ) -> BreakEvenDelta | None:
-        """Below which dead time changing circuits pays for a message; None if nothing changes.
+    ) -> tuple[Fraction, ReconfiguredCandidate] | None:
+        """Below which dead time (s) changing circuits pays for a message, and what it pays for.
 
-        The largest of all candidates that change circuits: the one with the fewest configurations
-        of those that pay last. Whether the start is cold is the same to all.
+        The one with the fewest configurations of those that pay last; None if nothing that changes
+        circuits is faster, even at no dead time. Whether the start is cold is the same to all.
         """
-        static = [one.switched for one in self.static]
-        found = [
-            BreakEvenDelta(one, break_even_delta_s(static, one.switched, model, message_bytes))
-            for one in self.switching
+        static = [design.switched for design in self.static]
+        deltas = [
+            (break_even_delta_s(static, design.switched, model, message_bytes), design)
+            for design in self.switching
         ]
-        return max(found, key=lambda one: one.delta_s, default=None)
-
-    def paying(self, model: CostModel, delta_s: Fraction | float) -> tuple[PayingRange, ...]:
-        """Message sizes for which some candidate that changes circuits beats all static ones.
-
-        One range a candidate that has any, the one that begins first in front.
-        """
-        static = [one.switched for one in self.static]
-        ranges = (
-            (one, paying_messages(static, one.switched, model, delta_s)) for one in self.switching
-        )
-        found = [PayingRange(one, messages) for one, messages in ranges if messages is not None]
-        return tuple(sorted(found, key=lambda one: one.messages.begin_bytes))
+        last = max(deltas, key=lambda pair: pair[0], default=None)
+        return None if last is None or last[0] <= 0 else last
 
     def paying_messages(
         self, model: CostModel, delta_s: Fraction | float
     ) -> tuple[MessageRange, ...]:
         """Message sizes for which changing circuits pays at a dead time, as ascending ranges."""
-        return merged(one.messages for one in self.paying(model, delta_s))
+        static = [design.switched for design in self.static]
+        sizes = (
+            paying_messages(static, design.switched, model, delta_s) for design in self.switching
+        )
+        return merged(those for those in sizes if those is not None)
 
 
 def reconfigured_frontier(
@@ -192,30 +159,7 @@ def reconfigured_frontier(
         found = alltoall_candidates(num_nodes, degree, max_configurations, effort, on_progress)
     else:
         found = allreduce_candidates(num_nodes, degree, max_configurations, on_progress)
-    front, rest = _split(found)
+    front, rest = split_dominated(found, lambda design: design.switched)
     return ReconfiguredFrontier(
         num_nodes, degree, collective, max_configurations, tuple(front), tuple(rest)
     )
-
-
-def _split(
-    found: Iterable[ReconfiguredCandidate],
-) -> tuple[list[ReconfiguredCandidate], list[ReconfiguredCandidate]]:
-    """Undominated candidates, the first of equals, and the rest; in configurations, steps, t_b."""
-    ordered = sorted(
-        found,
-        key=lambda one: (
-            one.switched.num_configurations,
-            one.switched.cost.steps,
-            one.switched.cost.t_b,
-        ),
-    )
-    front: list[ReconfiguredCandidate] = []
-    rest: list[ReconfiguredCandidate] = []
-    seen = set()
-    for one in ordered:
-        point = one.switched.point()
-        beaten = any(other.switched.dominates(one.switched) for other in ordered)
-        (rest if beaten or point in seen else front).append(one)
-        seen.add(point)
-    return front, rest

@@ -11,7 +11,7 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.recipe import DeBruijn
 from ocs_codesign.reconfigure.frontier.factors import factored_allreduces
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
-from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time
+from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time, in_turn
 from ocs_codesign.reconfigure.sequences.search import (
     MAX_NODES,
     SequenceEffort,
@@ -55,6 +55,11 @@ class ReconfiguredCandidate:
     recipes: tuple[Recipe, ...] = ()
     proven: Fraction | None = None
 
+    @property
+    def changes(self) -> bool:
+        """Whether circuits change."""
+        return self.switched.num_configurations > 1
+
 
 def alltoall_candidates(
     num_nodes: int,
@@ -71,11 +76,11 @@ def alltoall_candidates(
             limited = _limited(effort, num_nodes * (degree + 1) * phases)
             found.append(_searched(num_nodes, degree, phases, limited, on_progress))
     direct = direct_sequence(num_nodes, degree)
-    if 1 < direct.num_configurations <= max_configurations:
-        cost = Cost(direct.num_configurations, direct_time(num_nodes, degree))
-        switched = SwitchedCost(cost, direct.num_configurations)
+    if 1 < len(direct) <= max_configurations:
+        cost = Cost(len(direct), direct_time(num_nodes, degree))
+        switched = SwitchedCost(cost, len(direct))
         label = f"direct circulants, {degree} offsets at a time"
-        found.append(ReconfiguredCandidate(DIRECT, label, switched, direct.recipes()))
+        found.append(ReconfiguredCandidate(DIRECT, label, switched, direct))
     if num_nodes <= MAX_NODES:
         found += _bruck_plans(num_nodes, max_configurations)
     return found
@@ -174,9 +179,9 @@ def _searched(
     found = search_sequences(num_nodes, degree, phases, effort=effort, on_progress=on_progress)
     return ReconfiguredCandidate(
         SEQUENCE if phases > 1 else STATIC,
-        found.sequence.label(),
+        in_turn(found.recipes),
         SwitchedCost(found.alltoall.cost, phases),
-        found.sequence.recipes(),
+        found.recipes,
         found.alltoall.bound,
     )
 

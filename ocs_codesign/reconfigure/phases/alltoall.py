@@ -79,11 +79,6 @@ class PhasedAlltoall:
         return self.time == self.bound
 
     @property
-    def num_configurations(self) -> int:
-        """C, the phases."""
-        return self.network.num_phases
-
-    @property
     def time_in_pieces(self) -> Fraction:
         """The time in units of one piece over a link of speed 1."""
         return self.time / self.network.scale
@@ -104,7 +99,7 @@ class PhasedAlltoall:
     def any_topology_bound(self) -> Fraction:
         """What no sequence of as many topologies of this degree can beat, in M/B."""
         degree = max(topology.degree for topology in self.network.topologies)
-        return sequence_bound(self.network.num_nodes, degree, self.num_configurations)
+        return sequence_bound(self.network.num_nodes, degree, self.network.num_phases)
 
 
 def phased_alltoall(
@@ -133,29 +128,29 @@ def phased_alltoall(
     layered = network.layered()
     program = phase_program(network, layered)
     is_small = columns <= MAX_VERTEX_COLUMNS
-    solution = solve(program, options=_suited(options, is_small))
+    if options.method == AUTO and not is_small:
+        tolerance = TOLERANCE if options.tolerance is None else options.tolerance
+        options = replace(options, method=FIRST_ORDER, tolerance=tolerance)
+    solution = solve(program, options=options)
     values, duals = solution.point_and_duals()
     vertex = exact_vertex(program, solution) if is_small else None
     if vertex is not None:
-        return _at_vertex(network, layered, vertex)
-    flow = values[: -network.num_phases].reshape(network.union.num_sources, -1).copy()
-    prices = as_prices(-duals[-network.union.num_orbits :])
-    loads = routed_phase_loads(network, flow, prices, _NOISE)
-    bound, _ = phase_price_bound(network, prices)
+        method = "exact vertex"
+        loads, prices, bound = _at_vertex(network, layered, vertex)
+    else:
+        method = solution.method
+        flow = values[: -network.num_phases].reshape(network.union.num_sources, -1).copy()
+        prices = as_prices(-duals[-network.union.num_orbits :])
+        loads = routed_phase_loads(network, flow, prices, _NOISE)
+        bound = phase_price_bound(network, prices)
     durations, hops = network.durations(loads), fewest_hops(network)
-    return PhasedAlltoall(network, durations, bound, prices, loads, hops, solution.method)
+    return PhasedAlltoall(network, durations, bound, prices, loads, hops, method)
 
 
-def _suited(options: Options, is_small: bool) -> Options:
-    """The options with the method for this size."""
-    if options.method != AUTO or is_small:
-        return options
-    tolerance = TOLERANCE if options.tolerance is None else options.tolerance
-    return replace(options, method=FIRST_ORDER, tolerance=tolerance)
-
-
-def _at_vertex(network: PhaseNetwork, layered: Topology, vertex: ExactSolution) -> PhasedAlltoall:
-    """What an exact optimum of the program says."""
+def _at_vertex(
+    network: PhaseNetwork, layered: Topology, vertex: ExactSolution
+) -> tuple[tuple[Fraction, ...], NDArray[np.int64], Fraction]:
+    """The loads of an exact optimum of the program, the prices that prove it, and its time."""
     union, links = network.union, network.union.topology.num_links
     loads = [Fraction(0)] * union.num_orbits
     flows = vertex.values[: -network.num_phases]
@@ -165,13 +160,11 @@ def _at_vertex(network: PhaseNetwork, layered: Topology, vertex: ExactSolution) 
             loads[orbit] += flow
     weights = [-dual for dual in vertex.row_duals[-union.num_orbits :]]
     prices = integer_prices(weights)
-    if prices is None:  # the duals are a proof all the same, only not one in 64 bits
-        prices = as_prices(np.array(weights, dtype=float))
-        bound = network.scale * vertex.objective
-    else:
-        bound, _ = phase_price_bound(network, prices)
-    durations, hops = network.durations(loads), fewest_hops(network)
-    return PhasedAlltoall(network, durations, bound, prices, tuple(loads), hops, "exact vertex")
+    if prices is not None:
+        return tuple(loads), prices, phase_price_bound(network, prices)
+    # The duals are a proof all the same, only not one in 64 bits.
+    rounded = as_prices(np.array(weights, dtype=float))
+    return tuple(loads), rounded, network.scale * vertex.objective
 
 
 def sequence_bound(num_nodes: int, degree: int, num_configurations: int) -> Fraction:

@@ -14,51 +14,51 @@ if TYPE_CHECKING:
 
     from ocs_codesign.reconfigure.phases.network import PhaseNetwork
 
+_FAR = 2**62
 
-def phase_price_bound(
-    network: PhaseNetwork, prices: NDArray[np.int64]
-) -> tuple[Fraction, NDArray[np.int64]]:
-    """Least time, in M/B, that prices (int64, a link orbit) prove, and the paths that prove it.
+
+def phase_price_bound(network: PhaseNetwork, prices: NDArray[np.int64]) -> Fraction:
+    """Least time, in M/B, that prices (int64, a link orbit) prove.
 
     Every piece pays at least its cheapest path through the phases in order; storing is free. In a
     phase of duration t all links of speed s are paid for at most s * t pieces each, so the sum of
     the cheapest paths is at most the sum over phases of t[p] * W[p], where W[p] is what its links
-    cost when all are busy: the time is at least that sum / the largest W[p]. The paths are told by
-    the number of times they use each orbit. Source: linear programming duality. Raises ValueError
-    for prices that are negative or all 0.
+    cost when all are busy: the time is at least that sum / the largest W[p]. Source: linear
+    programming duality. Raises ValueError for prices that are negative or all 0.
 
     >>> from ocs_codesign.families.rings import directed_circulant
     >>> from ocs_codesign.reconfigure.phases.network import phase_network
     >>> network = phase_network([directed_circulant(8, (offset,)) for offset in (1, 3)])
-    >>> phase_price_bound(network, np.array([1, 1]))[0]
+    >>> phase_price_bound(network, np.array([1, 1]))
     Fraction(7, 4)
     """
-    from ocs_codesign.reconfigure.phases.kernels import phase_hops
-
     union = network.union
     if len(prices) != union.num_orbits or prices.min() < 0 or not prices.any():
         raise ValueError("prices are non-negative integers, one a link orbit, not all of them 0")
-    if int(prices.max()) * network.num_nodes**2 * network.num_phases * union.num_sources >= 2**62:
+    if int(prices.max()) * network.num_nodes**2 * network.num_phases * union.num_sources >= _FAR:
         raise ValueError("the prices are too large to add up in 64 bits")
-    layered = network.layered()
-    stores = layered.num_links - len(union.link_orbit)
-    orbit = np.concatenate([union.link_orbit, np.full(stores, union.num_orbits)])
-    hops = np.zeros(union.num_orbits + 1, dtype=np.int64)
-    out = layered.links_by_tail()
-    total = phase_hops(
-        union.sources,
-        network.num_nodes,
-        layered.tail,
-        layered.head,
-        out.start,
-        out.order,
-        np.append(prices, 0)[orbit],
-        orbit,
-        hops,
-    )
     busy = np.zeros(network.num_phases, dtype=object)
     np.add.at(busy, network.phase_of_orbit, (prices.astype(object) * union.speed.astype(object)))
-    return network.scale * Fraction(int(total), int(busy.max())), hops[:-1]
+    cheapest = _cheapest_paths(network, prices[union.link_orbit])
+    return network.scale * Fraction(int(cheapest.sum()), int(busy.max()))
+
+
+def _cheapest_paths(network: PhaseNetwork, price: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Prices of the cheapest paths to every node (row) from every source, a phase at a time."""
+    sources, links = network.union.sources, network.union.topology
+    cheapest = np.full((network.num_nodes, len(sources)), _FAR)
+    cheapest[sources, np.arange(len(sources))] = 0
+    for phase in range(network.num_phases):
+        mine = np.flatnonzero(network.phase == phase)
+        mine = mine[np.argsort(links.head[mine], kind="stable")]
+        node, first = np.unique(links.head[mine], return_index=True)
+        while True:
+            offered = cheapest[links.tail[mine]] + price[mine][:, None]
+            best = np.minimum.reduceat(offered, first, axis=0)
+            if not (best < cheapest[node]).any():
+                break
+            cheapest[node] = np.minimum(cheapest[node], best)
+    return cheapest
 
 
 def routed_phase_loads(
@@ -70,7 +70,7 @@ def routed_phase_loads(
     exact units of 1 / UNIT, so the loads are those of a routing that exists. Its cycles are removed
     in place.
     """
-    from ocs_codesign.reconfigure.phases.kernels import reroute_phases
+    from ocs_codesign.schedulers.alltoall.path_kernels import reroute
 
     union, layered = network.union, network.layered()
     out, into = layered.links_by_tail(), layered.links_by_head()
@@ -79,9 +79,11 @@ def routed_phase_loads(
     priced = np.zeros(layered.num_links, dtype=np.int64)
     # One more a link breaks ties between free links by hops.
     priced[:links] = prices[union.link_orbit] * (2 * network.num_nodes * network.num_phases) + 1
-    reroute_phases(
+    # Only the last layer keeps anything; a source's own piece is stored on its way, at no cost.
+    kept = np.zeros(layered.num_nodes, dtype=np.int64)
+    kept[-network.num_nodes :] = UNIT
+    reroute(
         union.sources,
-        network.num_nodes,
         layered.tail,
         layered.head,
         out.start,
@@ -91,7 +93,7 @@ def routed_phase_loads(
         priced,
         flow,
         least,
-        UNIT,
+        kept,
         load,
     )
     total = np.zeros(union.num_orbits, dtype=np.int64)

@@ -98,7 +98,9 @@ def build_sequence(
     """
     distinct = tuple(dict.fromkeys(recipes))
     topologies = [recipe.topology() for recipe in distinct]
-    used = _steps(topologies, [distinct.index(recipe) for recipe in recipes], collective, steps_each)
+    used = _steps(
+        topologies, [distinct.index(recipe) for recipe in recipes], collective, steps_each
+    )
     return _scheduled(topologies, used, collective, max_chunks, options, on_progress, distinct)
 
 

@@ -124,7 +124,7 @@ def build_halving_doubling(
 def _turns(
     bits: int, num_planes: int, overlap: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The turn that planes hold in the steps of the reduce-scatter, or DARK, and the planes of parts.
+    """The turns that planes hold in the steps of a reduce-scatter, or DARK; the planes of parts.
 
     Step i uses turns i .. i + parts - 1, turn t exchanging bit log2 N - 1 - t modulo log2 N; part j
     goes over ``plane[step, j]``.

@@ -1,1 +1,1 @@
-"""Classic algorithms on N ranks: who sends what to whom in every step, whatever network is below."""
+"""Classic algorithms on N ranks: who sends what to whom in every step, on whatever network."""

@@ -1,7 +1,7 @@
 """Algorithm: a collective on N ranks as steps in which every rank sends to one other.
 
-The chunks that move are numbered: chunk ``shard * chunks + i`` is the i-th of ``chunks`` equal parts
-of a shard. In an all-to-all shard s * N + t is what rank s has for rank t.
+The chunks that move are numbered: ``shard * chunks + i`` is the i-th of ``chunks`` equal parts of a
+shard. In an all-to-all shard s * N + t is what rank s has for rank t.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Algorithm:
         then an allgather.
 
         >>> from ocs_codesign.schedulers.classic.registry import CLASSIC
-        >>> CLASSIC["ring"].schedule(4)
-        Schedule(allreduce, 24 sends in 6 steps, 1 chunks a shard, Topology(4 nodes, 4 links, degree 1))
+        >>> CLASSIC["ring"].schedule(4).num_sends, CLASSIC["bruck"].schedule(4).topology.degree
+        (24, 2)
         """
         parts, reduces = [], False
         for number, step in enumerate(self.steps(num_nodes), 1):
