@@ -127,7 +127,7 @@ def _scheduled(
     recipes: tuple[Recipe, ...] = (),
 ) -> ProgramDesign:
     bound = None
-    if Collective.parse(collective) is Collective.ALLTOALL:
+    if Collective.parse(collective) == Collective.ALLTOALL:
         made, bound = sequence_alltoall(topologies, used, max_chunks, options)
     else:
         made = sequence_gather(topologies, used, collective, on_progress)
@@ -147,7 +147,7 @@ def _steps(
     check_alike(topologies)
     if steps_each is None:
         steps_each = fewest_steps_each(topologies, order)
-        if collective is Collective.ALLREDUCE:
+        if collective == Collective.ALLREDUCE:
             steps_each = max(steps_each, fewest_steps_each(topologies, order[::-1]))
     counts = [steps_each] * len(order) if isinstance(steps_each, int) else list(steps_each)
     if len(counts) != len(order):

@@ -95,11 +95,11 @@ def build_halving_doubling(
     if overlap and num_planes < 2:
         raise ValueError("overlap needs a second plane: one changes while others send")
     parts, bits = num_planes - overlap, num_nodes.bit_length() - 1
-    halves = 1 + (collective is Collective.ALLREDUCE)
+    halves = 1 + (collective == Collective.ALLREDUCE)
     _check_sends(halves * num_nodes * (num_nodes - 1) * parts)
     order = [*range(bits), *reversed(range(bits))]  # of the turns that steps take
-    if collective is not Collective.ALLREDUCE:
-        order = order[:bits] if collective is Collective.REDUCE_SCATTER else order[bits:]
+    if collective != Collective.ALLREDUCE:
+        order = order[:bits] if collective == Collective.REDUCE_SCATTER else order[bits:]
     check_table(len(order), num_planes, num_nodes)
     exchanges = list(CLASSIC["halving-doubling"].half(collective, num_nodes))
     held, plane = _turns(bits, num_planes, overlap)

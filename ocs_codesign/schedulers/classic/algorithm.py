@@ -66,8 +66,8 @@ class Algorithm:
     def half(self, collective: Collective, num_nodes: int) -> Steps:
         """The steps of the whole collective, or of the reduce-scatter or allgather in it."""
         for step in self.steps(num_nodes):
-            if collective is self.collective or (
-                step.reduces == (collective is Collective.REDUCE_SCATTER)
+            if collective == self.collective or (
+                step.reduces == (collective == Collective.REDUCE_SCATTER)
             ):
                 yield step
 
@@ -88,14 +88,14 @@ class Algorithm:
             same = [np.full(len(sender), value) for value in (number, not step.reduces)]
             parts.append(np.stack([*columns, *same]))
             reduces = step.reduces
-        if reduces and self.collective is Collective.ALLREDUCE:
+        if reduces and self.collective == Collective.ALLREDUCE:
             raise ValueError(f"{self.name} has no allgather: it is no schedule of two halves")
         sender, receiver, item, at, phase = np.concatenate(parts, axis=1)
         pair, link = np.unique(sender * num_nodes + receiver, return_inverse=True)
-        exchanges = self.collective is Collective.ALLTOALL
+        exchanges = self.collective == Collective.ALLTOALL
         shard = self.chunks * (num_nodes if exchanges else 1)
         root, lo = np.divmod(item, shard)
-        halves = (phase,) if self.collective is Collective.ALLREDUCE else ()
+        halves = (phase,) if self.collective == Collective.ALLREDUCE else ()
         topology = Topology(num_nodes, *np.divmod(pair, num_nodes))
         return Schedule(
             topology, self.collective, shard, root, lo, lo + 1, link.ravel(), at, *halves
