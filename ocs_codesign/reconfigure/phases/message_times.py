@@ -57,8 +57,11 @@ class SwitchedCost:
 
     def dominates(self, other: SwitchedCost) -> bool:
         """Whether it is no worse in steps, t_b and configurations, and better in one of them."""
-        mine, theirs = self.point(), other.point()
-        return mine != theirs and all(a <= b for a, b in zip(mine, theirs, strict=True))
+        return self != other and (
+            self.cost.steps <= other.cost.steps
+            and self.cost.t_b <= other.cost.t_b
+            and self.num_configurations <= other.num_configurations
+        )
 
     def point(self) -> tuple[int, Fraction, int]:
         """Steps, t_b and configurations."""

@@ -119,7 +119,8 @@ def matched(name: str, num_nodes: int) -> MatchedCollective:
         raise ValueError(f"{num_nodes} nodes: step-matched collectives have 2 to {MAX_NODES}")
     algorithm = CLASSIC[name]
     known: dict[bytes, int] = {}
-    heads, steps = [], []
+    heads: list[NDArray[np.int64]] = []
+    steps: list[MatchedStep] = []
     for step in algorithm.steps(num_nodes):
         configuration = known.setdefault(step.peer.tobytes(), len(known))
         if configuration == len(heads):
