@@ -223,9 +223,9 @@ def test_ports_of_unlike_speed_are_refused():
 
 
 def test_a_program_that_does_not_verify_is_not_handed_out(monkeypatch):
-    from ocs_codesign.reconfigure.program import layers
+    from ocs_codesign.reconfigure.program import wiring
 
-    honest = layers.wire
+    honest = wiring.wire
 
     def without_pauses(targets):
         wired = honest(targets)
@@ -233,6 +233,6 @@ def test_a_program_that_does_not_verify_is_not_handed_out(monkeypatch):
         object.__setattr__(wired, "program", type(wired.program)(wired.program.topology, *columns))
         return wired
 
-    monkeypatch.setattr(layers, "wire", without_pauses)
+    monkeypatch.setattr(wiring, "wire", without_pauses)
     with pytest.raises(RuntimeError, match=r"program made by eager fails: step .* without a dark"):
         build_sequence(circulants(8, "(1,)", "(3,)"), "allgather")

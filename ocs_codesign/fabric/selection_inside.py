@@ -12,8 +12,7 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.fabric.selection_steps import slowest_change
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
 from ocs_codesign.reconfigure.phases.message_times import transmission_s
-from ocs_codesign.reconfigure.phases.network import phase_network
-from ocs_codesign.reconfigure.phases.program import num_columns
+from ocs_codesign.reconfigure.phases.network import num_columns, phase_network
 from ocs_codesign.reconfigure.sequences.search import (
     MAX_NODES,
     SequenceEffort,

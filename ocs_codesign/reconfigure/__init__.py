@@ -67,12 +67,10 @@ from ocs_codesign.reconfigure.sequences.search import (
     SequenceEffort,
     search_sequences,
 )
-from ocs_codesign.reconfigure.step_matched.collectives import (
+from ocs_codesign.reconfigure.step_matched import (
     MATCHED,
     MatchedCollective,
     MatchedStep,
-)
-from ocs_codesign.reconfigure.step_matched.reuse import (
     ReusePlan,
     reuse_plan,
 )

@@ -13,8 +13,6 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, final
 
-import numpy as np
-
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
@@ -22,7 +20,6 @@ from ocs_codesign.recipe import BiRing, DirectedCirculant, UniRing
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost, split_dominated
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.frontier import frontier
-from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,14 +62,6 @@ class FactoredAllreduce:
     def label(self) -> str:
         """The factors in the field's notation."""
         return " then ".join(factor.recipe.label() for factor in self.factors)
-
-    def topologies(self) -> tuple[Topology, ...]:
-        """The configuration of every factor: copies of its topology along one coordinate."""
-        stride, made = self.num_nodes, []
-        for factor in self.factors:
-            stride //= factor.recipe.num_nodes
-            made.append(_copies(factor.recipe.topology(), stride, self.num_nodes))
-        return tuple(made)
 
 
 def factored_allreduces(
@@ -151,13 +140,3 @@ def _excess(factor: Candidate) -> Fraction:
     """How far t_b is above the least: such factors come late, where less data is left."""
     nodes = factor.recipe.num_nodes
     return factor.cost.t_b * Fraction(nodes, nodes - 1)
-
-
-def _copies(topology: Topology, stride: int, num_nodes: int) -> Topology:
-    """Copies of a topology along the coordinate of that stride, in all places of the others."""
-    span = stride * topology.num_nodes
-    places = np.arange(num_nodes).reshape(num_nodes // span, topology.num_nodes, stride)
-    tail = places[:, topology.tail].transpose(0, 2, 1).ravel()
-    head = places[:, topology.head].transpose(0, 2, 1).ravel()
-    speeds = np.tile(topology.speeds(), num_nodes // topology.num_nodes)
-    return Topology(num_nodes, tail, head, speeds)

@@ -17,8 +17,7 @@ from ocs_codesign.reconfigure.sequences.search import (
     SequenceEffort,
     search_sequences,
 )
-from ocs_codesign.reconfigure.step_matched.collectives import matched
-from ocs_codesign.reconfigure.step_matched.reuse import ReusePlan, reuse_plan
+from ocs_codesign.reconfigure.step_matched import ReusePlan, matched, reuse_plan
 from ocs_codesign.search.frontier import frontier, joint_frontier
 
 if TYPE_CHECKING:

@@ -19,9 +19,12 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.lp import DEFAULT_OPTIONS, exact_vertex, solve
 from ocs_codesign.lp.options import AUTO, FIRST_ORDER
 from ocs_codesign.reconfigure.phases.certificates import phase_price_bound, routed_phase_loads
-from ocs_codesign.reconfigure.phases.message_times import dead_time_s, transmission_s
-from ocs_codesign.reconfigure.phases.network import fewest_hops, phase_network
-from ocs_codesign.reconfigure.phases.program import num_columns, phase_program
+from ocs_codesign.reconfigure.phases.network import (
+    fewest_hops,
+    num_columns,
+    phase_network,
+    phase_program,
+)
 from ocs_codesign.schedulers.alltoall.certificates import as_prices, integer_prices
 
 if TYPE_CHECKING:
@@ -29,9 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.cost import CostModel
     from ocs_codesign.lp import ExactSolution, Options
-    from ocs_codesign.reconfigure.change import ReconfigurationCost
     from ocs_codesign.reconfigure.phases.network import PhaseNetwork
     from ocs_codesign.topology import Topology
 
@@ -87,13 +88,6 @@ class PhasedAlltoall:
     def cost(self) -> Cost:
         """Steps, the hops of all phases, and t_b."""
         return Cost(sum(self.hops), self.time)
-
-    def time_s(
-        self, model: CostModel, message_bytes: float, reconfiguration: ReconfigurationCost
-    ) -> Fraction:
-        """Seconds for ``message_bytes`` (M) with all steps and dead times; the fabric stops."""
-        dead = dead_time_s(self.network.topologies, reconfiguration)
-        return transmission_s(self.cost, model, message_bytes) + dead
 
     @property
     def any_topology_bound(self) -> Fraction:

@@ -7,14 +7,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar, final
 
 from ocs_codesign.quantities import exact
-from ocs_codesign.reconfigure.blocking.circuits import changed_circuits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from ocs_codesign.cost import Cost, CostModel
-    from ocs_codesign.reconfigure.change import ReconfigurationCost
-    from ocs_codesign.topology import Topology
 
 T = TypeVar("T")
 
@@ -188,23 +185,6 @@ def paying_messages(
         elif rate < 0:
             end = lost / rate if end is None else min(end, lost / rate)
     return MessageRange(begin, end) if end is None or begin < end else None
-
-
-def dead_time_s(topologies: Sequence[Topology], reconfiguration: ReconfigurationCost) -> Fraction:
-    """What all changes of a sequence take, one after the other: the whole fabric stops for each.
-
-    With a cold start the first configuration pays for all of its circuits.
-
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> from ocs_codesign.reconfigure import ReconfigurationCost
-    >>> rings = [directed_circulant(8, (offset,)) for offset in (1, 2, 5)]
-    >>> dead_time_s(rings, ReconfigurationCost(10, 1))
-    Fraction(54, 1)
-    """
-    changed = changed_circuits(topologies).sum(axis=0).diagonal(1).tolist()
-    if reconfiguration.cold_start:
-        changed.append(topologies[0].num_links)
-    return sum((reconfiguration.dead_time_s(number) for number in changed), Fraction(0))
 
 
 def _message(message_bytes: Fraction | float) -> Fraction:

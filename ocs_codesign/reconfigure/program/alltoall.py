@@ -14,7 +14,7 @@ import numpy as np
 
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.reconfigure.in_turn import arrivals, check_nodes
-from ocs_codesign.reconfigure.program.layers import layered, programmed
+from ocs_codesign.reconfigure.program.wiring import layered, programmed
 from ocs_codesign.schedulers.alltoall.assembly import assemble
 from ocs_codesign.schedulers.alltoall.chunks import chunk_flow, walks_of
 from ocs_codesign.schedulers.alltoall.stepped import MAX_ARCS, MAX_CHUNKS, optimal_flow
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.circuits import CircuitProgram
     from ocs_codesign.lp import Options
-    from ocs_codesign.reconfigure.program.layers import Layers
+    from ocs_codesign.reconfigure.program.wiring import Layers
     from ocs_codesign.schedule import Schedule
     from ocs_codesign.schedulers.alltoall.time_network import TimeNetwork
     from ocs_codesign.topology import Topology

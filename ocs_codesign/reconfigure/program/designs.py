@@ -14,7 +14,7 @@ from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.reconfigure.in_turn import fewest_steps_each
 from ocs_codesign.reconfigure.program.alltoall import sequence_alltoall
 from ocs_codesign.reconfigure.program.gather import sequence_gather
-from ocs_codesign.reconfigure.program.layers import check_alike
+from ocs_codesign.reconfigure.program.wiring import check_alike
 from ocs_codesign.schedulers.alltoall.stepped import MAX_CHUNKS
 from ocs_codesign.verification.programs import verify_program
 

@@ -17,7 +17,7 @@ import numpy as np
 from ocs_codesign.collective import Collective
 from ocs_codesign.reach import in_neighbours
 from ocs_codesign.reconfigure.in_turn import arrivals, check_nodes
-from ocs_codesign.reconfigure.program.layers import layered, programmed
+from ocs_codesign.reconfigure.program.wiring import layered, programmed
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.bfb.loads import num_chunks_for
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.circuits import CircuitProgram
-    from ocs_codesign.reconfigure.program.layers import Layers
+    from ocs_codesign.reconfigure.program.wiring import Layers
     from ocs_codesign.topology import Topology
 
 _ABSENT = 9
