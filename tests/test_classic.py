@@ -42,7 +42,7 @@ def held_at_last(collective, nodes):
     return [{shard: set(range(nodes)) for shard in range(nodes)} for _ in range(nodes)]
 
 
-@pytest.mark.parametrize(("name", "nodes"), cases())
+@pytest.mark.parametrize(("name", "nodes"), list(cases()))
 def test_every_algorithm_delivers(name, nodes):
     """A sum never takes a contribution twice, and a piece is sent on by who has it, once."""
     collective = CLASSIC[name].collective
@@ -63,7 +63,7 @@ def test_every_algorithm_delivers(name, nodes):
     assert held == held_at_last(collective, nodes)
 
 
-@pytest.mark.parametrize(("name", "nodes"), cases())
+@pytest.mark.parametrize(("name", "nodes"), list(cases()))
 def test_every_schedule_verifies(name, nodes):
     steps = list(CLASSIC[name].steps(nodes))
     if steps[-1].reduces:
@@ -95,5 +95,5 @@ def test_halves():
 
 @pytest.mark.parametrize("name", POWERS_OF_TWO)
 def test_numbers_of_ranks_without_steps(name):
-    with pytest.raises(ValueError, match="6 nodes: .* needs a power of two"):
+    with pytest.raises(ValueError, match=r"6 nodes: .* needs a power of two"):
         CLASSIC[name].schedule(6)
