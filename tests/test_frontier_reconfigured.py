@@ -26,7 +26,7 @@ MODEL = CostModel(1e-6, 50e9)
 
 @pytest.fixture(scope="module")
 def alltoall():
-    return reconfigured_frontier(24, 3, "alltoall", effort=QUICK)
+    return reconfigured_frontier(12, 2, "alltoall", effort=QUICK)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_gain_over_static_costs():
 
 def test_best_static_designs_are_in_it(alltoall, allreduce):
     points = [one.switched.point() for one in alltoall.static]
-    for one in joint_frontier(24, 3, with_allgather=False).candidates:
+    for one in joint_frontier(12, 2, with_allgather=False).candidates:
         point = (one.diameter, one.alltoall.time)
         assert any(steps <= point[0] and t_b <= point[1] for steps, t_b, _ in points)
     costs = [one.switched.cost for one in allreduce.static]
@@ -94,13 +94,13 @@ def test_costs_are_above_the_bounds(alltoall):
         assert alltoall.t_b_bound(number) <= one.switched.cost.t_b
         if one.proven is not None:
             assert one.proven <= one.switched.cost.t_b
-    assert max(one.switched.num_configurations for one in alltoall.candidates) == 8
+    assert max(one.switched.num_configurations for one in alltoall.candidates) == 6
 
 
 def test_limit_of_configurations():
     few = reconfigured_frontier(12, 2, "alltoall", max_configurations=2, effort=QUICK)
     assert max(one.switched.num_configurations for one in (*few.candidates, *few.dominated)) == 2
-    none = reconfigured_frontier(27, 2, "allreduce", max_configurations=1)
+    none = reconfigured_frontier(9, 2, "allreduce", max_configurations=1)
     assert none.switching == ()
     assert none.break_even(MODEL, 1) is None
     assert none.paying_messages(MODEL, 0) == ()
@@ -125,12 +125,6 @@ def test_messages_that_pay(alltoall):
     assert end is None
     assert alltoall.best(MODEL, begin * 2, delta).switched.num_configurations > 1
     assert alltoall.best(MODEL, begin / 2, delta).switched.num_configurations == 1
-
-
-def test_without_dead_time_more_configurations_win(alltoall):
-    free = CostModel(0.0, 1e9)
-    assert alltoall.best(free, 1, 0).switched.num_configurations == 8
-    assert alltoall.best(free, 1, 10**9).switched.num_configurations == 1
 
 
 def test_products_of_complete_graphs_take_the_fewest_steps(allreduce):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -53,25 +52,6 @@ def test_known_transmission_times_of_circulant_sequences(num_nodes, offsets, uni
     assert design.cost.t_b == design.bound
     assert design.verdict.num_configurations == len(recipes)
     assert runs_correctly(design.schedule)
-
-
-def test_the_best_pairs_of_two_planes():
-    """C = 1, 2 of (N, d) = (8, 2): 7 and 5; of (9, 2): 9 and 6, as the best of all offsets."""
-    for num_nodes, alone, paired in ((8, 7, 5), (9, 9, 6)):
-        offsets = list(combinations(range(1, num_nodes), 2))
-        one = min(_units(num_nodes, [first]) for first in offsets)
-        first = [pair for pair in offsets if 1 in pair]
-        two = min(_units(num_nodes, [one, other]) for one in first for other in offsets)
-        assert (one, two) == (alone, paired)
-
-
-def _units(num_nodes, offsets):
-    steps = 6 if len(offsets) == 1 else 3
-    try:
-        design = build_sequence(circulants(num_nodes, *offsets), steps_each=steps)
-    except ValueError:
-        return Fraction(10**6)
-    return design.bound * num_nodes / 2
 
 
 def test_steps_in_which_nothing_is_sent_are_left_out():

@@ -149,13 +149,6 @@ def test_direct_sequences(nodes, degree):
         assert solved.time == direct_time(nodes, degree) == Fraction(nodes - 1, nodes)
 
 
-def test_direct_times():
-    assert direct_time(8, 1) * 8 == 7
-    assert direct_time(8, 2) * 4 == Fraction(7, 2)
-    assert direct_time(9, 2) * Fraction(9, 2) == 4
-    assert direct_time(64, 4) == 1
-
-
 def test_a_sequence_can_be_built_and_verified():
     found = search_sequences(8, 2, 2)
     design = build_sequence(found.recipes, "alltoall", steps_each=3)
