@@ -63,7 +63,8 @@ def test_ranking_is_the_hops_with_the_phases_in_order(group, degree, many, seed)
     sets = np.random.default_rng(seed).integers(1, group.order, size=(2, many, degree))
     moved = np.ascontiguousarray(multiplication_table(group).T)
     sums = np.empty(2, dtype=np.int64)
-    hop_sums(moved, sets, sums, np.empty((degree + 4, group.order), dtype=np.int64))
+    work = (np.empty(rows * group.order, dtype=np.int64) for rows in (1, 1, 1, degree + 1))
+    hop_sums(moved, sets, sums, *work)
     assert sums.tolist() == [hops_in_order(group, one) for one in sets]
 
 

@@ -9,20 +9,21 @@ FAR = 1 << 30
 
 
 @njit(cache=True)
-def hop_sum_in_order(moved, generators, work):
-    """Sum of the hops to all elements, sets (rows of ``generators``) used in order.
+def hop_sum_in_order(moved, generators, row, distance, order, previous, queue):
+    """Sum of the hops to all elements, sets (of a row of ``generators``) used in order.
 
     ``moved[s, v]`` is v * s. An element that is not reached counts as as many hops as there are
-    elements. ``work`` is an int64 workspace of degree + 4 rows of one entry an element.
+    elements. The last four are int64 workspaces of an entry an element, ``queue`` of degree + 1.
     """
-    distance, order, previous, queue = work[0], work[1], work[2], work[3:].reshape(-1)
     elements = len(distance)
-    distance[:] = FAR
+    for element in range(elements):
+        distance[element] = FAR
     distance[0], order[0] = 0, 0
     known = 1
-    for phase in range(generators.shape[0]):
+    for phase in range(generators.shape[1]):
         # Those known come in ascending distance, and so do those found on the way: merge them.
-        previous[:] = order
+        for place in range(known):
+            previous[place] = order[place]
         first, last, front, settled = 0, 0, 0, 0
         while front < known or first < last:
             if first == last or (
@@ -38,8 +39,8 @@ def hop_sum_in_order(moved, generators, work):
                 continue
             order[settled] = element
             settled += 1
-            for i in range(generators.shape[1]):
-                other = moved[generators[phase, i], element]
+            for i in range(generators.shape[2]):
+                other = moved[generators[row, phase, i], element]
                 if distance[other] > near + 1:
                     distance[other] = near + 1
                     queue[last] = other
@@ -55,62 +56,68 @@ def hop_sum_in_order(moved, generators, work):
 
 
 @njit(cache=True)
-def hop_sums(moved, generators, sums, work):
+def hop_sums(moved, generators, sums, distance, order, previous, queue):
     """Fill ``sums`` with the hop sum of every sequence, shape (sequences, phases, degree)."""
     for row in range(len(sums)):
-        sums[row] = hop_sum_in_order(moved, generators[row], work)
+        sums[row] = hop_sum_in_order(moved, generators, row, distance, order, previous, queue)
 
 
 @njit(cache=True)
-def anneal(moved, now, rounds, words, temperature, least, pool, sums, work):
+def anneal(
+    moved, pool, sums, rounds, words, drawn, temperature, least, distance, order, previous, queue
+):
     """Change one generator at a time towards small hop sums, from the first numbers drawn.
 
     Returns how many sequences are pooled and how many were ranked.
 
-    The first sequences of the least sum that was met fill ``pool`` (entries, phases, degree) and
-    ``sums``. A change for the worse by x is kept with probability exp(-x / temperature). Ends
-    early when the pool is full of sums of ``least``. ``now`` is the workspace of a sequence, and
-    ``words`` (uint64) are what a PCG64 gives, drawn from as numpy's Generator does. Source:
-    Metropolis et al. (1953).
+    The first sequences of the least sum that was met fill ``sums`` and all but the last entry of
+    ``pool`` (entries, phases, degree), in which the one that changes is. A change for the worse by
+    x is kept with probability exp(-x / temperature). Ends early when the pool is full of sums of
+    ``least``. ``words`` and ``drawn`` are those of ``draw``. Source: Metropolis et al. (1953).
     """
-    elements, (phases, degree) = moved.shape[1], now.shape
-    drawn = np.zeros(3, dtype=np.int64)
-    for phase in range(phases):
-        for i in range(degree):
-            now[phase, i] = 1 + draw(words, drawn, elements - 1)
-    current = hop_sum_in_order(moved, now, work)
-    pool[0], sums[0], pooled, ranked = now, current, 1, 1
-    for _ in range(rounds):
-        if pooled == len(pool) and sums[0] <= least:
+    now, phases, degree = len(sums), pool.shape[1], pool.shape[2]
+    others = moved.shape[1] - 1
+    current, pooled, ranked = 0, 0, 0
+    for done in range(-1, rounds):
+        if pooled == len(sums) and sums[0] <= least:
             break
-        phase, i = draw(words, drawn, phases), draw(words, drawn, degree)
-        before = now[phase, i]
-        now[phase, i] = 1 + draw(words, drawn, elements - 1)
-        if now[phase, i] == before:
-            continue
+        if done < 0:
+            for phase in range(phases):
+                for i in range(degree):
+                    pool[now, phase, i] = 1 + draw(words, drawn, others)
+        else:
+            phase, i = draw(words, drawn, phases), draw(words, drawn, degree)
+            before = pool[now, phase, i]
+            pool[now, phase, i] = 1 + draw(words, drawn, others)
+            if pool[now, phase, i] == before:
+                continue
         ranked += 1
-        after = hop_sum_in_order(moved, now, work)
-        if after > current:
+        after = hop_sum_in_order(moved, pool, now, distance, order, previous, queue)
+        if done >= 0 and after > current:
             chance = (words[drawn[0]] >> np.uint64(11)) * 2.0**-53
             drawn[0] += 1
             if chance >= np.exp((current - after) / temperature):
-                now[phase, i] = before
+                pool[now, phase, i] = before
                 continue
         current = after
-        if current < sums[0]:
+        if pooled and current < sums[0]:
             pooled = 0
-        if pooled == 0 or (current == sums[0] and pooled < len(pool)):
-            pool[pooled], sums[pooled] = now, current
+        if pooled == 0 or (current == sums[0] and pooled < len(sums)):
+            for phase in range(phases):
+                for i in range(degree):
+                    pool[pooled, phase, i] = pool[now, phase, i]
+            sums[pooled] = current
             pooled += 1
     return pooled, ranked
 
 
 @njit(cache=True)
 def draw(words, drawn, below):
-    """A number from 0 to ``below`` - 1 out of half a word, without bias.
+    """A number from 0 to ``below`` - 1 out of half a word, without bias, as numpy draws it.
 
-    ``drawn`` counts the words that are used up, and holds the upper half of one, and whether that
-    is still to be used. Source: D. Lemire (2019), Fast random integer generation in an interval.
+    ``words`` (uint64) are what a PCG64 gives. ``drawn`` (int64, zeros at first) counts those used
+    up, and holds the upper half of one, and whether that is still to be used. Source: D. Lemire
+    (2019), Fast random integer generation in an interval.
     """
     if below == 1:
         return 0

@@ -24,7 +24,7 @@ from ocs_codesign.search.generators import multiplication_table
 from ocs_codesign.search.small_groups import groups_of_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -213,7 +213,7 @@ class _Search:
         from ocs_codesign.reconfigure.sequences.kernels import hop_sums
 
         sums = np.empty(len(listed), dtype=np.int64)
-        hop_sums(self.moved(group), listed, sums, self.workspace())
+        hop_sums(self.moved(group), listed, sums, *self.workspaces())
         self.keep(group, listed, sums)
         self.num_ranked += len(listed)
 
@@ -228,21 +228,21 @@ class _Search:
             if isinstance(self.groups[number], Cyclic):
                 self.rank_all(number, self.plain_sequences())
             for run in range(first_run, first_run + _RUNS):
-                pool = np.empty((_POOL, self.phases, self.degree), dtype=np.int64)
+                pool = np.empty((_POOL + 1, self.phases, self.degree), dtype=np.int64)
                 sums = np.empty(_POOL, dtype=np.int64)
                 rng = np.random.default_rng((self.effort.seed, self.nodes, number, run))
                 # A round draws three halves of a word and a whole one; few numbers are rejected.
                 words = rng.bit_generator.random_raw(3 * rounds + pool[0].size + 64)
                 kept, ranked = anneal(
                     self.moved(number),
-                    np.empty_like(pool[0]),
-                    rounds,
-                    words,
-                    self.nodes / 100,
-                    self.least_hops,
                     pool,
                     sums,
-                    self.workspace(),
+                    rounds,
+                    words,
+                    np.zeros(3, dtype=np.int64),
+                    self.nodes / 100,
+                    self.least_hops,
+                    *self.workspaces(),
                 )
                 self.keep(number, pool[:kept], sums[:kept])
                 self.num_ranked += ranked
@@ -250,8 +250,9 @@ class _Search:
                 return True
         return False
 
-    def workspace(self) -> NDArray[np.int64]:
-        return np.empty((self.degree + 4, self.nodes), dtype=np.int64)
+    def workspaces(self) -> Iterator[NDArray[np.int64]]:
+        for rows in (1, 1, 1, self.degree + 1):
+            yield np.empty(rows * self.nodes, dtype=np.int64)
 
     def plain_sequences(self) -> NDArray[np.int64]:
         """Offsets of circulants that reach everything: powers of a base, or all offsets in turn."""
