@@ -10,10 +10,7 @@ import pytest
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.families.shifts import de_bruijn
 from ocs_codesign.reconfigure.frontier.factors import factor_options, factored_allreduces
-from ocs_codesign.reconfigure.frontier.gain import (
-    allreduce_gain,
-    most_steps_saved,
-)
+from ocs_codesign.reconfigure.frontier.gain import AllreduceGain, most_steps_saved
 from ocs_codesign.reconfigure.frontier.reconfigured import reconfigured_frontier
 from ocs_codesign.reconfigure.program.designs import build_topology_sequence
 from ocs_codesign.reconfigure.sequences.search import SequenceEffort
@@ -51,13 +48,13 @@ def test_a_diameter_below_what_circuits_allow_is_refused():
 
 
 def test_gain_over_static_costs():
-    costs = [Cost(4, Fraction(9, 4)), Cost(8, Fraction(15, 8))]
-    gain = allreduce_gain(16, 4, costs)
+    costs = (Cost(4, Fraction(9, 4)), Cost(8, Fraction(15, 8)))
+    gain = AllreduceGain(16, 4, costs)
     assert (gain.static, gain.fewest_steps, gain.steps_saved) == (costs[1], 2, 4)
-    assert gain.most_saved_s(costs, MODEL, 0) == 0
+    assert gain.most_saved_s(MODEL, 0) == 0
     large = 10**9
-    assert gain.most_saved_s(costs, MODEL, large) == 4 * Fraction(1, 10**6)
-    assert allreduce_gain(16, 4, costs[:1]).steps_saved is None
+    assert gain.most_saved_s(MODEL, large) == 4 * Fraction(1, 10**6)
+    assert AllreduceGain(16, 4, costs[:1]).steps_saved is None
 
 
 def test_best_static_designs_are_in_it(alltoall, allreduce):

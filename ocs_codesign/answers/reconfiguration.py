@@ -10,7 +10,7 @@ from ocs_codesign.answers.texts import MAX_FRACTION, cost_text, in_decimals, mod
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import CostModel
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
-from ocs_codesign.reconfigure.frontier.gain import AllreduceGain, allreduce_gain
+from ocs_codesign.reconfigure.frontier.gain import AllreduceGain
 from ocs_codesign.reconfigure.sequences.generators import in_turn
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def reconfiguration_sections(
             "for all topologies held in turn; the tree's by the hops of a full (C d)-ary tree."
         )
     else:
-        yield _gain_sentence(answer, gain, workload)
+        yield _gain_sentence(gain, workload)
     if workload is None:
         yield (
             f"{_units_sentence(answer)} Give --alpha, --bandwidth and --message to learn whether "
@@ -167,13 +167,11 @@ def _gain_of(answer: ReconfiguredFrontier) -> AllreduceGain | None:
     """What an allreduce can save, None for an all-to-all."""
     if answer.collective == Collective.ALLTOALL:
         return None
-    costs = [design.switched.cost for design in answer.static]
-    return allreduce_gain(answer.num_nodes, answer.degree, costs)
+    costs = tuple(design.switched.cost for design in answer.static)
+    return AllreduceGain(answer.num_nodes, answer.degree, costs)
 
 
-def _gain_sentence(
-    answer: ReconfiguredFrontier, gain: AllreduceGain, workload: Workload | None
-) -> str:
+def _gain_sentence(gain: AllreduceGain, workload: Workload | None) -> str:
     least = f"an allgather takes {gain.fewest_steps} steps on any circuits"
     if gain.static is None or gain.steps_saved is None:
         text = f"No bandwidth-optimal static design of this size is known; {least}."
@@ -185,8 +183,7 @@ def _gain_sentence(
         )
     if workload is None:
         return text
-    costs = [design.switched.cost for design in answer.static]
-    saved = float(gain.most_saved_s(costs, *workload))
+    saved = float(gain.most_saved_s(*workload))
     verdict = f"saves at most {format_time(saved)}" if saved > 0 else "saves nothing"
     return (
         f"{text} Against the fastest static design for {format_size(workload[1])} a reduce-scatter "

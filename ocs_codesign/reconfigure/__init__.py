@@ -19,11 +19,7 @@ from ocs_codesign.reconfigure.demand.effort import DemandEffort
 from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
 from ocs_codesign.reconfigure.demand.plan import DemandPlan, check_demand_plan
 from ocs_codesign.reconfigure.demand.planner import plan_demand
-from ocs_codesign.reconfigure.frontier.gain import (
-    AllreduceGain,
-    allreduce_gain,
-    most_steps_saved,
-)
+from ocs_codesign.reconfigure.frontier.gain import AllreduceGain, most_steps_saved
 from ocs_codesign.reconfigure.frontier.reconfigured import (
     ReconfiguredFrontier,
     reconfigured_frontier,
@@ -129,7 +125,6 @@ __all__ = [
     "Trace",
     "TracePlan",
     "Wired",
-    "allreduce_gain",
     "break_even",
     "break_even_delta_s",
     "build_direct",

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
-from ocs_codesign.quantities import exact
+from ocs_codesign.cost import Cost
+from ocs_codesign.reconfigure.phases.message_times import transmission_s
 from ocs_codesign.reconfigure.trace.inside import fewest_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ocs_codesign.cost import Cost, CostModel
+    from ocs_codesign.cost import CostModel
 
 
 def most_steps_saved(num_nodes: int, degree: int, diameter: int) -> int:
@@ -38,15 +37,23 @@ def most_steps_saved(num_nodes: int, degree: int, diameter: int) -> int:
 @final
 @dataclass(frozen=True, slots=True)
 class AllreduceGain:
-    """What changing circuits can save on the best static allreduce of N nodes of degree d.
+    """What changing circuits can save on static allreduces of N nodes of degree d of these costs.
 
-    ``static`` is the bandwidth-optimal static cost with the fewest steps, None if none is known;
-    ``steps_saved`` the most that changes can save on it, whatever circuits they make.
+    >>> from ocs_codesign.cost import Cost
+    >>> AllreduceGain(8, 4, (Cost(4, Fraction(7, 4)),)).steps_saved
+    0
     """
 
     num_nodes: int
     degree: int
-    static: Cost | None
+    costs: tuple[Cost, ...]
+
+    @property
+    def static(self) -> Cost | None:
+        """The bandwidth-optimal cost with the fewest steps, None if there is none."""
+        least = bound(self.num_nodes, self.degree, Collective.ALLREDUCE).t_b
+        optimal = [cost for cost in self.costs if cost.t_b == least]
+        return min(optimal, key=lambda cost: cost.steps, default=None)
 
     @property
     def fewest_steps(self) -> int:
@@ -55,37 +62,15 @@ class AllreduceGain:
 
     @property
     def steps_saved(self) -> int | None:
-        """2 (D - L), None without a bandwidth-optimal static design."""
-        if self.static is None:
-            return None
-        return most_steps_saved(self.num_nodes, self.degree, self.static.steps // 2)
+        """2 (D - L), what changes can save on ``static`` whatever circuits they make."""
+        static = self.static
+        return static and most_steps_saved(self.num_nodes, self.degree, static.steps // 2)
 
-    def most_saved_s(
-        self, costs: Iterable[Cost], model: CostModel, message_bytes: Fraction | float
-    ) -> Fraction:
-        """Seconds by which anything can beat the fastest of these static costs for a message.
+    def most_saved_s(self, model: CostModel, message_bytes: Fraction | float) -> Fraction:
+        """Seconds by which anything can beat the fastest of the static costs for a message.
 
         An allreduce that reduce-scatters and allgathers takes 2 L steps and its least t_b.
         """
-        alpha, bandwidth = exact(model.alpha_s), exact(model.node_bandwidth_Bps)
-        message = exact(message_bytes, "message_bytes")
-        least = bound(self.num_nodes, self.degree, Collective.ALLREDUCE)
-        saved = (
-            alpha * (cost.steps - 2 * self.fewest_steps)
-            + (cost.t_b - least.t_b) * message / bandwidth
-            for cost in costs
-        )
-        return min(saved)
-
-
-def allreduce_gain(num_nodes: int, degree: int, costs: Iterable[Cost]) -> AllreduceGain:
-    """What changing circuits can save on the bandwidth-optimal one of these static costs.
-
-    >>> from ocs_codesign.cost import Cost
-    >>> allreduce_gain(8, 4, [Cost(4, Fraction(7, 4))]).steps_saved
-    0
-    """
-    least = bound(num_nodes, degree, Collective.ALLREDUCE)
-    optimal = [cost for cost in costs if cost.t_b == least.t_b]
-    static = min(optimal, key=lambda cost: cost.steps, default=None)
-    return AllreduceGain(num_nodes, degree, static)
+        t_b = bound(self.num_nodes, self.degree, Collective.ALLREDUCE).t_b
+        least = transmission_s(Cost(2 * self.fewest_steps, t_b), model, message_bytes)
+        return min(transmission_s(cost, model, message_bytes) for cost in self.costs) - least

@@ -17,7 +17,7 @@ from ocs_codesign.reconfigure.sequences.search import (
     SequenceEffort,
     search_sequences,
 )
-from ocs_codesign.reconfigure.step_matched import ReusePlan, matched, reuse_plan
+from ocs_codesign.reconfigure.step_matched import matched, reuse_plan
 from ocs_codesign.search.frontier import frontier, joint_frontier
 
 if TYPE_CHECKING:
@@ -72,7 +72,11 @@ def alltoall_candidates(
     effort = effort or SequenceEffort()
     if num_nodes <= MAX_NODES:
         for phases in _numbers_to_search(num_nodes, degree, max_configurations):
-            limited = _limited(effort, num_nodes * (degree + 1) * phases)
+            # Fewer programs are solved where they are large.
+            most = max(
+                2, min(effort.num_solved, _SOLVED_COLUMNS // (num_nodes * (degree + 1) * phases))
+            )
+            limited = replace(effort, num_solved=most)
             found.append(_searched(num_nodes, degree, phases, limited, on_progress))
     direct = direct_sequence(num_nodes, degree)
     if 1 < len(direct) <= max_configurations:
@@ -110,15 +114,11 @@ def _static_alltoalls(
     num_nodes: int, degree: int, on_progress: Progress | None
 ) -> Iterator[ReconfiguredCandidate]:
     answer = joint_frontier(num_nodes, degree, with_allgather=False, on_progress=on_progress)
-    for one in answer.candidates:
-        if one.alltoall is not None:
-            yield ReconfiguredCandidate(
-                STATIC,
-                one.recipe.label(),
-                SwitchedCost(Cost(one.diameter, one.alltoall.time), 1),
-                (one.recipe,),
-                one.alltoall.bound,
-            )
+    for candidate in answer.candidates:
+        recipe, routed = candidate.recipe, candidate.alltoall
+        if routed is not None:
+            cost = SwitchedCost(Cost(candidate.diameter, routed.time), 1)
+            yield ReconfiguredCandidate(STATIC, recipe.label(), cost, (recipe,), routed.bound)
 
 
 def _static_allreduces(
@@ -130,24 +130,26 @@ def _static_allreduces(
     one walk of k links between any two of its d^k nodes, so k rounds in which every node sends on
     the sum of what came in end with the sum of all.
     """
-    answer = frontier(num_nodes, degree, Collective.ALLREDUCE, on_progress=on_progress)
-    for candidate in answer.candidates:
-        recipe, cost = candidate.recipe, candidate.cost
-        yield ReconfiguredCandidate(STATIC, recipe.label(), SwitchedCost(cost, 1), (recipe,))
-    fewest = frontier(num_nodes, degree, Collective.ALLGATHER, on_progress=on_progress).candidates[
-        0
-    ]
+
+    def static(recipe: Recipe, what: str, cost: Cost) -> ReconfiguredCandidate:
+        return ReconfiguredCandidate(
+            STATIC, what + recipe.label(), SwitchedCost(cost, 1), (recipe,)
+        )
+
+    for candidate in frontier(
+        num_nodes, degree, Collective.ALLREDUCE, on_progress=on_progress
+    ).candidates:
+        yield static(candidate.recipe, "", candidate.cost)
+    gathers = frontier(num_nodes, degree, Collective.ALLGATHER, on_progress=on_progress)
+    fewest = gathers.candidates[0]
     cost = Cost(fewest.cost.steps, num_nodes * fewest.cost.t_b)
-    label = f"allgather of whole vectors on {fewest.recipe.label()}"
-    yield ReconfiguredCandidate(STATIC, label, SwitchedCost(cost, 1), (fewest.recipe,))
+    yield static(fewest.recipe, "allgather of whole vectors on ", cost)
     letters = 1
     while degree**letters < num_nodes and degree > 1:
         letters += 1
     if degree > 1 and degree**letters == num_nodes and letters > 1:
-        words = DeBruijn(degree, letters)
-        label = f"sums of whole vectors on {words.label()}"
-        switched = SwitchedCost(Cost(letters, Fraction(degree * letters)), 1)
-        yield ReconfiguredCandidate(STATIC, label, switched, (words,))
+        cost = Cost(letters, Fraction(degree * letters))
+        yield static(DeBruijn(degree, letters), "sums of whole vectors on ", cost)
 
 
 def _numbers_to_search(num_nodes: int, degree: int, most: int) -> list[int]:
@@ -165,11 +167,6 @@ def _numbers_to_search(num_nodes: int, degree: int, most: int) -> list[int]:
         if numbers[-1] >= 4 and numbers[-1] & (numbers[-1] - 1) == 0:
             step = numbers[-1] // 2
     return numbers if numbers[-1] >= last else [*numbers, last]
-
-
-def _limited(effort: SequenceEffort, columns: int) -> SequenceEffort:
-    """The effort with fewer programs to solve where these are large."""
-    return replace(effort, num_solved=max(2, min(effort.num_solved, _SOLVED_COLUMNS // columns)))
 
 
 def _searched(
@@ -190,10 +187,6 @@ def _bruck_plans(num_nodes: int, max_configurations: int) -> Iterator[Reconfigur
     for changes in range(min(max_configurations, len(algorithm.steps))):
         plan = reuse_plan(algorithm, changes)
         if plan.num_reconfigurations == changes:
-            yield ReconfiguredCandidate(MATCHED, _bruck_label(plan), plan.switched)
-
-
-def _bruck_label(plan: ReusePlan) -> str:
-    """Bruck's algorithm with the shifts that circuits are made for."""
-    shifts = [int(plan.matched.configurations[held].head[0]) for held in plan.held]
-    return f"Bruck on circuits of shift {', '.join(map(str, dict.fromkeys(shifts)))}"
+            shifts = [algorithm.configurations[held].head[0] for held in plan.held]
+            label = f"Bruck on circuits of shift {', '.join(map(str, dict.fromkeys(shifts)))}"
+            yield ReconfiguredCandidate(MATCHED, label, plan.switched)
