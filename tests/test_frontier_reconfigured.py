@@ -114,16 +114,6 @@ def test_break_even_is_where_the_best_changes(alltoall, message):
     assert alltoall.best(MODEL, message, above) == alltoall.best_static(MODEL, message)
 
 
-def test_messages_that_pay(alltoall):
-    delta = Fraction(1, 10**5)
-    ranges = alltoall.paying_messages(MODEL, delta)
-    assert len(ranges) == 1
-    begin, end = ranges[0].begin_bytes, ranges[0].end_bytes
-    assert end is None
-    assert alltoall.best(MODEL, begin * 2, delta).switched.num_configurations > 1
-    assert alltoall.best(MODEL, begin / 2, delta).switched.num_configurations == 1
-
-
 def test_products_of_complete_graphs_take_the_fewest_steps(allreduce):
     fastest = min(allreduce.switching, key=lambda one: one.switched.cost.steps)
     assert fastest.switched.cost == Cost(2 * 3, Fraction(52, 27))
@@ -152,13 +142,6 @@ def test_products_are_what_verified_programs_take(nodes, degree):
         design = build_topology_sequence(list(copies(one)), "allreduce", steps)
         assert design.cost == one.cost
         assert design.verdict.num_configurations == one.switched.num_configurations
-
-
-def test_factors_use_all_ports():
-    for nodes, degree in ((2, 4), (3, 4), (4, 4), (5, 4), (3, 3)):
-        for factor in factor_options(nodes, degree):
-            assert (factor.recipe.num_nodes, factor.recipe.degree) == (nodes, degree)
-    assert factored_allreduces(7, 2) == ()
 
 
 def test_halving_and_doubling_is_looked_at_and_dominated():
@@ -191,3 +174,10 @@ def test_refusals():
         reconfigured_frontier(8, 2, max_configurations=0)
     with pytest.raises(ValueError, match="degree 8 of 8 nodes"):
         reconfigured_frontier(8, 8)
+
+
+def test_factors_use_all_ports():
+    for nodes, degree in ((2, 4), (3, 4), (4, 4), (5, 4), (3, 3)):
+        for factor in factor_options(nodes, degree):
+            assert (factor.recipe.num_nodes, factor.recipe.degree) == (nodes, degree)
+    assert factored_allreduces(7, 2) == ()

@@ -16,7 +16,6 @@ from ocs_codesign.reconfigure.sequences.generators import (
     cayley_sequence,
     direct_sequence,
     direct_time,
-    in_turn,
 )
 from ocs_codesign.reconfigure.sequences.kernels import draw, hop_sums
 from ocs_codesign.reconfigure.sequences.search import SequenceEffort, search_sequences
@@ -122,11 +121,6 @@ def test_more_configurations_never_take_longer():
     assert times[-1] == sequence_bound(13, 2, 6) == Fraction(12, 13)
 
 
-def test_a_search_without_work_still_answers():
-    found = search_sequences(50, 2, 2, effort=SequenceEffort(work=0, num_groups=1, num_solved=2))
-    assert found.alltoall.time >= found.bound
-
-
 def test_progress_is_told():
     told = []
     search_sequences(40, 3, 2, effort=QUICK, on_progress=lambda *now: told.append(now))
@@ -155,15 +149,6 @@ def test_a_sequence_can_be_built_and_verified():
     design = build_sequence(found.recipes, "alltoall", steps_each=3)
     assert design.cost.t_b == found.alltoall.time
     assert design.verdict.num_configurations == 2
-
-
-def test_sequences_name_their_configurations():
-    group = Dihedral(3)
-    sets = [[(0, 1), (1, 1)], [(1, 0), (2, 0)]]
-    numbers = {group.element(number): number for number in range(group.order)}
-    recipes = cayley_sequence(group, [[numbers[element] for element in one] for one in sets])
-    assert in_turn(recipes) == "Cay(D3,{(0,1),(1,1)}) → Cay(D3,{(1,0),(2,0)})"
-    assert [recipe.degree for recipe in recipes] == [2, 2]
 
 
 def test_numbers_are_drawn_as_numpy_draws_them():
@@ -199,3 +184,8 @@ def test_more_refusals():
         direct_sequence(1, 1)
     with pytest.raises(ValueError, match="degree 0: it must be at least 1"):
         direct_time(4, 0)
+
+
+def test_a_search_without_work_still_answers():
+    found = search_sequences(50, 2, 2, effort=SequenceEffort(work=0, num_groups=1, num_solved=2))
+    assert found.alltoall.time >= found.bound
