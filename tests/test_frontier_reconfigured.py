@@ -10,9 +10,12 @@ import pytest
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.families.shifts import de_bruijn
 from ocs_codesign.reconfigure.frontier.factors import factor_options, factored_allreduces
-from ocs_codesign.reconfigure.frontier.gain import AllreduceGain, most_steps_saved
-from ocs_codesign.reconfigure.frontier.reconfigured import reconfigured_frontier
-from ocs_codesign.reconfigure.program.designs import build_topology_sequence
+from ocs_codesign.reconfigure.frontier.reconfigured import (
+    AllreduceGain,
+    most_steps_saved,
+    reconfigured_frontier,
+)
+from ocs_codesign.reconfigure.program.designs import build_sequence
 from ocs_codesign.reconfigure.sequences.search import SequenceEffort
 from ocs_codesign.search.frontier import frontier, joint_frontier
 from ocs_codesign.topology import Topology
@@ -139,7 +142,7 @@ def test_products_are_what_verified_programs_take(nodes, degree):
     assert found
     for one in found:
         steps = [factor.cost.steps // 2 for factor in one.factors]
-        design = build_topology_sequence(list(copies(one)), "allreduce", steps)
+        design = build_sequence(list(copies(one)), "allreduce", steps)
         assert design.cost == one.cost
         assert design.verdict.num_configurations == one.switched.num_configurations
 

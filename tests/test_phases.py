@@ -16,8 +16,12 @@ from ocs_codesign.families.shifts import generalized_kautz
 from ocs_codesign.groups import Cyclic, Dicyclic, Dihedral, DirectProduct, Semidirect
 from ocs_codesign.lp import Options
 from ocs_codesign.reconfigure.phases import alltoall
-from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound, tree_bound
-from ocs_codesign.reconfigure.phases.certificates import phase_price_bound
+from ocs_codesign.reconfigure.phases.alltoall import (
+    phase_price_bound,
+    phased_alltoall,
+    sequence_bound,
+    tree_bound,
+)
 from ocs_codesign.reconfigure.phases.network import fewest_hops, phase_network
 from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.topology import Topology

@@ -17,7 +17,6 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.recipe import parse
 from ocs_codesign.reconfigure import (
     build_sequence,
-    build_topology_sequence,
 )
 from ocs_codesign.topology import Topology
 
@@ -114,9 +113,9 @@ def test_sequences_of_random_topologies(data):
     least = least_sum_of_loads(topologies, used)
     if least is None:
         with pytest.raises(ValueError, match="reach"):
-            build_topology_sequence(topologies, steps_each=steps)
+            build_sequence(topologies, steps_each=steps)
         return
-    design = build_topology_sequence(topologies, steps_each=steps)
+    design = build_sequence(topologies, steps_each=steps)
     assert is_valid_program(design.program, design.schedule)
     assert runs_correctly(design.schedule)
     assert float(design.bound) * nodes == pytest.approx(least * design.program.node_speed())
@@ -128,7 +127,7 @@ def test_symmetry_changes_nothing_but_the_size():
     recipes = circulants(12, "(1, 3)", "(2, 5)")
     plain = [without_symmetry(recipe.topology()) for recipe in recipes]
     symmetric = build_sequence(recipes, steps_each=3)
-    assert build_topology_sequence(plain, steps_each=3).bound == symmetric.bound
+    assert build_sequence(plain, steps_each=3).bound == symmetric.bound
 
 
 def test_one_group_is_not_taken_for_another():
@@ -137,7 +136,7 @@ def test_one_group_is_not_taken_for_another():
     recipes += [parse("Cayley(Dihedral(3), ((1, 0), (0, 1)))")]
     together = build_sequence(recipes, steps_each=2)
     plain = [without_symmetry(recipe.topology()) for recipe in recipes]
-    assert together.bound == build_topology_sequence(plain, steps_each=2).bound
+    assert together.bound == build_sequence(plain, steps_each=2).bound
     assert runs_correctly(together.schedule)
 
 
@@ -199,7 +198,7 @@ def test_sequences_that_cannot_be(texts, options, rule):
 def test_ports_of_unlike_speed_are_refused():
     fast = Topology(2, [0, 1], [1, 0], [1, 2])
     with pytest.raises(ValueError, match="configuration 1 differ in speed"):
-        build_topology_sequence([Topology(2, [0, 1], [1, 0]), fast])
+        build_sequence([Topology(2, [0, 1], [1, 0]), fast])
 
 
 def test_a_program_that_does_not_verify_is_not_handed_out(monkeypatch):

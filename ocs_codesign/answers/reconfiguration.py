@@ -10,7 +10,7 @@ from ocs_codesign.answers.texts import MAX_FRACTION, cost_text, in_decimals, mod
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import CostModel
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
-from ocs_codesign.reconfigure.frontier.gain import AllreduceGain
+from ocs_codesign.reconfigure.frontier.reconfigured import AllreduceGain
 from ocs_codesign.reconfigure.sequences.generators import in_turn
 
 if TYPE_CHECKING:

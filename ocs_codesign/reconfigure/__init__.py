@@ -19,9 +19,10 @@ from ocs_codesign.reconfigure.demand.effort import DemandEffort
 from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
 from ocs_codesign.reconfigure.demand.plan import DemandPlan, check_demand_plan
 from ocs_codesign.reconfigure.demand.planner import plan_demand
-from ocs_codesign.reconfigure.frontier.gain import AllreduceGain, most_steps_saved
 from ocs_codesign.reconfigure.frontier.reconfigured import (
+    AllreduceGain,
     ReconfiguredFrontier,
+    most_steps_saved,
     reconfigured_frontier,
 )
 from ocs_codesign.reconfigure.frontier.sources import (
@@ -51,7 +52,6 @@ from ocs_codesign.reconfigure.planes.timeline_check import TimelineWitness, chec
 from ocs_codesign.reconfigure.program.designs import (
     ProgramDesign,
     build_sequence,
-    build_topology_sequence,
     verified_program,
 )
 from ocs_codesign.reconfigure.program.patterns import build_direct, build_halving_doubling
@@ -130,7 +130,6 @@ __all__ = [
     "build_direct",
     "build_halving_doubling",
     "build_sequence",
-    "build_topology_sequence",
     "changed_circuits",
     "check_demand_plan",
     "check_plan",

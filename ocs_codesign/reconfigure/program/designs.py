@@ -16,6 +16,7 @@ from ocs_codesign.reconfigure.program.alltoall import sequence_alltoall
 from ocs_codesign.reconfigure.program.gather import sequence_gather
 from ocs_codesign.reconfigure.program.wiring import check_alike
 from ocs_codesign.schedulers.alltoall.stepped import MAX_CHUNKS
+from ocs_codesign.topology import Topology
 from ocs_codesign.verification.programs import verify_program
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from ocs_codesign.lp import Options
     from ocs_codesign.recipe import Recipe
     from ocs_codesign.schedule import Schedule
-    from ocs_codesign.topology import Topology
     from ocs_codesign.verification.programs import ProgramVerdict
 
 MAX_STEPS = 2**14
@@ -74,19 +74,19 @@ def verified_program(
 
 
 def build_sequence(
-    recipes: Sequence[Recipe],
+    configurations: Sequence[Recipe] | Sequence[Topology],
     collective: Collective | str = Collective.ALLTOALL,
     steps_each: int | Sequence[int] | None = None,
     max_chunks: int = MAX_CHUNKS,
     options: Options = DEFAULT_OPTIONS,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ProgramDesign:
-    """The verified program that has the recipes' topologies up one after the other.
+    """The verified program that has the topologies, perhaps of recipes, up one after the other.
 
     Each is up for ``steps_each`` steps, one number for all or one for each (default: as few for
     all as bring everything everywhere). An all-to-all is optimal for these steps but for chunks; an
     allgather takes at every step what there is, a reduce-scatter is its mirror image, and an
-    allreduce goes through the recipes and back. Steps that turn out useless are left out.
+    allreduce goes through the configurations and back. Steps that turn out useless are left out.
     ``on_progress(done, total)`` hears of the steps of gathering. Raises ValueError if nodes, ports
     or link speeds differ, or the steps are too few.
 
@@ -96,38 +96,13 @@ def build_sequence(
     >>> str(design.cost.t_b), str(design.bound), design.verdict.num_configurations
     ('7/4', '7/4', 2)
     """
-    distinct = tuple(dict.fromkeys(recipes))
-    topologies = [recipe.topology() for recipe in distinct]
-    used = _steps(
-        topologies, [distinct.index(recipe) for recipe in recipes], collective, steps_each
-    )
-    return _scheduled(topologies, used, collective, max_chunks, options, on_progress, distinct)
-
-
-def build_topology_sequence(
-    topologies: Sequence[Topology],
-    collective: Collective | str = Collective.ALLTOALL,
-    steps_each: int | Sequence[int] | None = None,
-    max_chunks: int = MAX_CHUNKS,
-    options: Options = DEFAULT_OPTIONS,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> ProgramDesign:
-    """``build_sequence`` for topologies that have no recipe, for instance imported ones."""
-    used = _steps(topologies, range(len(topologies)), collective, steps_each)
-    return _scheduled(topologies, used, collective, max_chunks, options, on_progress)
-
-
-def _scheduled(
-    topologies: Sequence[Topology],
-    used: tuple[int, ...],
-    collective: Collective | str,
-    max_chunks: int,
-    options: Options,
-    on_progress: Callable[[int, int], None] | None,
-    recipes: tuple[Recipe, ...] = (),
-) -> ProgramDesign:
-    bound = None
-    if Collective.parse(collective) == Collective.ALLTOALL:
+    collective = Collective.parse(collective)
+    distinct = list(dict.fromkeys(configurations))
+    recipes = tuple(each for each in distinct if not isinstance(each, Topology))
+    topologies = [each if isinstance(each, Topology) else each.topology() for each in distinct]
+    order = [distinct.index(each) for each in configurations]
+    used, bound = _steps(topologies, order, collective, steps_each), None
+    if collective == Collective.ALLTOALL:
         made, bound = sequence_alltoall(topologies, used, max_chunks, options)
     else:
         made = sequence_gather(topologies, used, collective, on_progress)
@@ -139,11 +114,10 @@ def _scheduled(
 def _steps(
     topologies: Sequence[Topology],
     order: Sequence[int],
-    collective: Collective | str,
+    collective: Collective,
     steps_each: int | Sequence[int] | None,
 ) -> tuple[int, ...]:
     """The configuration of every step."""
-    collective = Collective.parse(collective)
     check_alike(topologies)
     if steps_each is None:
         steps_each = fewest_steps_each(topologies, order)
