@@ -22,7 +22,6 @@ from ocs_codesign.quantities import parse_time
 if TYPE_CHECKING:
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.reconfigure.program.designs import ProgramDesign
-    from ocs_codesign.reconfigure.program.program_times import ProgramTime
 
 ALLTOALL, ALLREDUCE = "alltoall", "allreduce"
 COLLECTIVES = (ALLTOALL, "allgather", "reduce-scatter", ALLREDUCE)
@@ -143,27 +142,14 @@ def sequence(
         save_program(design, directory)
     time = None
     if alpha is not None and bandwidth is not None and message is not None and delta is not None:
-        model = (alpha, bandwidth, message)
-        time = _time(design, model, (delta, delta_per_circuit or 0), warm, stop_all)
+        from ocs_codesign.cost import CostModel
+        from ocs_codesign.reconfigure import ReconfigurationCost, program_time
+
+        each = delta_per_circuit or 0
+        change = ReconfigurationCost(delta, each, cold_start=not warm, overlap=not stop_all)
+        time = program_time(design.verdict, CostModel(alpha, bandwidth), message, change)
     sections = sequence_sections(design, time, directory)
     emit(sequence_json(design, time, directory), json_path, sections)
-
-
-def _time(
-    design: ProgramDesign,
-    workload: tuple[float, float, float],
-    delta_s: tuple[float, float],
-    warm: bool,
-    stop_all: bool,
-) -> ProgramTime:
-    """The time of a program at alpha, bandwidth and message, with these dead times of a change."""
-    from ocs_codesign.cost import CostModel
-    from ocs_codesign.reconfigure.change import ReconfigurationCost
-    from ocs_codesign.reconfigure.program.program_times import program_time
-
-    *model, message_bytes = workload
-    change = ReconfigurationCost(*delta_s, cold_start=not warm, overlap=not stop_all)
-    return program_time(design.verdict, CostModel(*model), message_bytes, change)
 
 
 def _patterned(
