@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.cli.output import show_table
+from ocs_codesign.answers.circuits import changes_sections
+from ocs_codesign.cli.output import show_sections
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,53 +19,10 @@ if TYPE_CHECKING:
     from ocs_codesign.verification.programs import ProgramVerdict
     from ocs_codesign.verification.witness import Witness
 
-_SHOWN_CHANGES = 16
-
-
-def circuits_json(program: CircuitProgram, verdict: ProgramVerdict) -> dict[str, Any]:
-    """The circuits of a program in JSON."""
-    from ocs_codesign.formats.designs.record import change_fields
-
-    return {
-        "planes": program.num_planes,
-        "circuits": program.topology.num_links,
-        "configurations": verdict.num_configurations,
-        "pauses": len(program.pauses),
-        "changes": [change_fields(change) for change in verdict.changes],
-    }
-
-
-def circuits_facts(program: CircuitProgram, verdict: ProgramVerdict) -> list[tuple[str, object]]:
-    """Rows of a table of facts."""
-    changed = sum(change.num_circuits for change in verdict.changes if change.step > 1)
-    one = verdict.num_configurations == 1
-    stops = len(program.pauses)
-    return [
-        ("configurations", verdict.num_configurations),
-        ("circuits changed", "none" if one else f"{changed:,} in all"),
-        ("the fabric stops", None if one else f"{stops} time{'s' * (stops != 1)}"),
-    ]
-
 
 def show_changes(console: Console, changes: Sequence[Change]) -> None:
-    """What comes up when, after the first configuration; the rest of a long list is left out."""
-    later = [change for change in changes if change.step > 1]
-    if not later:
-        return
-    rows = [
-        (str(change.step), str(change.plane), str(change.num_circuits), _prepared(change))
-        for change in later[:_SHOWN_CHANGES]
-    ]
-    if len(later) > _SHOWN_CHANGES:
-        rows.append(("...", "", "", f"{len(later) - _SHOWN_CHANGES} more changes"))
-    console.print()
-    show_table(console, ("step", "plane", "circuits up", "prepared"), rows, numbers=3)
-
-
-def _prepared(change: Change) -> str:
-    if not change.dark_steps:
-        return "while the fabric stops"
-    return f"while others send, in {change.dark_steps} dark step{'s' * (change.dark_steps != 1)}"
+    """What comes up when, after the first configuration."""
+    show_sections(console, changes_sections(changes))
 
 
 def false_circuit_claim(loaded: LoadedProgram, verdict: ProgramVerdict) -> Witness | None:

@@ -7,13 +7,9 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
+from ocs_codesign.answers.circuits import circuits_facts, circuits_json
 from ocs_codesign.answers.texts import cost_json, cost_text, loads_table
-from ocs_codesign.cli.circuits import (
-    circuits_facts,
-    circuits_json,
-    false_circuit_claim,
-    show_changes,
-)
+from ocs_codesign.cli.circuits import false_circuit_claim, show_changes
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit, show_facts, show_sections
 from ocs_codesign.cli.progress import progress
