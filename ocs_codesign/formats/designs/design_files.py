@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, final
 
-from ocs_codesign.files.atomic import temporary_sibling
-from ocs_codesign.files.npz import read_archive, write_schedule
-from ocs_codesign.formats.designs.record import (
-    MAX_RECORD_BYTES,
-    design_record,
-    program_record,
-    read_record,
-)
+from ocs_codesign.files.atomic import check_replaceable, whole_directory
+from ocs_codesign.files.limited import read_limited
+from ocs_codesign.formats.designs.archive import collective_text, read_archive, write_schedule
+from ocs_codesign.formats.designs.record import design_record, program_record, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,19 +24,9 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure.program.designs import ProgramDesign
     from ocs_codesign.schedule import Schedule
 
-__all__ = [
-    "LoadedDesign",
-    "LoadedProgram",
-    "check_design_directory",
-    "design_record",
-    "load_design",
-    "program_record",
-    "save_design",
-    "save_program",
-]
-
 SCHEDULE_FILE = "schedule.npz"
 RECORD_FILE = "design.json"
+MAX_RECORD_BYTES = 64 * 2**20
 
 
 @final
@@ -72,21 +57,11 @@ class LoadedDesign:
 
 def check_design_directory(directory: str | Path) -> None:
     """ValueError or OSError if a design must not be saved there: only designs are replaced."""
-    directory = Path(directory).resolve()
-    if not directory.exists():
-        near = next(parent for parent in directory.parents if parent.exists())
-    else:
-        near = directory
-        if not directory.is_dir():
-            raise NotADirectoryError(None, "is a file, not a directory", str(directory))
-        others = sorted(set(os.listdir(directory)) - {SCHEDULE_FILE, RECORD_FILE})
-        if others:
-            raise ValueError(
-                f"{directory} holds other files ({others[0]!r}): "
-                "a design is only saved in a new or empty directory or over an earlier design"
-            )
-    if not os.access(near, os.W_OK):
-        raise PermissionError(None, "cannot be written to", str(near))
+    check_replaceable(
+        Path(directory).resolve(),
+        lambda target: set(os.listdir(target)) - {SCHEDULE_FILE, RECORD_FILE},
+        "a design is only saved in a new or empty directory or over an earlier design",
+    )
 
 
 def save_design(design: Design, directory: str | Path, graph: str | None = None) -> None:
@@ -110,22 +85,11 @@ def _save(
     fields: dict[str, Any], write: Callable[[IO[bytes]], None], directory: str | Path
 ) -> None:
     check_design_directory(directory)
-    target = Path(directory).resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = temporary_sibling(target)
-    try:
-        part.mkdir()
+    with whole_directory(Path(directory), swapped=False) as part:
         with (part / SCHEDULE_FILE).open("xb") as file:
             write(file)
         record = json.dumps(fields, indent=2, allow_nan=False)
         (part / RECORD_FILE).write_text(record + "\n", encoding="utf-8")
-        if target.is_dir():
-            for name in (SCHEDULE_FILE, RECORD_FILE):
-                os.replace(part / name, target / name)
-        else:
-            os.rename(part, target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def load_design(path: str | Path) -> LoadedDesign:
@@ -143,8 +107,7 @@ def load_design(path: str | Path) -> LoadedDesign:
         if not (path / name).exists():
             raise FileNotFoundError(None, f"there is no {name} in this directory", str(path))
     record_path = path / RECORD_FILE
-    with record_path.open("rb") as file:
-        data = file.read(MAX_RECORD_BYTES + 1)
+    data = read_limited(record_path, MAX_RECORD_BYTES)
     try:
         claims = read_record(data)
     except (ValueError, RecursionError) as error:
@@ -162,7 +125,7 @@ def _checked(
 ) -> LoadedProgram | None:
     """The program and its claims, if the record is of this schedule; ValueError if not."""
     real = {
-        "collective": schedule.collective.value,
+        "collective": collective_text(schedule.collective),
         "nodes": schedule.topology.num_nodes,
         "degree": schedule.topology.degree if circuits is None else circuits.num_planes,
         "num_chunks": schedule.num_chunks,
