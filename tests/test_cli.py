@@ -17,11 +17,9 @@ from interrupts import interrupted
 import ocs_codesign
 from ocs_codesign.cli import app, main
 from ocs_codesign.cli.exact import EXACT
-from ocs_codesign.cli.graphs import EXPORT_FORMATS, IMPORT_FORMATS
 from ocs_codesign.cli.progress import Progress, progress
 from ocs_codesign.collective import Collective
 from ocs_codesign.design import SCHEDULES
-from ocs_codesign.formats.graphs.graph_files import EXPORTERS, IMPORTERS
 
 HEAVY = {"numpy", "rich", "matplotlib", "networkx", "numba", "pandas", "scipy", "highspy"}
 COMMANDS = sorted(app.commands)
@@ -61,8 +59,6 @@ def test_version_and_module_entry_point():
 
 
 def test_choices_are_those_of_the_library():
-    assert tuple(EXPORTERS) == EXPORT_FORMATS
-    assert tuple(IMPORTERS) == IMPORT_FORMATS
     for name in ("frontier", "cost", "build"):
         (option,) = (p for p in app.commands[name].params if p.name == "collective")
         assert list(option.type.choices) == [kind.value for kind in Collective]

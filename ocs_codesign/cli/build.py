@@ -84,11 +84,8 @@ def build(
         raise click.UsageError(f"--schedule {schedule} needs a RECIPE: a graph has no such one")
     _check_usage(collective, schedule, steps, chunks, max_chunks, choice)
     from ocs_codesign.design import verified
-    from ocs_codesign.formats.designs.design_files import (
-        check_design_directory,
-        design_record,
-        save_design,
-    )
+    from ocs_codesign.formats.designs.design_files import check_design_directory, save_design
+    from ocs_codesign.formats.designs.record import design_record
 
     check_outputs(json_path)
     check_design_directory(directory)

@@ -172,11 +172,8 @@ def sequence(
         raise click.UsageError("--steps-each and --max-chunks are for RECIPEs")
     if max_chunks is not None and (collective or ALLTOALL) != ALLTOALL:
         raise click.UsageError("--max-chunks is for --collective alltoall")
-    from ocs_codesign.formats.designs.design_files import (
-        check_design_directory,
-        program_record,
-        save_program,
-    )
+    from ocs_codesign.formats.designs.design_files import check_design_directory, save_program
+    from ocs_codesign.formats.designs.record import program_record
 
     check_outputs(json_path)
     check_design_directory(directory)
