@@ -131,8 +131,8 @@ if TYPE_CHECKING:
     from ocs_codesign.verification.programs import ProgramVerdict as ProgramVerdict
     from ocs_codesign.verification.programs import verify_program as verify_program
     from ocs_codesign.verification.schedules import Verdict as Verdict
-    from ocs_codesign.verification.schedules import Witness as Witness
     from ocs_codesign.verification.schedules import verify as verify
+    from ocs_codesign.verification.witness import Witness as Witness
 
 _NAMES_BY_MODULE = {
     "bounds": "bound hop_sum moore_steps topology_bound",

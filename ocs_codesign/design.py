@@ -161,10 +161,10 @@ def measure_topology(
 ) -> Score:
     """Exact BFB score of any topology, for instance an imported one."""
     collective = Collective.parse_gathering(collective)
-    if collective is Collective.ALLREDUCE:
+    if collective == Collective.ALLREDUCE:
         scatter = measure_topology(topology, Collective.REDUCE_SCATTER)
         return scatter.then(measure_topology(topology, Collective.ALLGATHER))
-    if collective is Collective.ALLGATHER:
+    if collective == Collective.ALLGATHER:
         loads = bfb_loads(topology)
     else:
         loads = bfb_loads(topology.transpose())[::-1]
@@ -190,7 +190,7 @@ def build(
     collective = Collective.parse_gathering(collective)
     if schedule not in SCHEDULES:
         raise ValueError(f"schedule is {schedule!r}: it must be one of {', '.join(SCHEDULES)}")
-    if collective is Collective.ALLREDUCE:
+    if collective == Collective.ALLREDUCE:
         halves = [
             build(recipe, half, schedule, on_progress)
             for half in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
@@ -203,7 +203,7 @@ def build(
     if schedule == "best":
         maker = _better_half(recipe, collective).schedule
     if maker == STORED and not _is_stored(recipe, collective):
-        raise ValueError(f"no {collective.value} of {recipe!r} is stored that is better than BFB")
+        raise ValueError(f"no {collective.name} of {recipe!r} is stored that is better than BFB")
     if maker in (EXPANSION, STORED):
         return verified(recipe, recipe.expansion_schedule(collective), maker)
     return verified(recipe, bfb(recipe.topology(), collective, on_progress), maker)
@@ -229,7 +229,7 @@ def _candidate(recipe: Recipe, collective: Collective, gather: Score, scatter: S
 
 def _better_half(recipe: Recipe, collective: Collective, confirm: bool = True) -> Score:
     """Score of an allgather or reduce-scatter under the better of the two schedules."""
-    transposed = collective is Collective.REDUCE_SCATTER
+    transposed = collective == Collective.REDUCE_SCATTER
     loads = measured_gather_loads(recipe, transposed and not recipe.reverse_symmetric)
     loads = loads[::-1] if transposed else loads
     total = sum(loads, Fraction(0)) * recipe.degree / recipe.num_nodes
@@ -258,7 +258,7 @@ def _mapped_half(recipe: Recipe, collective: Collective) -> Score:
 
 def _is_stored(recipe: Recipe, collective: Collective) -> bool:
     """Whether the recipe is a base with a stored schedule of this allgather or reduce-scatter."""
-    transposed = collective is Collective.REDUCE_SCATTER
+    transposed = collective == Collective.REDUCE_SCATTER
     return isinstance(recipe, Base) and recipe.stored_schedule(transposed=transposed) is not None
 
 

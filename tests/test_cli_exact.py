@@ -11,8 +11,8 @@ from exact_commands import KAUTZ, LARGE, built, cost, points
 from interrupts import interrupted
 
 from ocs_codesign.cli import main
-from ocs_codesign.schedulers.exact.answers import answers as exact
-from ocs_codesign.schedulers.exact.answers import halves as exact_halves
+from ocs_codesign.schedulers.exact import answers as exact
+from ocs_codesign.schedulers.exact import halves as exact_halves
 
 
 class TestFrontier:

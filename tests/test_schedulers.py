@@ -28,7 +28,7 @@ def test_bfb_is_one_of_them():
 def test_schedules_are_valid(name, collective, topology):
     schedule = SCHEDULERS[name](topology, collective)
     assert schedule.topology == topology
-    assert schedule.collective is collective
+    assert schedule.collective == collective
     verdict = verify(schedule)
     assert verdict.ok
     assert is_valid(schedule)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ocs_codesign.cli.options import SolverChoice, Source
     from ocs_codesign.schedulers.alltoall.result import Throughput
 
-COLLECTIVE = Collective.ALLTOALL.value
+COLLECTIVE = Collective.ALLTOALL.name
 
 
 def cost_of_alltoall(source: Source, choice: SolverChoice, json_path: str | None) -> None:

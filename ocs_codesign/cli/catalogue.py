@@ -88,7 +88,7 @@ def find_command(
         "nodes": num_nodes,
         "degree": degree,
         "bidirectional": bidirectional,
-        "collective": found.collective.value,
+        "collective": found.collective.name,
         "exact": found.exact,
         "found_nodes": found.question.num_nodes,
         "candidates": [_entry_json(entry, found.collective) for entry in found.entries],
@@ -215,7 +215,7 @@ def _show_found(console: Console, found: Found) -> None:
     asked, question = found.asked, found.question
     kind = ", links in both directions" if asked.bidirectional else ""
     console.print(
-        f"{asked.num_nodes} nodes of degree {asked.degree}{kind}, {found.collective.value}"
+        f"{asked.num_nodes} nodes of degree {asked.degree}{kind}, {found.collective.name}"
     )
     if not found.exact:
         console.print(

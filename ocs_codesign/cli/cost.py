@@ -124,7 +124,7 @@ def _measured(source: Source, collective_name: str) -> tuple[dict[str, Any], Sco
         "graph": source.graph_name,
         "nodes": nodes,
         "degree": degree,
-        "collective": collective.value,
+        "collective": collective.name,
         **cost_json(score.cost),
         "t_b_float": float(score.cost.t_b),
         "measured": score.measured,
@@ -150,7 +150,7 @@ def _topology_bound(topology: Topology | None, score: Score) -> dict[str, Any] |
 
     if topology is None:
         return None
-    halves = 2 if score.collective is Collective.ALLREDUCE else 1
+    halves = 2 if score.collective == Collective.ALLREDUCE else 1
     diameter = score.cost.steps // halves if score.schedule == BFB else None
     return cost_json(topology_bound(topology, score.collective, diameter))
 

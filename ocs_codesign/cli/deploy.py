@@ -172,7 +172,7 @@ def _configuration(one: DeployedConfiguration) -> dict[str, Any]:
         "survives_plane_loss": one.embedding.plane_loss.stays_connected,
         "schedules": [
             {
-                "collective": bounded.collective.value,
+                "collective": bounded.collective.name,
                 "cost": cost_json(bounded.design.cost),
                 "bound": cost_json(bounded.bound),
                 "schedule": bounded.design.maker,
@@ -197,7 +197,7 @@ def _show(console: Console, answer: dict[str, Any], deployment: Deployment) -> N
                 ),
                 ("least margin", _margin(fields["least_margin_db"])),
                 *(
-                    (bounded.collective.value, f"{cost_text(bounded.design.cost)}, verified")
+                    (bounded.collective.name, f"{cost_text(bounded.design.cost)}, verified")
                     for bounded in one.designs
                 ),
             ],

@@ -175,7 +175,7 @@ def frontier_json(
     value: dict[str, Any] = {
         "nodes": answer.num_nodes,
         "degree": answer.degree,
-        "collective": answer.collective.value,
+        "collective": answer.collective.name,
         "candidates": [_candidate_json(candidate, workload) for candidate in answer.candidates],
         "bound": cost_json(answer.bound),
         "published": [repr(candidate.recipe) for candidate in answer.published],
@@ -220,7 +220,7 @@ def _show(
     show_all: bool,
 ) -> None:
     console.print(
-        f"{answer.num_nodes} nodes of degree {answer.degree}, {answer.collective.value}: "
+        f"{answer.num_nodes} nodes of degree {answer.degree}, {answer.collective.name}: "
         f"{_count(len(answer.candidates), 'candidate')} on the frontier, "
         f"{len(answer.dominated)} dominated"
     )

@@ -201,7 +201,7 @@ def _show_dominated(console: Console, answer: JointFrontier, workload: Workload 
         if workload is None:
             return float(one.alltoall_cost.t_b)
         times = one.times(*workload)
-        return times.total_s if answer.with_allgather else times.alltoall_s
+        return float(times.total_s if answer.with_allgather else times.alltoall_s)
 
     ranked = sorted(answer.dominated, key=time)[:MAX_DOMINATED_ROWS]
     better = [answer.dominator(one) for one in ranked]

@@ -40,7 +40,7 @@ bandwidth_option = quantity_option(
 )
 message_option = quantity_option("--message", parse_size, "Size of the whole data, such as 1MiB.")
 
-GATHERING = tuple(kind.value for kind in collective.GATHERING)
+GATHERING = tuple(kind.name for kind in collective.GATHERING)
 
 
 def collective_choice(*names: str) -> Callable[..., Any]:

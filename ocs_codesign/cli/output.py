@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ import click
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from fractions import Fraction
 
     from rich.console import Console
     from rich.table import Table
@@ -51,7 +51,8 @@ def emit(
     contents = dict(files or {})
     if json_path is not None:
         contents[json_path] = (
-            json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+            json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False, default=_number)
+            + "\n"
         ).encode()
     on_stdout = contents.pop(STDOUT, None)
     write_files({Path(path): content for path, content in contents.items()})
@@ -62,6 +63,13 @@ def emit(
     else:
         show_sections(console(), show)
     sys.stdout.flush()
+
+
+def _number(value: object) -> float:
+    """An exact number as JSON has it: rounded only here."""
+    if isinstance(value, Fraction):
+        return float(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def show_sections(on: Console, sections: Iterable[Section]) -> None:

@@ -67,7 +67,7 @@ def plan_json(
     value["inside"] = [
         {
             "design": one.option,
-            "collective": one.collective.value,
+            "collective": one.collective.name,
             "steps": one.steps,
             "saved_steps_at_most": one.saved_steps,
             "saved_s_at_most": str(one.saved_s),

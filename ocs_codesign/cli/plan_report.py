@@ -30,7 +30,7 @@ def show_plan(
     left_out: Sequence[str],
 ) -> None:
     """Print the runs, the totals, the break-even dead times and what they mean."""
-    kinds = ", ".join(one.value for one in plan.trace.collectives)
+    kinds = ", ".join(one.name for one in plan.trace.collectives)
     show_facts(
         console,
         [
@@ -74,7 +74,7 @@ def _show_designs(console: Console, plan: TracePlan) -> None:
                 option.name,
             ]
         )
-    columns = ("design", *(one.value for one in collectives), "label", "recipe")
+    columns = ("design", *(one.name for one in collectives), "label", "recipe")
     show_table(console, columns, rows, texts=2)
 
 

@@ -62,7 +62,7 @@ def _plan_json(selection: Selection, plan: RankedPlan) -> dict[str, Any]:
         "parts": [
             {
                 "name": selection.workload.parts[one.part].name,
-                "collective": one.collective.value,
+                "collective": one.collective.name,
                 "phase": one.phase or None,
                 "design": plan.options[one.option].name,
                 "count": one.count,

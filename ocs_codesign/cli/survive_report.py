@@ -19,7 +19,7 @@ def survivability_json(found: Survivability) -> dict[str, Any]:
     return {
         "configuration": found.configuration.name,
         "fabric": found.configuration.cabling.fabric.name,
-        "collective": found.collective.value,
+        "collective": found.collective.name,
         "unit": "M/B, B the egress of a node of the intact topology",
         "intact": _remainder_json(found.intact),
         "worst": [
@@ -70,7 +70,7 @@ def show_survivability(console: Console, found: Survivability) -> None:
         [
             ("fabric", fabric.name),
             ("nodes, links", f"{intact.num_nodes}, {intact.num_links}"),
-            (f"{found.collective.value}, intact", _cost(intact)),
+            (f"{found.collective.name}, intact", _cost(intact)),
             ("alltoall, intact", _alltoall(intact)),
             (
                 "losses",

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from ocs_codesign.formats.designs.design_files import LoadedDesign
     from ocs_codesign.verification.programs import ProgramVerdict
-    from ocs_codesign.verification.schedules import Verdict, Witness
+    from ocs_codesign.verification.schedules import Verdict
+    from ocs_codesign.verification.witness import Witness
 
 NEGATIVE = 1
 
@@ -95,7 +96,7 @@ class _Report:
 
 def _false_claim(loaded: LoadedDesign, verdict: Verdict) -> Witness | None:
     """The first claim of the record, beside its cost, that the schedule does not bear out."""
-    from ocs_codesign.verification.schedules import Witness
+    from ocs_codesign.verification.witness import Witness
 
     loads = _false_loads(loaded, verdict)
     if loads is None and loaded.recipe is not None and not _is_of_recipe(loaded):
@@ -104,7 +105,7 @@ def _false_claim(loaded: LoadedDesign, verdict: Verdict) -> Witness | None:
 
 
 def _false_loads(loaded: LoadedDesign, verdict: Verdict | ProgramVerdict) -> Witness | None:
-    from ocs_codesign.verification.schedules import Witness
+    from ocs_codesign.verification.witness import Witness
 
     if loaded.loads is not None and loaded.loads != verdict.max_loads:
         return Witness("the claimed largest loads are not those of the sends")
@@ -128,7 +129,7 @@ def _answer(report: _Report) -> dict[str, Any]:
         "recipe": loaded.recipe,
         "nodes": schedule.topology.num_nodes,
         "degree": schedule.topology.degree if program is None else program.circuits.num_planes,
-        "collective": schedule.collective.value,
+        "collective": schedule.collective.name,
         **cost_json(verdict.cost),
         "t_b_float": float(verdict.cost.t_b),
         "max_load_per_step": [str(load) for load in verdict.max_loads],

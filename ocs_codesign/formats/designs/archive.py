@@ -17,9 +17,9 @@ from typing import IO, TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.circuits import CircuitProgram
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.files.npz import Layout, read_npz, write_npz
-from ocs_codesign.schedule import COLUMNS, Schedule
+from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import MAX_LINKS, Topology
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ENDS = ("tail", "head")
-_ROWS = (*COLUMNS, "phase")
+_SENDS = ("root", "lo", "hi", "link", "step")
+_ROWS = (*_SENDS, "phase")
 _LINKS = (*_ENDS, "link_speed")
 _INTERVALS = ("up_link", "up_first", "up_last")
 _CIRCUITS = ("plane", *_INTERVALS, "pauses")
@@ -38,7 +39,7 @@ _LAYOUT = Layout(
     columns=(*_LINKS, *_ROWS, *_CIRCUITS),
     scalars=("num_chunks",),
     texts=("collective",),
-    required=(*_ENDS, *COLUMNS, "num_chunks", "collective"),
+    required=(*_ENDS, *_SENDS, "num_chunks", "collective"),
     alike=(_LINKS, _ROWS, ("tail", "plane"), _INTERVALS),
 )
 
@@ -53,12 +54,14 @@ class Archive:
 
 
 def collective_text(collective: Collective) -> str:
-    """How files write a collective: the only place that does.
+    """How files write a collective; ValueError for one with parameters, which they do not hold.
 
     >>> collective_text(Collective.ALLREDUCE)
     'allreduce'
     """
-    return collective.value
+    if collective not in WITHOUT_PARAMETERS:
+        raise ValueError(f"{collective!r} cannot be saved: files hold no roots, sizes or groups")
+    return collective.name
 
 
 def read_collective(text: str) -> Collective:
@@ -72,11 +75,13 @@ def write_schedule(
     """Write a schedule with its topology, and its circuits if they change.
 
     The same values always give the same bytes. Raises ValueError if the circuits are not those of
-    the schedule's links.
+    the schedule's links, and for what files do not hold: switches and collectives with parameters.
     """
     if circuits is not None and circuits.topology != schedule.topology:
         raise ValueError("the links of the schedule are not those of the program's circuits")
     topology = schedule.topology
+    if schedule.num_hosts < topology.num_nodes:
+        raise ValueError("a schedule over switches cannot be saved: in files all nodes are hosts")
     arrays: dict[str, NDArray[Any]] = {"tail": topology.tail, "head": topology.head}
     if topology.link_speed is not None:
         arrays["link_speed"] = topology.link_speed
@@ -119,9 +124,9 @@ def _archive(arrays: dict[str, NDArray[Any]]) -> Archive:
     last = int(arrays["step"].max(initial=0))
     if last > sends:
         raise ValueError(f"the last step is {last}, but there are only {sends} sends")
-    columns = {name: arrays[name] for name in _ROWS if name in arrays}
+    columns = [arrays[name] for name in _ROWS if name in arrays]
     collective = read_collective(str(arrays["collective"]))
-    schedule = Schedule(topology, collective, int(arrays["num_chunks"]), **columns)
+    schedule = Schedule(topology, collective, int(arrays["num_chunks"]), *columns)
     if "plane" not in arrays:
         return Archive(schedule, None)
     return Archive(schedule, CircuitProgram(topology, *(arrays[name] for name in _CIRCUITS)))
