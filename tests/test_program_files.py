@@ -34,17 +34,17 @@ def test_programs_come_back(tmp_path):
         save_program(design, path)
         loaded = load_design(path)
         assert loaded.schedule == design.schedule
-        assert loaded.program.circuits == design.program
+        assert loaded.circuits == design.program
         assert (loaded.claimed, loaded.recipe) == (design.cost, None)
         assert loaded.loads == design.verdict.max_loads
-        claims = loaded.program.claims
+        claims = loaded.program
         assert claims.recipes == tuple(map(repr, design.recipes))
         assert claims.recipe_of_step == design.recipe_of_step
         assert claims.changes == design.verdict.changes
         assert claims.num_configurations == design.verdict.num_configurations
         assert claims.bound == design.bound
         bare = load_design(path / "schedule.npz")
-        assert (bare.program.circuits, bare.program.claims) == (design.program, None)
+        assert (bare.circuits, bare.program) == (design.program, None)
 
 
 def test_the_same_design_gives_the_same_bytes(tmp_path):
@@ -138,7 +138,7 @@ def test_other_integers_are_read(archive, dtype):
         name: column.astype(dtype)
         for name, column in zip(names, DESIGN.program.columns(), strict=True)
     }
-    assert load_design(archive(**columns)).program.circuits == DESIGN.program
+    assert load_design(archive(**columns)).circuits == DESIGN.program
 
 
 def record_with(tmp_path, **changes):

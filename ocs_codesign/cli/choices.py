@@ -56,3 +56,10 @@ def graph_formats(able: str) -> Callable[[], Mapping[str, Format[Any]]]:
         return {name: one for name, one in FORMATS.items() if getattr(one, able) is not None}
 
     return names
+
+
+def path_formats() -> Mapping[str, Any]:
+    """The formats of path tables."""
+    from ocs_codesign.formats.path_tables import FORMATS
+
+    return FORMATS

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
-from ocs_codesign.cli.circuits import circuits_facts, circuits_json, show_changes
+from ocs_codesign.answers.circuits import circuits_facts, circuits_json
+from ocs_codesign.cli.circuits import show_changes
 from ocs_codesign.cli.options import (
     SolverChoice,
     alpha_option,

@@ -50,7 +50,7 @@ def check_schedule(
         path = record if text.startswith(DESIGN_FILES[0]) else archive
         files.findings.add(path, None, text.removeprefix(f"{path.rpartition('/')[2]}: "))
         return None
-    if loaded.program is not None:
+    if loaded.circuits is not None:
         files.findings.add(archive, None, "its circuits change, which those of a bundle do not")
         return None
     if loaded.schedule.collective.name != collective:

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ocs_codesign.bundle.write.tables import host_cables
 from ocs_codesign.bundle.write.text import csv_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ocs_codesign.bundle.write.tables import Cable, CableEnd
     from ocs_codesign.fabric.description import Fabric
 
@@ -25,7 +24,7 @@ PLANNED, INTERFACE_TYPE, CABLE_TYPE = "planned", "other", "smf"
 INTERFACE = "dcim.interface"
 
 
-def netbox_tables(fabric: Fabric, cables: Sequence[Cable]) -> dict[str, bytes]:
+def netbox_tables(fabric: Fabric, cables: list[Cable]) -> dict[str, bytes]:
     """Files by name."""
     return {
         "dcim.device.csv": _devices(fabric),
@@ -44,14 +43,11 @@ def _devices(fabric: Fabric) -> bytes:
     return csv_bytes(("name", "role", "manufacturer", "device_type", "site", "status"), rows)
 
 
-def _interfaces(fabric: Fabric, cables: Sequence[Cable]) -> bytes:
+def _interfaces(fabric: Fabric, cables: list[Cable]) -> bytes:
     at_hosts = [
         (cable.a.device, _interface(cable.a, is_host=True), f"plane {cable.plane} {cable.a.strand}")
-        for cable in cables
-        if cable.polarity != "trunk"
+        for _, cable in host_cables(fabric, cables)
     ]
-    number = {host: place for place, host in enumerate(fabric.hosts)}
-    at_hosts.sort(key=lambda row: number[row[0]])
     at_switches = [
         (switch.name, f"{port}{side}", "spare" if port > switch.num_usable else "")
         for switch in fabric.switches
@@ -62,16 +58,14 @@ def _interfaces(fabric: Fabric, cables: Sequence[Cable]) -> bytes:
     return csv_bytes(("device", "name", "type", "description"), rows)
 
 
-def _cables(fabric: Fabric, cables: Sequence[Cable]) -> bytes:
+def _cables(fabric: Fabric, cables: list[Cable]) -> bytes:
     hosts = set(fabric.hosts)
     sides = [f"side_{side}_{field}" for side in "ab" for field in ("device", "type", "name")]
     rows = []
     for cable in cables:
-        ends = [
-            (end.device, INTERFACE, _interface(end, is_host=end.device in hosts))
-            for end in (cable.a, cable.b)
-        ]
-        rows.append((*ends[0], *ends[1], CABLE_TYPE, PLANNED, cable.name))
+        names = [_interface(end, is_host=end.device in hosts) for end in (cable.a, cable.b)]
+        ends = (cable.a.device, INTERFACE, names[0], cable.b.device, INTERFACE, names[1])
+        rows.append((*ends, CABLE_TYPE, PLANNED, cable.name))
     return csv_bytes((*sides, "type", "status", "label"), rows)
 
 

@@ -31,28 +31,19 @@ MAX_RECORD_BYTES = 64 * 2**20
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class LoadedProgram:
-    """Circuits that were read, and what the record claims of them; None where there is none."""
-
-    circuits: CircuitProgram
-    claims: ProgramClaims | None
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
 class LoadedDesign:
     """A schedule that was read, and what its record claims; None where there is no record.
 
-    ``program`` is None if circuits do not change. Nothing is verified yet: give ``schedule`` and
-    ``claimed`` to ``verification.schedules.verify``, or with the circuits to
-    ``verification.programs.verify_program``, and compare ``loads`` and the recipe's topology.
+    ``circuits`` are None if they do not change, ``program`` is what is claimed of them. Nothing is
+    verified yet: ``claims.verify_design`` replays the sends and compares every claim.
     """
 
     schedule: Schedule
     claimed: Cost | None
     recipe: str | None
-    loads: tuple[Fraction, ...] | None = None
-    program: LoadedProgram | None = None
+    loads: tuple[Fraction, ...] | None
+    circuits: CircuitProgram | None
+    program: ProgramClaims | None
 
 
 def check_design_directory(directory: str | Path) -> None:
@@ -101,8 +92,7 @@ def load_design(path: str | Path) -> LoadedDesign:
     path = Path(path)
     if not path.is_dir():
         archive = read_archive(path)
-        bare = None if archive.circuits is None else LoadedProgram(archive.circuits, None)
-        return LoadedDesign(archive.schedule, None, None, None, bare)
+        return LoadedDesign(archive.schedule, None, None, None, archive.circuits, None)
     for name in (SCHEDULE_FILE, RECORD_FILE):
         if not (path / name).exists():
             raise FileNotFoundError(None, f"there is no {name} in this directory", str(path))
@@ -113,17 +103,19 @@ def load_design(path: str | Path) -> LoadedDesign:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{record_path}: {error}") from None
     archive = read_archive(path / SCHEDULE_FILE)
-    try:
-        program = _checked(claims, archive.schedule, archive.circuits)
-    except ValueError as error:
-        raise ValueError(f"{record_path} {error}") from None
-    return LoadedDesign(archive.schedule, claims.cost, claims.recipe, claims.loads, program)
+    rule = _contradiction(claims, archive.schedule, archive.circuits)
+    if rule is not None:
+        raise ValueError(f"{record_path} is not of this schedule: {rule} in {SCHEDULE_FILE}")
+    return LoadedDesign(
+        *(archive.schedule, claims.cost, claims.recipe, claims.loads),
+        *(archive.circuits, claims.program),
+    )
 
 
-def _checked(
+def _contradiction(
     claims: Claims, schedule: Schedule, circuits: CircuitProgram | None
-) -> LoadedProgram | None:
-    """The program and its claims, if the record is of this schedule; ValueError if not."""
+) -> str | None:
+    """What a record says that is not so of the schedule beside it; None if both are of one."""
     real = {
         "collective": collective_text(schedule.collective),
         "nodes": schedule.topology.num_nodes,
@@ -133,14 +125,8 @@ def _checked(
     }
     for key, value in real.items():
         if claims.facts[key] != value:
-            raise ValueError(
-                f"is not of this schedule: {key} is {claims.facts[key]!r} there, "
-                f"{value!r} in {SCHEDULE_FILE}"
-            )
-    if (claims.program is None) != (circuits is None):
-        changing = "no circuits" if circuits is None else "circuits that change"
-        raise ValueError(
-            f"is not of this schedule: it is of format {claims.facts['format']}, "
-            f"but there are {changing} in {SCHEDULE_FILE}"
-        )
-    return None if circuits is None else LoadedProgram(circuits, claims.program)
+            return f"{key} is {claims.facts[key]!r} there, {value!r}"
+    if (claims.program is None) == (circuits is None):
+        return None
+    changing = "no circuits" if circuits is None else "circuits that change"
+    return f"it is of format {claims.facts['format']}, but there are {changing}"
