@@ -21,7 +21,7 @@ from bundle_check_samples import (
 from bundle_samples import links_by_light
 
 from ocs_codesign.bundle.check import bundle as bundle_check
-from ocs_codesign.bundle.check.bundle import check_bundle
+from ocs_codesign.bundle.verify import check_bundle
 
 
 def findings(files, path):

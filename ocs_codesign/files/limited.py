@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from io import BufferedReader
     from pathlib import Path
 
 
@@ -23,7 +24,7 @@ def check_size(data: bytes, name: str, max_bytes: int) -> None:
         raise ValueError(f"{name}: more than {max_bytes // 2**20} MiB are not read")
 
 
-def open_plain(path: Path) -> IO[bytes]:
+def open_plain(path: Path) -> BufferedReader:
     """A file to read, opened without following a link or waiting for a pipe; OSError if not."""
     flags = os.O_RDONLY
     for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # where the system has them

@@ -8,12 +8,12 @@ Ports are ``p0`` for plane 0; on two-sided switches, where a host has two in a p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bundle.check.files import Findings, table_rows
 from ocs_codesign.bundle.check.wiring import Port
-from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.files.limited import read_limited
 from ocs_codesign.files.naming import shown
 
 if TYPE_CHECKING:
@@ -54,17 +54,13 @@ class Difference:
     @property
     def sentence(self) -> str:
         """The difference in words."""
-        here = f"{self.local.device} {self.local.name}"
-        ends = [
-            None if end is None else f"{end.device} {end.name}"
-            for end in (self.expected, self.observed)
-        ]
-        if self.kind == "missing":
-            return f"missing: {here} hears nothing, it should hear {ends[0]}"
-        if self.kind == "unexpected":
-            return f"unexpected: {here} hears {ends[1]}, it should hear nothing"
-        said = "swapped" if self.kind == "swapped" else "other neighbour"
-        return f"{said}: {here} hears {ends[1]}, it should hear {ends[0]}"
+        here, should, heard = map(_port_text, (self.local, self.expected, self.observed))
+        said = "other neighbour" if self.kind == "other" else self.kind
+        return f"{said}: {here} hears {heard}, it should hear {should}"
+
+
+def _port_text(port: Port | None) -> str:
+    return "nothing" if port is None else f"{port.device} {port.name}"
 
 
 @final
@@ -82,10 +78,7 @@ def read_neighbours(path: Path, plant: Plant, findings: Findings) -> tuple[Neigh
 
     Raises OSError if the file cannot be read and ValueError if it is not such a table.
     """
-    with path.open("rb") as file:
-        data = file.read(MAX_OBSERVED_BYTES + 1)
-    if len(data) > MAX_OBSERVED_BYTES:
-        raise ValueError(f"{path}: more than {MAX_OBSERVED_BYTES:,} bytes are not read")
+    data = read_limited(path, MAX_OBSERVED_BYTES)
     damage = Findings(1)
     rows = table_rows(data, str(path), COLUMNS, damage)
     if damage.count:
@@ -93,16 +86,14 @@ def read_neighbours(path: Path, plant: Plant, findings: Findings) -> tuple[Neigh
     ports = {_port(plant, cable.near) for cable in plant.host_at.values()}
     heard: dict[Port, int] = {}
     found = []
-    for row in rows:
+    for row in (replace(row, findings=findings) for row in rows):
         local = Port(row["local_host"], row["local_port"])
         remote = Port(row["remote_host"], row["remote_port"])
         unknown = [port for port in (local, remote) if port not in ports]
         for port in unknown:
-            rule = f"{shown(port.device)} has no port {shown(port.name)} with a cable"
-            findings.add(str(path), row.line, rule)
+            row.wrong(f"{shown(port.device)} has no port {shown(port.name)} with a cable")
         if local in heard:
-            rule = f"{local.device} {local.name} has a row already, line {heard[local]}"
-            findings.add(str(path), row.line, rule)
+            row.wrong(f"{local.device} {local.name} has a row already, line {heard[local]}")
         elif not unknown:
             found.append(Neighbour(row.line, local, remote))
         heard.setdefault(local, row.line)
@@ -155,5 +146,5 @@ def _expected(plant: Plant, circuits: Sequence[Circuit]) -> dict[Port, Port]:
 def _port(plant: Plant, strand: Port) -> Port:
     """The port that a strand is of: transceivers of two strands have one name."""
     name, _, _ = strand.name.partition("-")
-    model = plant.fabric.port_model(int(name[1:]))
-    return strand if model is PortModel.TWO_SIDED else Port(strand.device, name)
+    two_sided = plant.models[int(name[1:])].value == "two-sided"
+    return strand if two_sided else Port(strand.device, name)

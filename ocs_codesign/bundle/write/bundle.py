@@ -32,13 +32,13 @@ from typing import TYPE_CHECKING, Any
 import ocs_codesign
 from ocs_codesign.bundle.write.circuits import cross_connects, links_table, switch_tables
 from ocs_codesign.bundle.write.names import check_names
-from ocs_codesign.bundle.write.netbox import netbox_tables
 from ocs_codesign.bundle.write.plans import plan_files
 from ocs_codesign.bundle.write.report import BundleFile, report_page
 from ocs_codesign.bundle.write.tables import (
     PRICE_COLUMNS,
     cables,
     cabling_table,
+    netbox_tables,
     ports_table,
     price_rows,
     ranks_table,
