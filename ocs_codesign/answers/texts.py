@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Table
+from ocs_codesign.quantities import format_bandwidth, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
 
-    from ocs_codesign.cost import Cost
+    from ocs_codesign.cost import Cost, CostModel
 
 MAX_FRACTION = 24
 """Characters of a fraction that can be read."""
+
+ASK_FOR_A_MODEL = "Give --alpha, --bandwidth and --message to learn which is fastest for them."
 
 _HEAD_ROWS, _TAIL_ROWS = 24, 8
 
@@ -52,3 +55,20 @@ def loads_table(loads: Sequence[Fraction], unit: str = "shards") -> Table:
         left_out = len(rows) - _HEAD_ROWS - _TAIL_ROWS
         rows[_HEAD_ROWS:-_TAIL_ROWS] = [("...", f"{left_out} more steps", "")]
     return Table(("step", f"largest load ({unit})", "decimal"), rows, numbers=3)
+
+
+def model_json(model: CostModel, message_bytes: float) -> dict[str, Any]:
+    """The JSON form of a cost model and a message size."""
+    return {
+        "alpha_s": model.alpha_s,
+        "node_bandwidth_Bps": model.node_bandwidth_Bps,
+        "message_bytes": message_bytes,
+    }
+
+
+def model_text(what: str, model: CostModel) -> str:
+    """What something is the best for: ``Best for 1 MiB at alpha 10 us and 100 Gbps a node``."""
+    return (
+        f"Best for {what} at alpha {format_time(model.alpha_s)} and "
+        f"{format_bandwidth(model.node_bandwidth_Bps)} a node"
+    )

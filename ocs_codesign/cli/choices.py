@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import click
+
+from ocs_codesign.cli.options import LiveChoice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -12,23 +14,21 @@ if TYPE_CHECKING:
     from ocs_codesign.formats.file_format import Format
 
 
-class LiveChoice(click.Choice[str]):
-    """One of the names that a function lists, called when an argument or a help text needs them."""
+@final
+class LazyChoice(LiveChoice):
+    """A live choice whose names are not listed before an argument or a help text needs them."""
 
     def __init__(self, names: Callable[[], Mapping[str, Any]]) -> None:
         self.names = names
+        self._names = lambda: tuple(names())
         self.case_sensitive = True
 
-    @property
-    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names at this moment."""
-        return tuple(self.names())
 
-
+@final
 class FormatOption(click.Option):
     """``--format``, of which the help lists what formats there are, as in ``Edge list or DOT``."""
 
-    type: LiveChoice
+    type: LazyChoice
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The option and its help, ``{}`` in which stands for the descriptions of the formats."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from ocs_codesign.files.limited import read_limited
@@ -30,6 +31,16 @@ class Format(Generic[Value]):
     write: Callable[[Value, str], str] | None = None
     suffixes: tuple[str, ...] = ()
     marks: tuple[bytes, ...] = ()
+
+
+def later(name: str) -> Callable[..., Any]:
+    """A function by its full name, imported when it is called: what is listed costs no import."""
+    module, _, function = name.rpartition(".")
+
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(module), function)(*arguments)
+
+    return call
 
 
 def readers(formats: Mapping[str, Format[Value]]) -> dict[str, Callable[[bytes, str], Value]]:

@@ -9,10 +9,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ocs_codesign.files.atomic import write_files
-from ocs_codesign.formats.graphs.edge_list import link_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,6 +49,8 @@ def json_blocks(table: PathTable) -> Iterator[bytes]:
     ``links`` are [tail, head], or [tail, head, speed] if speeds differ, in link order; a path is
     [share, nodes, links], from its first node to its last.
     """
+    from ocs_codesign.formats.graphs.edge_list import link_rows
+
     links = ",\n".join(map(_compact, link_rows(table.topology)))
     yield f'{{"nodes": {table.topology.num_nodes},\n"links": [\n{links}\n],\n'.encode()
     yield f'"t_b": "{table.time}", "bound": "{table.bound}",\n"paths": [\n'.encode()
@@ -99,6 +98,8 @@ def save_path_table(table: PathTable, path: str | Path, name: str | None = None)
 
 def _blocks(table: PathTable) -> Iterator[list[tuple[str, list[int], list[int]]]]:
     """Share, nodes and links of path after path, some thousand at a time."""
+    import numpy as np
+
     common = np.gcd(table.part, table.num_parts)
     for first in range(0, table.num_paths, _BLOCK):
         last = min(first + _BLOCK, table.num_paths)

@@ -5,35 +5,37 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ocs_codesign.formats.file_format import Format, read_file
-from ocs_codesign.formats.graphs.dot import write_dot
-from ocs_codesign.formats.graphs.edge_list import read_edge_list, write_edge_list
-from ocs_codesign.formats.graphs.graphml import read_graphml, write_graphml
-from ocs_codesign.formats.graphs.node_link import read_node_link, write_node_link
+from ocs_codesign.formats.file_format import Format, later, read_file
 
 if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
 MAX_FILE_BYTES = 512 * 2**20
 
+_ROOM = "ocs_codesign.formats.graphs"
+
 FORMATS: dict[str, Format[Topology]] = {
     "edgelist": Format(
         "edge list",
-        read_edge_list,
-        write_edge_list,
+        later(f"{_ROOM}.edge_list.read_edge_list"),
+        later(f"{_ROOM}.edge_list.write_edge_list"),
         suffixes=(".edges", ".edgelist", ".csv", ".tsv"),
     ),
     "json": Format(
-        "node-link JSON", read_node_link, write_node_link, suffixes=(".json",), marks=(b"{",)
+        "node-link JSON",
+        later(f"{_ROOM}.node_link.read_node_link"),
+        later(f"{_ROOM}.node_link.write_node_link"),
+        suffixes=(".json",),
+        marks=(b"{",),
     ),
     "graphml": Format(
         "GraphML",
-        read_graphml,
-        write_graphml,
+        later(f"{_ROOM}.graphml.read_graphml"),
+        later(f"{_ROOM}.graphml.write_graphml"),
         suffixes=(".graphml", ".xml"),
         marks=(b"<", b"\xff\xfe", b"\xfe\xff"),
     ),
-    "dot": Format("DOT", write=write_dot),
+    "dot": Format("DOT", write=later(f"{_ROOM}.dot.write_dot")),
 }
 """Every format of topologies by name: what is listed here works in all commands and is tested."""
 
