@@ -89,7 +89,7 @@ def write_npz(file: IO[bytes], arrays: Mapping[str, NDArray[Any]]) -> None:
 
     >>> import io
     >>> write_npz(content := io.BytesIO(), {"step": np.arange(3)})
-    >>> np.load(content)["step"].tolist()
+    >>> np.load(io.BytesIO(content.getvalue()))["step"].tolist()
     [0, 1, 2]
     """
     with zipfile.ZipFile(file, "w") as archive:
