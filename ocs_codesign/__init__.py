@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ocs_codesign.bounds import hop_sum as hop_sum
     from ocs_codesign.bounds import moore_steps as moore_steps
     from ocs_codesign.bounds import topology_bound as topology_bound
-    from ocs_codesign.bundle.check.bundle import check_bundle as check_bundle
+    from ocs_codesign.bundle.verify import check_bundle as check_bundle
     from ocs_codesign.bundle.write.bundle import write_bundle as write_bundle
     from ocs_codesign.circuits import CircuitProgram as CircuitProgram
     from ocs_codesign.collective import Collective as Collective
@@ -150,7 +150,7 @@ if TYPE_CHECKING:
 
 _NAMES_BY_MODULE = {
     "bounds": "bound hop_sum moore_steps topology_bound",
-    "bundle.check.bundle": "check_bundle",
+    "bundle.verify": "check_bundle",
     "bundle.write.bundle": "write_bundle",
     "circuits": "CircuitProgram",
     "collective": "Collective",

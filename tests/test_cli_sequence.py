@@ -111,7 +111,7 @@ def design(capsys, tmp_path):
 
 def test_a_tampered_table_is_found(capsys, design):
     honest = load_design(design)
-    pause = int(honest.program.circuits.pauses[0])
+    pause = int(honest.circuits.pauses[0])
     change_arrays(design, pauses=lambda pauses: pauses[:0])
     witness = verified(capsys, design)["witness"]
     assert (witness["rule"], witness["step"], witness["plane"]) == (NO_TIME, pause, 0)

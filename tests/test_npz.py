@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from small_design import SMALL, packed
 
 from ocs_codesign.files import npz
-from ocs_codesign.files.npz import read_schedule
+from ocs_codesign.formats.designs.archive import read_archive
 from ocs_codesign.verification.schedules import verify
 
 # Archives that numpy would not write.
@@ -67,7 +67,7 @@ def test_hostile_arrays(tmp_path, kind, name):
     path = tmp_path / "s.npz"
     path.write_bytes(zipped(contents.items()))
     with pytest.raises(ValueError, match=f"s.npz: the array {name}"):
-        read_schedule(path)
+        read_archive(path)
 
 
 def test_duplicated_members(tmp_path):
@@ -75,7 +75,7 @@ def test_duplicated_members(tmp_path):
     with pytest.warns(UserWarning, match="Duplicate name"):
         path.write_bytes(zipped([*members().items(), *list(members().items())[:1]]))
     with pytest.raises(ValueError, match="the array tail is in the archive twice"):
-        read_schedule(path)
+        read_archive(path)
 
 
 @pytest.mark.parametrize("name", ["../tail.npy", "/etc/passwd", "tail", "TAIL.npy", "x" * 60000])
@@ -83,16 +83,16 @@ def test_foreign_members(tmp_path, name):
     path = tmp_path / "s.npz"
     path.write_bytes(zipped([*members().items(), (name, b"")]))
     with pytest.raises(ValueError, match="is not an array of a schedule"):
-        read_schedule(path)
+        read_archive(path)
 
 
 def test_other_compressions(tmp_path):
     path = tmp_path / "s.npz"
     path.write_bytes(zipped(members().items(), zipfile.ZIP_BZIP2))
     with pytest.raises(ValueError, match="neither stored nor deflated"):
-        read_schedule(path)
+        read_archive(path)
     path.write_bytes(zipped(members().items(), zipfile.ZIP_STORED))
-    assert read_schedule(path) == SMALL.schedule
+    assert read_archive(path).schedule == SMALL.schedule
 
 
 def _with_declared_size(data: bytes, name: bytes, size: int) -> bytes:
@@ -107,7 +107,7 @@ def test_lies_in_the_directory(tmp_path, size):
     path = tmp_path / "s.npz"
     path.write_bytes(_with_declared_size(packed(SMALL.schedule), b"root.npy", size))
     with pytest.raises(ValueError, match=r"s\.npz"):
-        read_schedule(path)
+        read_archive(path)
 
 
 def test_sizes_add_up_to_a_limit(tmp_path, monkeypatch):
@@ -115,7 +115,7 @@ def test_sizes_add_up_to_a_limit(tmp_path, monkeypatch):
     path.write_bytes(packed(SMALL.schedule))
     monkeypatch.setattr(npz, "MAX_CONTENT_BYTES", 1000)
     with pytest.raises(ValueError, match="at most 1,000 are read"):
-        read_schedule(path)
+        read_archive(path)
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
@@ -123,14 +123,14 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     path = tmp_path / "s.npz"
     path.write_bytes(zipped({**members(), "root.npy": zeros}.items()))
     with pytest.raises(ValueError, match="lo has 30 entries, but root has 50000000"):
-        read_schedule(path)
+        read_archive(path)
 
 
 def test_a_huge_directory_is_refused(tmp_path):
     path = tmp_path / "s.npz"
     path.write_bytes(zipped((f"{i:0200}", b"") for i in range(8000)))
     with pytest.raises(ValueError, match="directory is too large"):
-        read_schedule(path)
+        read_archive(path)
 
 
 @pytest.mark.parametrize("keep", [0, 1, 4, 22, 100, 1000, -1, -22, -23, -200])
@@ -138,7 +138,7 @@ def test_truncated_archives(tmp_path, keep):
     path = tmp_path / "s.npz"
     path.write_bytes(packed(SMALL.schedule)[:keep])
     with pytest.raises(ValueError, match=r"s\.npz"):
-        read_schedule(path)
+        read_archive(path)
 
 
 def test_encrypted_members_are_refused(tmp_path):
@@ -148,7 +148,7 @@ def test_encrypted_members_are_refused(tmp_path):
     path = tmp_path / "s.npz"
     path.write_bytes(bytes(data))
     with pytest.raises(ValueError, match="encrypted"):
-        read_schedule(path)
+        read_archive(path)
 
 
 @given(
@@ -163,7 +163,7 @@ def test_mutated_archives_are_read_or_refused(tmp_path_factory, changes, stored)
     path = tmp_path_factory.getbasetemp() / "mutated.npz"
     path.write_bytes(bytes(data))
     try:
-        schedule = read_schedule(path)
+        schedule = read_archive(path).schedule
     except (ValueError, MemoryError) as error:
         assert str(error)  # noqa: PT017 - both outcomes are right
     else:
@@ -175,4 +175,4 @@ def test_random_bytes_are_refused(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "random.npz"
     path.write_bytes(data)
     with pytest.raises(ValueError, match="not a readable npz archive"):
-        read_schedule(path)
+        read_archive(path)

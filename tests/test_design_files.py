@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
-from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +13,14 @@ from hypothesis import given
 from small_design import SMALL, arrays_of
 from strategies import multigraphs
 
-from ocs_codesign.cost import Cost
+from ocs_codesign.collective import Collective
 from ocs_codesign.design import build, build_topology
 from ocs_codesign.files.atomic import write_files
+from ocs_codesign.formats.designs.archive import write_schedule
+from ocs_codesign.formats.designs.claims import verify_design
 from ocs_codesign.formats.designs.design_files import load_design, save_design
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification.schedules import verify
 
@@ -96,6 +100,35 @@ def test_the_same_design_gives_the_same_bytes(tmp_path):
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
 
 
+OLD = Path(__file__).parent / "data" / "designs"
+"""Designs as version 0.1.0 first saved them: of format 1, and of format 2 with circuits."""
+
+
+@pytest.mark.parametrize("name", ["allreduce", "alltoall", "switched"])
+def test_old_designs_are_read_for_ever(name):
+    loaded = load_design(OLD / name)
+    assert verify_design(loaded).witness is None
+    record = json.loads((OLD / name / "design.json").read_text(encoding="utf-8"))
+    assert (loaded.program is not None) == (record["format"] == 2) == (name == "switched")
+    assert loaded.schedule.collective.name == record["collective"]
+    assert str(loaded.claimed.t_b) == record["cost"]["t_b"]
+    again = io.BytesIO()
+    write_schedule(again, loaded.schedule, loaded.circuits)
+    assert again.getvalue() == (OLD / name / "schedule.npz").read_bytes()
+
+
+def test_what_files_do_not_hold_is_not_lost_in_silence():
+    pair = Topology(2, [0, 1], [1, 0])
+    rooted = Schedule(pair, Collective("broadcast", root=0), 1, [0], [0], [1], [0], [1])
+    with pytest.raises(ValueError, match=r"Collective\('broadcast', root=0\) cannot be saved"):
+        write_schedule(io.BytesIO(), rooted)
+    star = Topology(3, [0, 2, 1, 2], [2, 1, 2, 0])
+    empty: list[int] = []
+    switched = Schedule(star, Collective.ALLGATHER, 1, *[empty] * 5, num_hosts=2)
+    with pytest.raises(ValueError, match="over switches cannot be saved"):
+        write_schedule(io.BytesIO(), switched)
+
+
 def test_saving_makes_parents_and_replaces_a_design(tmp_path):
     target = tmp_path / "new" / "parent" / "d"
     save_design(SMALL, target)
@@ -139,7 +172,8 @@ def test_an_earlier_design_survives_a_failing_save(tmp_path, monkeypatch, fails,
     def fail(*_args, **_kwargs):
         raise error
 
-    monkeypatch.setattr(f"ocs_codesign.formats.designs.design_files.{fails}", fail)
+    room = "files.atomic" if fails == "os.replace" else "formats.designs.design_files"
+    monkeypatch.setattr(f"ocs_codesign.{room}.{fails}", fail)
     with pytest.raises(type(error)):
         save_design(build_topology(FAST), tmp_path / "d")
     monkeypatch.undo()
@@ -165,6 +199,7 @@ def test_files_are_written_all_or_none(tmp_path):
 # Archives that numpy could write, but that are not schedules.
 
 INT = np.int32
+SENDS = ("root", "lo", "hi", "link", "step")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +220,7 @@ INT = np.int32
         ({"step": np.ones(3, dtype=[("a", "i4")])}, "step"),
         ({"collective": np.array(1)}, "collective holds 'int64', not text"),
         ({"collective": np.array("broadcast")}, "unknown collective"),
-        ({"collective": np.array("alltoall")}, "must be a multiple of the 6 units"),
+        ({"collective": np.array("alltoall")}, "must be a multiple of 6"),
         ({"collective": np.array("alltoall"), "num_chunks": np.array(9)}, "must be a multiple"),
         ({"collective": np.array("x" * 5000)}, "collective holds"),
         ({"collective": np.array("reduce-scatter"), "phase": np.zeros(24, dtype=INT)}, "phase"),
@@ -296,8 +331,18 @@ def test_missing_files(tmp_path, name):
     assert f"no {name}" in str(caught.value.strerror)
 
 
-def test_claims_are_loaded_not_believed(tmp_path):
-    cost = {"steps": 1, "t_b": "1/2", "t_b_float": 0.5}
-    loaded = load_design(record_with(tmp_path, cost=cost))
-    assert loaded.claimed == Cost(1, Fraction(1, 2))
-    assert "the claimed cost is 1 steps" in str(verify(loaded.schedule, loaded.claimed).witness)
+FALSE = [
+    ({"cost": {**COST, "steps": 1}}, "the claimed cost is 1 steps"),
+    ({"cost": {**COST, "t_b": "1/2", "t_b_float": 0.5}}, "t_b 1/2, the sends take 2"),
+    ({"max_load_per_step": ["2", "1"]}, "the claimed largest loads"),
+    ({"max_load_per_step": []}, "the claimed largest loads"),
+    ({"recipe": "Complete(3)"}, "not those of the claimed recipe Complete(3)"),
+    ({"recipe": "DirectedCirculant(6, (1, 2))"}, "not those of the claimed recipe"),
+    ({"recipe": "GeneralizedKautz(50, 2000000)"}, "not those of the claimed recipe"),
+]
+
+
+@pytest.mark.parametrize(("changes", "rule"), FALSE)
+def test_claims_are_loaded_not_believed(tmp_path, changes, rule):
+    witness = verify_design(load_design(record_with(tmp_path, **changes))).witness
+    assert rule in str(witness)
