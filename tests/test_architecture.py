@@ -57,7 +57,7 @@ PLAIN_READERS = (
     "formats.graphs.graphml",
 )
 """What reads the files of a bundle into values: beside these, its check imports no format."""
-MAKERS = ("schedulers", "expansions", "recipe", "design", "families", "search", "reconfigure")
+MAKERS = ("schedulers", "graphs", "design", "search", "reconfigure")
 
 every_module = pytest.mark.parametrize("module", MODULES)
 
@@ -80,7 +80,7 @@ def imported(module: str) -> set[str]:
 
 
 def test_the_package_was_found():
-    assert {"topology.py", "recipe/text.py", "schedulers/bfb/assembly.py"} <= set(MODULES)
+    assert {"topology.py", "graphs/text.py", "schedulers/bfb/assembly.py"} <= set(MODULES)
 
 
 def test_layers():

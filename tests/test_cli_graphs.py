@@ -9,7 +9,7 @@ import pytest
 from ocs_codesign.cli import main
 from ocs_codesign.formats.file_format import writers
 from ocs_codesign.formats.graphs.graph_files import FORMATS, import_graph
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 RECIPE = "Line(Complete(3))"
 

@@ -19,7 +19,7 @@ from ocs_codesign.files.atomic import write_files
 from ocs_codesign.formats.designs.archive import write_schedule
 from ocs_codesign.formats.designs.claims import verify_design
 from ocs_codesign.formats.designs.design_files import load_design, save_design
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification.schedules import verify

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.formats.graphs.facts import GraphFacts
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.topology import Topology
 
 _MAX_SPEEDS = 8

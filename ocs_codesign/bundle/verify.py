@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ocs_codesign.bundle.check.bundle import BundleVerdict, check_directory
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ocs_codesign.bundle.check.circuits import Circuit, CrossConnect
     from ocs_codesign.bundle.check.claims import ClaimedLink
     from ocs_codesign.bundle.check.wiring import Plant
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
 
 
 @final

@@ -53,7 +53,7 @@ def _false_loads(loaded: LoadedDesign, verdict: Verdict | ProgramVerdict) -> Wit
 
 
 def _false_recipe(loaded: LoadedDesign) -> Witness | None:
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     if loaded.recipe is None:
         return None
@@ -87,7 +87,7 @@ def _false_program(
 
 def _foreign_step(circuits: CircuitProgram, claims: ProgramClaims) -> Witness | None:
     """The first step in which other links are up than those of the recipe claimed for it."""
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     wanted: dict[int, NDArray[np.int64]] = {}
     edges = {*circuits.first_step.tolist(), *(circuits.last_step + 1).tolist()}
