@@ -57,7 +57,7 @@ PLAIN_READERS = (
     "formats.graphs.graphml",
 )
 """What reads the files of a bundle into values: beside these, its check imports no format."""
-MAKERS = ("schedulers", "expansions", "recipe", "design", "families", "search", "reconfigure")
+MAKERS = ("schedulers", "graphs", "design", "search", "reconfigure")
 
 every_module = pytest.mark.parametrize("module", MODULES)
 

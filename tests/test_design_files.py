@@ -25,7 +25,6 @@ from ocs_codesign.topology import Topology
 from ocs_codesign.verification.schedules import verify
 
 FAST = Topology(3, [0, 1, 2, 0, 1, 2], [1, 2, 0, 2, 0, 1], [1, 1, 1, 3, 3, 3])
-SENDS = ("root", "lo", "hi", "link", "step")
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce")
 
 

@@ -123,16 +123,6 @@ def test_a_huge_table_is_refused_before_it_is_read(archive):
         load_design(path)
 
 
-@pytest.mark.parametrize("dtype", ["int64", "uint16", ">i4", "u8"])
-def test_other_integers_are_read(archive, dtype):
-    names = ("plane", "up_link", "up_first", "up_last", "pauses")
-    columns = {
-        name: column.astype(dtype)
-        for name, column in zip(names, DESIGN.program.columns(), strict=True)
-    }
-    assert load_design(archive(**columns)).circuits == DESIGN.program
-
-
 def record_with(tmp_path, **changes):
     save_program(DESIGN, tmp_path / "d")
     path = tmp_path / "d" / "design.json"
