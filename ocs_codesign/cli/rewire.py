@@ -127,8 +127,8 @@ def _planned(
     from ocs_codesign.fabric.rewiring import minimum_rewiring, naive_rewiring
     from ocs_codesign.fabric.rewiring_state import plane_state
     from ocs_codesign.fabric.stages import staged
+    from ocs_codesign.graphs.text import parse
     from ocs_codesign.lp import Options
-    from ocs_codesign.recipe import parse
     from ocs_codesign.reconfigure.change import ReconfigurationCost
 
     parsed = [parse(text) for text in recipes]

@@ -117,7 +117,7 @@ def _lost(texts: Sequence[str]) -> tuple[list[str], list[Port], list[str]]:
 def _embedded(recipe: str, fabric_path: str, prefer: str) -> Embedding:
     from ocs_codesign.fabric.embed import embed
     from ocs_codesign.formats.fabric.fabric_files import load_fabric
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     topology = parse(recipe).topology()
     return embed(load_fabric(fabric_path), topology, prefer=prefer)

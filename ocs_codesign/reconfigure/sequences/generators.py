@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.groups import Cyclic
-from ocs_codesign.recipe import Cayley, DirectedCirculant
+from ocs_codesign.graphs.families.cayley import Cayley
+from ocs_codesign.graphs.families.rings import DirectedCirculant
+from ocs_codesign.graphs.groups.cyclic import Cyclic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.groups import Group
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.groups.group import Group
+    from ocs_codesign.graphs.recipe import Recipe
 
 MAX_ENUMERATED = 2**17
 """Largest number of sequences of one group that is listed."""

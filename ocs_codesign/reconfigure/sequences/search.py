@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.groups import Cyclic
+from ocs_codesign.graphs.groups.cyclic import Cyclic
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
 from ocs_codesign.reconfigure.sequences.generators import (
     all_sequences,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.groups import Group
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.groups.group import Group
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
 
     Progress = Callable[[str, int, int], None]
