@@ -29,7 +29,7 @@ def union(configurations: Sequence[Topology]) -> Topology:
     whoever recovers its permutations to find out.
 
     >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> union([DirectedCirculant(5, (offset,)).topology() for offset in (1, 2)]).num_links
+    >>> union([DirectedCirculant(5, (a,)).topology() for a in (1, 2)]).num_links
     10
     """
     return Topology(

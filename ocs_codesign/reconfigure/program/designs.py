@@ -74,7 +74,7 @@ def verified_program(
 
 
 def build_sequence(
-    configurations: Sequence[Recipe] | Sequence[Topology],
+    configurations: Sequence[Recipe | Topology],
     collective: Collective | str = Collective.ALLTOALL,
     steps_each: int | Sequence[int] | None = None,
     max_chunks: int = MAX_CHUNKS,
