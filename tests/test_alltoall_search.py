@@ -12,7 +12,7 @@ import pytest
 
 from ocs_codesign.bounds import bound, hop_sum
 from ocs_codesign.collective import Collective
-from ocs_codesign.fabric.selection_candidates import candidate_recipes
+from ocs_codesign.fabric.selection.candidates import candidate_recipes
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 from ocs_codesign.groups import Cyclic, Dihedral, DirectProduct
 from ocs_codesign.lp import Options

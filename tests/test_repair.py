@@ -16,7 +16,7 @@ from ocs_codesign.fabric import (
     topology_of,
 )
 from ocs_codesign.fabric.port_use import host_strands
-from ocs_codesign.fabric.repair import Port, Repair, repair
+from ocs_codesign.fabric.repairs.repair import Port, Repair, repair
 from ocs_codesign.recipe import parse
 
 MODELS = (PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING)

@@ -81,7 +81,7 @@ def test_larger_ones_have_a_bound_and_repeat():
 
 
 def test_closed_walks_bound_every_known_optimum():
-    from ocs_codesign.fabric.relabelling import _fewest_by_walks
+    from ocs_codesign.fabric.rewiring.hosts import _fewest_by_walks
 
     random = np.random.default_rng(9)
     for _ in range(200):

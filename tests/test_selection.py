@@ -10,8 +10,8 @@ import pytest
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.fabric.selection import PlanKind, select
-from ocs_codesign.fabric.workload import AllowedChanges, Part, Workload
+from ocs_codesign.fabric.selection.ranking import PlanKind, select
+from ocs_codesign.fabric.selection.workload import AllowedChanges, Part, Workload
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 from ocs_codesign.recipe import parse
 from ocs_codesign.reconfigure.trace.jobs import Job

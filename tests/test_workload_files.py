@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.fabric.workload import AllowedChanges, Part, Workload
+from ocs_codesign.fabric.selection.workload import AllowedChanges, Part, Workload
 from ocs_codesign.formats.workload.workload_files import (
     load_workload,
     parse_workload,

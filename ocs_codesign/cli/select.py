@@ -13,8 +13,8 @@ from ocs_codesign.cli.progress import Progress, progress
 
 if TYPE_CHECKING:
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.fabric.selection import Selection
-    from ocs_codesign.fabric.workload import Workload
+    from ocs_codesign.fabric.selection.ranking import Selection
+    from ocs_codesign.fabric.selection.workload import Workload
     from ocs_codesign.recipe import Recipe
 
 
@@ -82,8 +82,8 @@ def _selected(
 ) -> Selection:
     from dataclasses import replace
 
-    from ocs_codesign.fabric.selection import Excluded, select
-    from ocs_codesign.fabric.selection_candidates import candidate_recipes
+    from ocs_codesign.fabric.selection.candidates import candidate_recipes
+    from ocs_codesign.fabric.selection.ranking import Excluded, select
     from ocs_codesign.reconfigure.trace.options import recipe_options
     from ocs_codesign.search.catalogue.store import Catalogue
 

@@ -12,8 +12,8 @@ from ocs_codesign.quantities import exact, format_bandwidth, format_size
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ocs_codesign.fabric.selection import RankedPlan, Selection
-    from ocs_codesign.fabric.selection_steps import PartTime
+    from ocs_codesign.fabric.selection.ranking import RankedPlan, Selection
+    from ocs_codesign.fabric.selection.steps import PartTime
 
 MAX_BROKEN_DOWN = 3
 MAX_EXCLUDED = 20

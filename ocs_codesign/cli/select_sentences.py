@@ -6,11 +6,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ocs_codesign.cli.plan_sentences import time_text
-from ocs_codesign.fabric.selection import PlanKind
-from ocs_codesign.fabric.workload import AllowedChanges
+from ocs_codesign.fabric.selection.ranking import PlanKind
+from ocs_codesign.fabric.selection.workload import AllowedChanges
 
 if TYPE_CHECKING:
-    from ocs_codesign.fabric.selection import RankedPlan, Selection
+    from ocs_codesign.fabric.selection.ranking import RankedPlan, Selection
 
 MAX_NAME = 64
 """Longer names of plans are left to the ranking: a sentence has their number."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.fabric.embed import Embedding
     from ocs_codesign.fabric.infeasible import InfeasibleError
-    from ocs_codesign.fabric.repair import Port
+    from ocs_codesign.fabric.repairs.repair import Port
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
 KINDS = ("plane", "switch", "link", "host")
@@ -93,7 +93,7 @@ def _kinds(text: str | None) -> tuple[str, ...]:
 
 def _lost(texts: Sequence[str]) -> tuple[list[str], list[Port], list[str]]:
     """Hosts, ports and switches that are named as lost."""
-    from ocs_codesign.fabric.repair import Port
+    from ocs_codesign.fabric.repairs.repair import Port
 
     hosts: list[str] = []
     ports: list[Port] = []
@@ -130,7 +130,7 @@ def _survive(
     shown: Progress,
     json_path: str | None,
 ) -> int:
-    from ocs_codesign.fabric.survivability import survivability
+    from ocs_codesign.fabric.survival.losses import survivability
 
     shown.tell_phase("Losing one at a time", 0, 0)
     found = survivability(embedding.configuration, kinds, collective, on_progress=shown.tell)
@@ -144,7 +144,7 @@ def _repair(
     json_path: str | None,
 ) -> int:
     from ocs_codesign.fabric.infeasible import InfeasibleError
-    from ocs_codesign.fabric.repair import repair
+    from ocs_codesign.fabric.repairs.repair import repair
 
     try:
         made = repair(embedding, *losses)

@@ -9,9 +9,9 @@ from ocs_codesign.cli.output import cost_json, cost_text, show_facts, show_table
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ocs_codesign.fabric.repair import CrossConnect, Repair
-    from ocs_codesign.fabric.survivability import Loss, Survivability
-    from ocs_codesign.fabric.survivors import AllToAllTime, Remainder
+    from ocs_codesign.fabric.repairs.repair import CrossConnect, Repair
+    from ocs_codesign.fabric.survival.losses import Loss, Survivability
+    from ocs_codesign.fabric.survival.remainder import AllToAllTime, Remainder
 
 
 def survivability_json(found: Survivability) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ocs_codesign.fabric.blocks import Blocks, double_cover_blocks
 from ocs_codesign.fabric.clos import Clos, three_stages
-from ocs_codesign.fabric.configuration_changes import ConfigurationChange, configuration_change
 from ocs_codesign.fabric.deployment import Deployment, NamedRecipe, deploy
 from ocs_codesign.fabric.description import (
     Fabric,
@@ -31,18 +30,19 @@ from ocs_codesign.fabric.planes_models import PORT_MODELS, planes_of
 from ocs_codesign.fabric.port_use import PortUse, port_use
 from ocs_codesign.fabric.prices import PriceItem, PriceList, fabric_price
 from ocs_codesign.fabric.profiles import PROFILES, profile_named
-from ocs_codesign.fabric.relabelling import FreeRewiring, free_rewiring
-from ocs_codesign.fabric.repair import Port, Repair, repair
-from ocs_codesign.fabric.rewiring import Optimality, Rewiring, minimum_rewiring
-from ocs_codesign.fabric.rewiring_connectivity import Connectivity, connectivity
-from ocs_codesign.fabric.rewiring_state import plane_state
+from ocs_codesign.fabric.repairs.repair import Port, Repair, repair
+from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange, configuration_change
+from ocs_codesign.fabric.rewiring.connectivity import Connectivity, connectivity
+from ocs_codesign.fabric.rewiring.hosts import FreeRewiring, free_rewiring
+from ocs_codesign.fabric.rewiring.minimum import Optimality, Rewiring, minimum_rewiring
+from ocs_codesign.fabric.rewiring.stages import RewiringPlan, Service, Stage, staged
+from ocs_codesign.fabric.rewiring.state import plane_state
 from ocs_codesign.fabric.rotations import rotations
-from ocs_codesign.fabric.selection import PlanKind, RankedPlan, Selection, select
-from ocs_codesign.fabric.selection_candidates import candidate_recipes
-from ocs_codesign.fabric.stages import RewiringPlan, Service, Stage, staged
-from ocs_codesign.fabric.survivability import LossKind, Survivability, survivability
+from ocs_codesign.fabric.selection.candidates import candidate_recipes
+from ocs_codesign.fabric.selection.ranking import PlanKind, RankedPlan, Selection, select
+from ocs_codesign.fabric.selection.workload import AllowedChanges, Part, Workload
+from ocs_codesign.fabric.survival.losses import LossKind, Survivability, survivability
 from ocs_codesign.fabric.wiring import Cabling, Configuration
-from ocs_codesign.fabric.workload import AllowedChanges, Part, Workload
 
 __all__ = [
     "PORT_MODELS",

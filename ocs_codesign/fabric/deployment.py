@@ -6,26 +6,23 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, final
 
-import numpy as np
-
 from ocs_codesign.bounds import topology_bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, verified
-from ocs_codesign.fabric.configuration_changes import configuration_change
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.embed import Embedding, Prefer, embed
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.light_paths import topology_of
-from ocs_codesign.fabric.rewiring import minimum_rewiring
-from ocs_codesign.fabric.rewiring_state import plane_state
+from ocs_codesign.fabric.rewiring.configurations import configuration_change, makes_its_topology
+from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring
+from ocs_codesign.fabric.rewiring.state import plane_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ocs_codesign.design import Design
-    from ocs_codesign.fabric.configuration_changes import ConfigurationChange
     from ocs_codesign.fabric.description import Fabric
+    from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
     from ocs_codesign.fabric.wiring import Cabling, Configuration
     from ocs_codesign.recipe import Recipe
     from ocs_codesign.topology import Topology
@@ -126,7 +123,8 @@ def deploy(
     embeddings = _embedded(fabric, wanted, topologies, prefer)
     configurations = []
     for one, topology, embedding in zip(wanted, topologies, embeddings, strict=True):
-        _check_light(embedding)
+        if not makes_its_topology(embedding.configuration):
+            raise RuntimeError(f"the circuits of {one.name} do not make its topology")
         designs = []
         for kind in kinds:
             tell(f"Building the {kind.name} of {one.name}")
@@ -202,18 +200,6 @@ def _on_cables(base: Embedding, name: str, topology: Topology, prefer: Prefer | 
             if error.reason not in _DEPENDS_ON_CABLES:
                 raise
     return embed(fabric, topology, cabling=base.cabling, prefer=prefer, name=name)
-
-
-def _check_light(embedding: Embedding) -> None:
-    """RuntimeError unless the light of the circuits makes the topology."""
-    configuration = embedding.configuration
-    made, claimed = topology_of(configuration), configuration.topology
-    order = np.lexsort((claimed.head, claimed.tail))
-    if not (
-        np.array_equal(made.tail, claimed.tail[order])
-        and np.array_equal(made.head, claimed.head[order])
-    ):
-        raise RuntimeError(f"the circuits of {configuration.name} do not make its topology")
 
 
 def _designed(recipe: Recipe, topology: Topology, kind: Collective) -> BoundedDesign:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.fabric.selection import RankedPlan, Selection
+    from ocs_codesign.fabric.selection.ranking import RankedPlan, Selection
 
 _COLOURS = ("#d08a2e", "#0b5fa5", "#7fb77e", "#8e6bbf", "#5b9bd5", "#c77ba0", "#8a8f3c")
 _REST, _ALPHA, _DARK = "#b8bec7", "#4a4f57", "#b3231a"

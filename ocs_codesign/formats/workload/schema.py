@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
-from ocs_codesign.fabric.workload import AllowedChanges
+from ocs_codesign.fabric.selection.workload import AllowedChanges
 from ocs_codesign.files.naming import shown
 from ocs_codesign.formats.fabric.scalars import Name
 from ocs_codesign.formats.trace.fields import LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES

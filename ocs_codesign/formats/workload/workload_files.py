@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.fabric.workload import Part, Workload
+from ocs_codesign.fabric.selection.workload import Part, Workload
 from ocs_codesign.files.broken_rules import file_error, first_broken_rule
 from ocs_codesign.files.limited import check_size, read_limited
 from ocs_codesign.files.plain_text import read_plain_text

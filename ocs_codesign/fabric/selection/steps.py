@@ -11,7 +11,7 @@ import numpy as np
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.rewiring_state import DARK, plane_state
+from ocs_codesign.fabric.rewiring.state import DARK, plane_state
 from ocs_codesign.quantities import exact
 from ocs_codesign.reconfigure.blocking.check import check_plan
 from ocs_codesign.reconfigure.blocking.dynamic_program import switch_plan
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cost import Cost, CostModel
     from ocs_codesign.fabric.embed import Embedding
-    from ocs_codesign.fabric.workload import Workload
+    from ocs_codesign.fabric.selection.workload import Workload
     from ocs_codesign.reconfigure.blocking.plan import SwitchPlan
     from ocs_codesign.reconfigure.change import ReconfigurationCost
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall

@@ -12,8 +12,8 @@ import numpy as np
 
 from ocs_codesign.fabric.embed import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError
-from ocs_codesign.fabric.selection_inside import InsideVerdict, phased_sequences
-from ocs_codesign.fabric.selection_steps import (
+from ocs_codesign.fabric.selection.inside import InsideVerdict, phased_sequences
+from ocs_codesign.fabric.selection.steps import (
     best_plan,
     change_times,
     legs_problem,
@@ -21,7 +21,7 @@ from ocs_codesign.fabric.selection_steps import (
     phased_legs,
     workload_legs,
 )
-from ocs_codesign.fabric.workload import AllowedChanges
+from ocs_codesign.fabric.selection.workload import AllowedChanges
 from ocs_codesign.reconfigure.blocking.plan import price_plan
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.embed import Embedding
-    from ocs_codesign.fabric.selection_inside import PhasedSequence
-    from ocs_codesign.fabric.selection_steps import Legs, PartTime
-    from ocs_codesign.fabric.workload import Workload
+    from ocs_codesign.fabric.selection.inside import PhasedSequence
+    from ocs_codesign.fabric.selection.steps import Legs, PartTime
+    from ocs_codesign.fabric.selection.workload import Workload
     from ocs_codesign.reconfigure.blocking.plan import SwitchPlan
     from ocs_codesign.reconfigure.trace.options import FabricOption
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.fabric.selection_steps import slowest_change
+from ocs_codesign.fabric.selection.steps import slowest_change
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
 from ocs_codesign.reconfigure.phases.message_times import transmission_s
 from ocs_codesign.reconfigure.phases.network import phase_network
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.embed import Embedding
-    from ocs_codesign.fabric.workload import Workload
+    from ocs_codesign.fabric.selection.workload import Workload
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
     from ocs_codesign.reconfigure.trace.options import FabricOption
 
