@@ -82,6 +82,8 @@ def topology_bound(
     Fraction(1, 1)
     """
     collective = Collective.parse(collective)
+    if topology.num_nodes < 2:
+        raise ValueError("a collective needs at least two nodes")
     steps = topology.diameter() if diameter is None else diameter
     missing = Fraction(topology.num_nodes - 1, topology.num_nodes) * topology.node_speed()
     gather = Cost(steps, missing / topology.ingress_speed())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.cli.output import cost_json
+from ocs_codesign.answers.texts import cost_json
 from ocs_codesign.cli.plan_sentences import sentences
 
 if TYPE_CHECKING:

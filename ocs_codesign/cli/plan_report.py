@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.cli.alltoall import in_decimals
-from ocs_codesign.cli.output import cost_text, show_facts, show_table
+from ocs_codesign.answers.texts import cost_text, in_decimals
+from ocs_codesign.cli.output import show_facts, show_table
 from ocs_codesign.cli.plan_sentences import delta_at, delta_text, sentences, time_text
 from ocs_codesign.quantities import exact, format_bandwidth, format_time
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ocs_codesign.cli.alltoall import in_decimals
-from ocs_codesign.cli.output import cost_text, show_table
+from ocs_codesign.answers.texts import cost_text, in_decimals
+from ocs_codesign.cli.output import show_table
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
 if TYPE_CHECKING:

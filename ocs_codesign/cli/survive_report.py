@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.cli.output import cost_json, cost_text, show_facts, show_table, t_b_text
+from ocs_codesign.answers.texts import cost_json, cost_text, t_b_text
+from ocs_codesign.cli.output import show_facts, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
+from ocs_codesign.answers.texts import cost_json, cost_text, loads_table
 from ocs_codesign.cli.circuits import (
     circuits_facts,
     circuits_json,
@@ -14,14 +15,7 @@ from ocs_codesign.cli.circuits import (
     show_changes,
 )
 from ocs_codesign.cli.options import json_option
-from ocs_codesign.cli.output import (
-    check_outputs,
-    cost_json,
-    cost_text,
-    emit,
-    show_facts,
-    show_loads,
-)
+from ocs_codesign.cli.output import check_outputs, emit, show_facts, show_sections
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -185,7 +179,7 @@ def _show(console: Console, answer: dict[str, Any], report: _Report) -> None:
         ],
     )
     unit = "pieces" if answer["collective"] == "alltoall" else "shards"
-    show_loads(console, report.verdict.max_loads, unit)
+    show_sections(console, ["", loads_table(report.verdict.max_loads, unit)])
     if report.changing is not None:
         show_changes(console, report.changing.changes)
 

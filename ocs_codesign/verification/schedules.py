@@ -144,14 +144,17 @@ def _max_loads(schedule: Schedule) -> tuple[Fraction, ...]:
 
 def replay(schedule: Schedule, abilities: Abilities, strictness: str) -> Witness | None:
     """The first witness of the first block of items that fails; the switches have abilities."""
+    sends = sends_of(schedule)
+    if schedule.topology.num_nodes == schedule.num_hosts:
+        return replay_sends(schedule, sends, strictness)
+    passed = direct_sends(schedule, sends, abilities)
+    return passed if isinstance(passed, Witness) else replay_sends(schedule, passed, strictness)
+
+
+def replay_sends(schedule: Schedule, sends: Sends, strictness: str) -> Witness | None:
+    """The first witness of the first block of items that fails, of sends from host to host."""
     if strictness not in (EXACTLY_ONCE, AT_LEAST_ONCE):
         raise ValueError(f"strictness is {strictness!r}: {EXACTLY_ONCE!r} or {AT_LEAST_ONCE!r}")
-    sends = sends_of(schedule)
-    if schedule.topology.num_nodes > schedule.num_hosts:
-        passed = direct_sends(schedule, sends, abilities)
-        if isinstance(passed, Witness):
-            return passed
-        sends = passed
     parts = [
         (demand, {kind: sends.of(phase, kind) for kind in np.unique(demand.kind).tolist()})
         for phase, demand in enumerate(schedule.demands)
@@ -204,7 +207,15 @@ class _Block:
     def columns(self) -> list[NDArray[np.int32]]:
         """What the loops read of the sends."""
         sends = self.sends
-        return [sends.sender, sends.receiver, sends.item, sends.lo, sends.hi, sends.step]
+        return [
+            sends.sender,
+            sends.receiver,
+            sends.item,
+            sends.lo,
+            sends.hi,
+            sends.start,
+            sends.end,
+        ]
 
     def pieces(self) -> NDArray[np.int64]:
         """The piece of every item and span, -1 where there is none; shape (items, spans)."""

@@ -21,8 +21,9 @@ class Sends:
     """Equally long int32 columns: spans [``lo``, ``hi``) of ``item`` go from node to node.
 
     A span is a run of chunks, of one piece, that all sends carry together; ``spans`` (int64) has
-    the first chunk of each. ``row`` is the row of the schedule, ``phase`` its half of the
-    collective, ``kind`` what its item's demand is.
+    the first chunk of each. A send takes from ``start`` to ``end``, in steps or in any other order
+    of time. ``row`` is the row of the schedule, ``phase`` its half of the collective, ``kind`` what
+    its item's demand is.
     """
 
     spans: NDArray[np.int64]
@@ -32,19 +33,22 @@ class Sends:
     hi: NDArray[np.int32]
     sender: NDArray[np.int32]
     receiver: NDArray[np.int32]
-    step: NDArray[np.int32]
+    start: NDArray[np.int32]
+    end: NDArray[np.int32]
     phase: NDArray[np.int32]
     kind: NDArray[np.int8]
 
     def at(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Sends:
         """Some of the sends."""
-        names = ("row", "item", "lo", "hi", "sender", "receiver", "step", "phase", "kind")
-        return Sends(self.spans, *(getattr(self, name)[rows] for name in names))
+        return Sends(self.spans, *(getattr(self, name)[rows] for name in SEND_COLUMNS))
 
     def of(self, phase: int, kind: int) -> Sends:
         """The sends of one half of the collective whose items are of a kind."""
         mine = (self.phase == phase) & (self.kind == kind)
         return self if mine.all() else self.at(mine)
+
+
+SEND_COLUMNS = ("row", "item", "lo", "hi", "sender", "receiver", "start", "end", "phase", "kind")
 
 
 def sends_of(schedule: Schedule) -> Sends:
@@ -61,6 +65,7 @@ def sends_of(schedule: Schedule) -> Sends:
         hi,
         topology.tail[schedule.link],
         topology.head[schedule.link],
+        schedule.step - 1,
         schedule.step,
         half,
         kinds[half, schedule.item],

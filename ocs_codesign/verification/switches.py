@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.demand import COPY, SUM
-from ocs_codesign.verification.sends import Sends
+from ocs_codesign.verification.sends import SEND_COLUMNS, Sends
 from ocs_codesign.verification.witness import Witness
 
 if TYPE_CHECKING:
@@ -50,10 +50,9 @@ def direct_sends(schedule: Schedule, sends: Sends, abilities: Abilities) -> Send
         return witness
     passed = hops.passed()
     parts = (sends.at(np.flatnonzero(~through)), passed)
-    names = ("row", "item", "lo", "hi", "sender", "receiver", "step", "phase", "kind")
-    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
-    order = np.lexsort((columns[0], columns[6]))
-    return Sends(sends.spans, *(column[order] for column in columns))
+    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in SEND_COLUMNS]
+    direct = Sends(sends.spans, *columns)
+    return direct.at(np.lexsort((direct.row, direct.start)))
 
 
 @final
@@ -78,7 +77,7 @@ class _Hops:
         first = np.repeat(np.cumsum(size) - size, size)
         span = (sends.lo[at] + np.arange(len(at)) - first).astype(np.int32)
         single = replace(sends.at(at), lo=span, hi=span + 1)
-        base = [single.step, single.phase, single.item, span]
+        base = [single.end, single.phase, single.item, span]
         keys = np.concatenate(
             [np.stack([*base, single.receiver], axis=1), np.stack([*base, single.sender], axis=1)]
         )
@@ -131,7 +130,7 @@ class _Hops:
             int(sends.spans[sends.lo[at]]),
             switch,
             row,
-            int(sends.step[at]),
+            int(sends.end[at]),
             int(self.schedule.link[row]),
         )
 
