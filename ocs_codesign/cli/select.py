@@ -55,7 +55,7 @@ def select(
 
         check_suffix(Path(plot).suffix)
     check_outputs(json_path, plot)
-    from ocs_codesign.cli.select_report import selection_json, show_selection
+    from ocs_codesign.answers.select import selection_json, selection_sections
     from ocs_codesign.formats.fabric.fabric_files import load_fabric
     from ocs_codesign.formats.workload.workload_files import load_workload
 
@@ -63,12 +63,8 @@ def select(
     with progress("Measuring designs") as shown:
         selection = _selected(fabric, workload, designs, catalogue_path, shown)
     files = {} if plot is None else {plot: _figure(selection, top, plot)}
-    emit(
-        selection_json(selection, top),
-        json_path,
-        lambda console: show_selection(console, selection, top),
-        files,
-    )
+    sections = selection_sections(selection, top)
+    emit(selection_json(selection, top), json_path, sections, files)
     if not selection.ranked:
         raise click.exceptions.Exit(1)
 

@@ -55,7 +55,6 @@ class Worst:
     component, then the largest t_b, then the most steps; ``num_alike`` losses leave as much.
     """
 
-    kind: LossKind
     num_losses: int
     num_connected: int
     loss: Loss
@@ -93,7 +92,7 @@ class Survivability:
             most = max(ranks)
             connected = sum(loss.left.is_connected for loss in losses)
             first = losses[ranks.index(most)]
-            found.append(Worst(kind, len(losses), connected, first, ranks.count(most)))
+            found.append(Worst(len(losses), connected, first, ranks.count(most)))
         return tuple(found)
 
 
