@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ocs_codesign.formats.fabric.fabric_files import load_fabric as load_fabric
     from ocs_codesign.formats.fabric.fabric_files import save_fabric as save_fabric
     from ocs_codesign.formats.graphs.graph_files import import_graph as import_graph
-    from ocs_codesign.formats.workload.workload_files import load_workload as load_workload
+    from ocs_codesign.formats.workload import load_workload as load_workload
     from ocs_codesign.groups import Affine as Affine
     from ocs_codesign.groups import Cyclic as Cyclic
     from ocs_codesign.groups import Dicyclic as Dicyclic
@@ -165,7 +165,7 @@ _NAMES_BY_MODULE = {
     "formats.designs.design_files": "load_design save_design save_program",
     "formats.fabric.fabric_files": "load_fabric save_fabric",
     "formats.graphs.graph_files": "import_graph",
-    "formats.workload.workload_files": "load_workload",
+    "formats.workload": "load_workload",
     "groups": "Affine Cyclic Dicyclic Dihedral DirectProduct Permutations Semidirect",
     "network": "Network",
     "networks.boxes": "boxes",

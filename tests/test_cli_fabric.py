@@ -10,7 +10,7 @@ from fabric_samples import LAB, lab
 from ocs_codesign.cli import main
 from ocs_codesign.fabric import PROFILES
 from ocs_codesign.formats.fabric.fabric_files import load_fabric
-from ocs_codesign.formats.workload.workload_files import workload_json_schema
+from ocs_codesign.formats.workload import workload_json_schema
 
 
 def check(tmp_path, data, *options, name="lab.yaml"):

@@ -10,7 +10,7 @@ import pytest
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.fabric.selection.workload import AllowedChanges, Part, Workload
-from ocs_codesign.formats.workload.workload_files import (
+from ocs_codesign.formats.workload import (
     load_workload,
     parse_workload,
     workload_json_schema,

@@ -57,7 +57,7 @@ def select(
     check_outputs(json_path, plot)
     from ocs_codesign.answers.select import selection_json, selection_sections
     from ocs_codesign.formats.fabric.fabric_files import load_fabric
-    from ocs_codesign.formats.workload.workload_files import load_workload
+    from ocs_codesign.formats.workload import load_workload
 
     fabric, workload = load_fabric(fabric_path), load_workload(workload_path)
     with progress("Measuring designs") as shown:
