@@ -26,12 +26,6 @@ def near_topology(state, num_swaps, random):
     return Topology(nodes, tail[order], head[order])
 
 
-def undirected(nodes, pairs):
-    tail = [end for u, v in pairs for end in (u, v)]
-    head = [end for u, v in pairs for end in (v, u)]
-    return Topology(nodes, tail, head)
-
-
 def most_kept_by_force(state, topology):
     """One-way circuits kept at most: all choices of a plane for every link, one after the other."""
     links = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))

@@ -216,6 +216,6 @@ def test_selection_tries_what_a_short_search_finds():
         found = candidate_recipes(fabric, list(Collective), store)
     more = [one for one in found.recipes if one not in without.recipes]
     assert 0 < len(more) <= 8
-    assert set(found.recipes) | set(found.too_large) >= set(without.recipes)
+    assert set(found.recipes) | set(found.left_out) >= set(without.recipes)
     best = min(throughput(one.topology()).time for one in more)
     assert best < Fraction(1099, 416)  # the best that is stored

@@ -78,17 +78,13 @@ def replay(plan):
 
 def check_trees(proof, links, nodes):
     there = set(links)
-    for node in range(nodes):
-        at, hops = node, 0
-        while at != proof.root:
-            assert (int(proof.before[at]), at) in there
-            at, hops = int(proof.before[at]), hops + 1
-            assert hops < nodes
-        at, hops = node, 0
-        while at != proof.root:
-            assert (at, int(proof.after[at])) in there
-            at, hops = int(proof.after[at]), hops + 1
-            assert hops < nodes
+    for parent, turn in ((proof.before.tolist(), -1), (proof.after.tolist(), 1)):
+        for node in range(nodes):
+            at, hops = node, 0
+            while at != proof.root:
+                assert (at, parent[at])[::turn] in there
+                at, hops = parent[at], hops + 1
+                assert hops < nodes
 
 
 def plan_of(before, after, model=SIMPLEX, **options):

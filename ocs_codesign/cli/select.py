@@ -89,7 +89,7 @@ def _selected(
     if not designs:
         with Catalogue(catalogue_path) as store:
             found = candidate_recipes(fabric, collectives, store)
-        recipes, too_large = found.recipes, found.too_large
+        recipes, too_large = found.recipes, found.left_out
     if not recipes:
         raise ValueError(
             f"the all-to-all of all {len(too_large)} designs for the fabric is too large to solve "
@@ -100,7 +100,7 @@ def _selected(
         fabric, workload, options, on_phase=lambda phase: shown.tell_phase(phase, 0, 0)
     )
     sentence = "its all-to-all is too large to solve in passing: name it with --designs"
-    left_out = tuple(Excluded(repr(one), "not measured", sentence) for one in too_large)
+    left_out = tuple(Excluded(repr(recipe), "not measured", sentence) for recipe in too_large)
     return replace(selection, excluded=selection.excluded + left_out)
 
 
