@@ -231,14 +231,14 @@ def _crossings(selection: Selection, winner: RankedPlan) -> list[str]:
     """With messages scaled, the plans as they are: the nearest sizes at which another wins."""
     lower: list[tuple[Fraction, str]] = []
     upper: list[tuple[Fraction, str]] = []
-    for other in selection.ranked[1:]:
-        fixed = other.alpha_s + other.reconfiguration_s
+    for plan in selection.ranked[1:]:
+        fixed = plan.alpha_s + plan.reconfiguration_s
         fixed -= winner.alpha_s + winner.reconfiguration_s
-        bytes_s = winner.bandwidth_s - other.bandwidth_s
+        bytes_s = winner.bandwidth_s - plan.bandwidth_s
         if fixed < 0 and bytes_s < 0:
-            lower.append((fixed / bytes_s, _called(selection, other)))
+            lower.append((fixed / bytes_s, _called(selection, plan)))
         elif fixed > 0 and bytes_s > 0:
-            upper.append((fixed / bytes_s, _called(selection, other)))
+            upper.append((fixed / bytes_s, _called(selection, plan)))
     clauses = []
     if lower:
         scale, name = max(lower)
@@ -258,8 +258,8 @@ def _switching_clause(selection: Selection, winner: RankedPlan) -> str:
         if single is None:
             return ""
         saved = _time_text(single.total_s - winner.total_s)
-        changes, other = counted(winner.num_changes, "change"), _called(selection, single)
-        return f"its {changes} of circuits save {saved} over {other}"
+        changes, name = counted(winner.num_changes, "change"), _called(selection, single)
+        return f"its {changes} of circuits save {saved} over {name}"
     inside = selection.inside
     if inside is not None and not inside.can_gain:
         return (

@@ -88,9 +88,9 @@ def survive(
             return 1
         shown.tell_phase("Losing one at a time", 0, 0)
         configuration = embedding.configuration
-        found = survivability(configuration, wanted, collective, on_progress=shown.tell)
-    emit(survivability_json(found), json_path, survivability_sections(found))
-    return 0 if all(loss.left.is_connected for loss in found.losses) else 1
+        survival = survivability(configuration, wanted, collective, on_progress=shown.tell)
+    emit(survivability_json(survival), json_path, survivability_sections(survival))
+    return 0 if all(loss.left.is_connected for loss in survival.losses) else 1
 
 
 def _kinds(text: str | None) -> tuple[str, ...]:

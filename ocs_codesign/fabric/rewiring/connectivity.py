@@ -57,8 +57,8 @@ def connectivity(
     """The trees of circuits (rows: plane, A node, B node), None if some node is cut off.
 
     >>> ring = np.array([[0, 0, 1], [0, 1, 2], [0, 2, 0]], dtype=np.int32)
-    >>> found = connectivity(ring, PortModel.SIMPLEX, 3)
-    >>> found.before.tolist(), found.after.tolist(), found.proves(ring, PortModel.SIMPLEX)
+    >>> proof = connectivity(ring, PortModel.SIMPLEX, 3)
+    >>> proof.before.tolist(), proof.after.tolist(), proof.proves(ring, PortModel.SIMPLEX)
     ([-1, 0, 1], [-1, 2, 0], True)
     >>> connectivity(ring[:2], PortModel.SIMPLEX, 3) is None
     True

@@ -21,6 +21,8 @@ from ocs_codesign.fabric.rewiring.state import checked_state, state_circuits
 from ocs_codesign.lp import Options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from ocs_codesign.topology import Topology
@@ -66,35 +68,16 @@ class FreeRewiring:
 class _Trials:
     """Placements whose planes were chosen, and the best of them so far."""
 
-    def __init__(
-        self,
-        held: NDArray[np.int32],
-        topology: Topology,
-        port_model: PortModel,
-        options: Options,
-        seed: int,
-    ) -> None:
-        self.held, self.topology, self.port_model = held, topology, port_model
-        self.options, self.seed = options, seed
-        self.begin = time.monotonic()
+    def __init__(self, rewired: Callable[[NDArray[np.int32]], Rewiring], topology: Topology):
+        self.rewired, self.topology = rewired, topology
         self.host = np.arange(topology.num_nodes, dtype=np.int32)
-        self.best = self._rewired(self.host)
+        self.best = rewired(self.host)
         self.most_kept = self.best.most_kept
         self.tried = {self._key(self.host)}
-
-    def _rewired(self, host: NDArray[np.int32]) -> Rewiring:
-        left = self.options.after(time.monotonic() - self.begin)
-        placed = self.topology.relabelled(host)
-        return minimum_rewiring(self.held, placed, self.port_model, options=left, seed=self.seed)
 
     def _key(self, host: NDArray[np.int32]) -> bytes:
         ends = host[self.topology.tail].astype(np.int64) * len(host) + host[self.topology.head]
         return np.sort(ends).tobytes()
-
-    def is_time(self) -> bool:
-        """Whether some of the time limit is left."""
-        limit = self.options.time_limit_s
-        return limit is None or time.monotonic() - self.begin < limit
 
     def try_placement(self, host: NDArray[np.int32]) -> None:
         """Choose planes for a placement, unless the same links were there before."""
@@ -102,7 +85,7 @@ class _Trials:
         if key in self.tried:
             return
         self.tried.add(key)
-        rewiring = self._rewired(host)
+        rewiring = self.rewired(host)
         self.most_kept = max(self.most_kept, rewiring.most_kept)
         if rewiring.num_kept > self.best.num_kept:
             self.best, self.host = rewiring, host
@@ -129,9 +112,17 @@ def free_rewiring(
     >>> free.num_changed, free.is_optimal
     (0, True)
     """
-    options = options or Options(time_limit_s=TIME_LIMIT_S)
+    begin, limit = time.monotonic(), options or Options(time_limit_s=TIME_LIMIT_S)
     state = checked_state(held, port_model, topology.num_nodes)
-    trials = _Trials(state, topology, port_model, options, seed)
+
+    def left() -> Options:
+        return limit.after(time.monotonic() - begin)
+
+    def rewired(host: NDArray[np.int32]) -> Rewiring:
+        placed = topology.relabelled(host)
+        return minimum_rewiring(state, placed, port_model, options=left(), seed=seed)
+
+    trials = _Trials(rewired, topology)
     _, held_a, held_b = state_circuits(state, port_model).T
     planes = trials.best.planes
     is_two_way, nodes = port_model.is_bidirectional, topology.num_nodes
@@ -140,10 +131,10 @@ def free_rewiring(
     least = _fewest_by_walks(target, there, is_two_way)
     if trials.best.num_changed > least and nodes <= MAX_RELAXED_NODES:
         for host in _relaxed(target, there, seed):
-            if trials.is_time():
+            if left().time_limit_s != 0:
                 trials.try_placement(host)
     if trials.best.num_changed > least and nodes <= MAX_SEARCHED_NODES:
-        most_kept = _searched(trials, target, there, 2 if is_two_way else 1)
+        most_kept = _searched(trials, target, there, 2 if is_two_way else 1, left)
         if most_kept is not None:
             least = max(least, planes.num_circuits - most_kept)
     return FreeRewiring(trials.host, trials.best, least)
@@ -185,7 +176,11 @@ def _relaxed(
 
 
 def _searched(
-    trials: _Trials, target: NDArray[np.int64], held: NDArray[np.int64], per_circuit: int
+    trials: _Trials,
+    target: NDArray[np.int64],
+    held: NDArray[np.int64],
+    per_circuit: int,
+    left: Callable[[], Options],
 ) -> int | None:
     """Most circuits that any placement keeps, by branch and bound; None if it was not finished."""
     search = placements(
@@ -196,7 +191,7 @@ def _searched(
         lambda: per_circuit * (trials.best.num_kept + 1),
     )
     for looked_at, host in enumerate(search):
-        if looked_at == MAX_SEARCHED or not trials.is_time():
+        if looked_at == MAX_SEARCHED or left().time_limit_s == 0:
             return None
         if host is not None:
             trials.try_placement(host)

@@ -29,12 +29,12 @@ from ocs_codesign.fabric.rewiring.program import (
     solve_part,
 )
 from ocs_codesign.fabric.rewiring.state import checked_state, plane_state, state_circuits
-from ocs_codesign.factorisation import factorise
 from ocs_codesign.lp import Options
-from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from ocs_codesign.topology import Topology
 
 TIME_LIMIT_S = 60.0
 MAX_LINEAR_COLUMNS = 100_000
@@ -153,7 +153,7 @@ def is_kept(planes: Planes, held: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 
 def _first_planes(topology: Topology, port_model: PortModel, held: NDArray[np.int32]) -> Planes:
-    """As few planes as are needed, or those of one matching after the other if they keep more."""
+    """As few planes as are needed, renumbered among those that are held."""
     planes = planes_of(topology, port_model)
     there = len(held)
     if planes.num_planes > there:
@@ -163,14 +163,7 @@ def _first_planes(topology: Topology, port_model: PortModel, held: NDArray[np.in
             Reason.PLANES if proven else Reason.NOT_FOUND,
             f"{planes.num_planes} planes are needed and {there} are held: {why}",
         )
-    aligned = _aligned(planes, held)
-    if port_model is PortModel.SIMPLEX and topology.degree == there:
-        # Without its declared symmetry, whose orbits would be taken as planes.
-        bare = Topology(topology.num_nodes, topology.tail, topology.head)
-        near = replace(planes, plane=factorise(bare, held))
-        if is_kept(near, held).sum() > is_kept(aligned, held).sum():
-            return _aligned(near, held)
-    return aligned
+    return _aligned(planes, held)
 
 
 def _aligned(planes: Planes, held: NDArray[np.int32]) -> Planes:
@@ -201,8 +194,8 @@ def _bounded(
             by_duals = most_kept_by_duals(program, options.after(time.monotonic() - begin))
             most = most if by_duals is None else min(most, by_duals)
             left = options.after(time.monotonic() - begin)
-            has_time = left.time_limit_s is None or left.time_limit_s > 0
-            if kept < most and len(program.columns) <= MAX_INTEGER_COLUMNS and has_time:
+            is_small = len(program.columns) <= MAX_INTEGER_COLUMNS
+            if kept < most and is_small and left.time_limit_s != 0:
                 proofs.add(Optimality.BRANCH_AND_BOUND)
                 taken, bound = solve_part(program, left)
                 most = most if bound is None else min(most, bound)

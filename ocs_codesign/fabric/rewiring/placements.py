@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,60 +31,49 @@ def placements(
     [[0, 3, 2, 1], [1, 0, 3, 2], [2, 1, 0, 3], [3, 2, 1, 0]]
     """
     order = _neighbours_first(target)
-    search = _Search(target[np.ix_(order, order)], held, at_least)
-    for hosts in search.extended([], 0, np.flatnonzero(first_hosts)):
-        if hosts is None:
-            yield None
-        else:
-            host = np.empty(len(order), dtype=np.int32)
-            host[order] = hosts
-            yield host
-
-
-@final
-class _Search:
-    """Nodes are placed in their order; ``held`` is indexed by hosts."""
-
-    def __init__(
-        self, target: NDArray[np.int64], held: NDArray[np.int64], at_least: Callable[[], int]
-    ) -> None:
-        self.target, self.held, self.at_least = target, held, at_least
+    ordered, every = target[np.ix_(order, order)], np.arange(len(order))
 
     def extended(
-        self, hosts: list[int], shared: int, tried: NDArray[np.int64]
-    ) -> Iterator[list[int] | None]:
-        """Whole placements that begin with ``hosts``, the next node on one of those ``tried``."""
+        hosts: list[int], shared: int, tried: NDArray[np.int64]
+    ) -> Iterator[NDArray[np.int32] | None]:
         yield None
-        now, most = self._shared(hosts, shared, tried)
-        for host, shared_now, most_shared in zip(tried, now.tolist(), most.tolist(), strict=True):
-            if most_shared < self.at_least():
+        now, most = _shared(ordered, held, hosts, tried)
+        for host, more, most_shared in zip(tried.tolist(), now, most, strict=True):
+            if shared + most_shared < at_least():
                 continue
-            more = [*hosts, int(host)]
-            if len(more) == len(self.target):
-                yield more
+            placed = [*hosts, host]
+            if len(placed) < len(order):
+                yield from extended(placed, shared + more, np.setdiff1d(every, placed))
             else:
-                free = np.setdiff1d(np.arange(len(self.target)), more)
-                yield from self.extended(more, shared_now, free)
+                whole = np.empty(len(order), dtype=np.int32)
+                whole[order] = placed
+                yield whole
 
-    def _shared(
-        self, hosts: list[int], shared: int, tried: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """With the next node on each host: links that are shared, and that can be in the end."""
-        depth, target, held = len(hosts), self.target, self.held
-        there = np.column_stack([np.tile(np.array(hosts, int), (len(tried), 1)), tried])
-        free = np.ones((len(tried), len(target)), dtype=np.int64)
-        np.put_along_axis(free, there, 0, axis=1)
-        node, place = depth, tried[:, None]
-        now = shared + np.minimum(target[node, :depth], held[place, there[:, :depth]]).sum(axis=1)
-        now += np.minimum(target[: depth + 1, node], held[there, place]).sum(axis=1)
-        most = now.copy()
-        # Links from placed nodes to others and back, and those between others.
-        for wanted, links in ((target, held), (target.T, held.T)):
-            left = wanted[: depth + 1, depth + 1 :].sum(axis=1)
-            most += np.minimum(left, np.einsum("cjh,ch->cj", links[there], free)).sum(axis=1)
-        others = np.einsum("cg,gh,ch->c", free, held, free)
-        most += np.minimum(target[depth + 1 :, depth + 1 :].sum(), others)
-        return now, most
+    yield from extended([], 0, np.flatnonzero(first_hosts))
+
+
+def _shared(
+    target: NDArray[np.int64], held: NDArray[np.int64], hosts: list[int], tried: NDArray[np.int64]
+) -> tuple[list[int], list[int]]:
+    """What the node after those on ``hosts`` shares on each host tried, and what others can then.
+
+    The first are its links with nodes placed before; the second are these and all links that are
+    not between nodes placed before.
+    """
+    depth = len(hosts)
+    there = np.column_stack([np.tile(np.array(hosts, int), (len(tried), 1)), tried])
+    free = np.ones((len(tried), len(target)), dtype=np.int64)
+    np.put_along_axis(free, there, 0, axis=1)
+    place = tried[:, None]
+    now = np.minimum(target[depth, :depth], held[place, there[:, :depth]]).sum(axis=1)
+    now += np.minimum(target[: depth + 1, depth], held[there, place]).sum(axis=1)
+    most = now.copy()
+    for wanted, links in ((target, held), (target.T, held.T)):
+        left = wanted[: depth + 1, depth + 1 :].sum(axis=1)
+        most += np.minimum(left, np.einsum("cjh,ch->cj", links[there], free)).sum(axis=1)
+    others = np.einsum("cg,gh,ch->c", free, held, free)
+    most += np.minimum(target[depth + 1 :, depth + 1 :].sum(), others)
+    return now.tolist(), most.tolist()
 
 
 def _neighbours_first(target: NDArray[np.int64]) -> NDArray[np.int64]:

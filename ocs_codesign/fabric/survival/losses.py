@@ -83,7 +83,7 @@ class Survivability:
 
     def worst(self) -> tuple[Worst, ...]:
         """The worst loss of every kind that there is."""
-        found = []
+        worst = []
         for kind in LossKind:
             losses = self.of_kind(kind)
             if not losses:
@@ -92,8 +92,8 @@ class Survivability:
             most = max(ranks)
             connected = sum(loss.left.is_connected for loss in losses)
             first = losses[ranks.index(most)]
-            found.append(Worst(len(losses), connected, first, ranks.count(most)))
-        return tuple(found)
+            worst.append(Worst(len(losses), connected, first, ranks.count(most)))
+        return tuple(worst)
 
 
 def survivability(
