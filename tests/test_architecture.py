@@ -47,7 +47,7 @@ HEAVY = (
     "gurobipy",
     "rich",
 )
-MAKERS = ("schedulers", "expansions", "recipe", "design", "families", "search", "reconfigure")
+MAKERS = ("schedulers", "graphs", "design", "search", "reconfigure")
 
 every_module = pytest.mark.parametrize("module", MODULES)
 
@@ -70,7 +70,7 @@ def imported(module: str) -> set[str]:
 
 
 def test_the_package_was_found():
-    assert {"topology.py", "recipe/text.py", "schedulers/bfb/assembly.py"} <= set(MODULES)
+    assert {"topology.py", "graphs/text.py", "schedulers/bfb/assembly.py"} <= set(MODULES)
 
 
 def test_layers():

@@ -8,7 +8,7 @@ import pytest
 
 from ocs_codesign.cli import main
 from ocs_codesign.formats.graphs.graph_files import EXPORTERS
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 KEYS = [
     "recipe",

@@ -16,7 +16,7 @@ from interrupts import interrupted
 from ocs_codesign.cli import main
 from ocs_codesign.cli.paths import FORMATS
 from ocs_codesign.formats import path_tables
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.alltoall.paths import disjoint_path_table, path_table
 from ocs_codesign.schedulers.alltoall.up_down import up_down_table
 

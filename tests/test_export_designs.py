@@ -14,14 +14,14 @@ from strategies import multigraphs
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, build_topology
-from ocs_codesign.files import npz
 from ocs_codesign.files.atomic import write_files
 from ocs_codesign.formats.designs.design_files import load_design, save_design
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification.schedules import verify
 
 FAST = Topology(3, [0, 1, 2, 0, 1, 2], [1, 2, 0, 2, 0, 1], [1, 1, 1, 3, 3, 3])
+SENDS = ("root", "lo", "hi", "link", "step")
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce")
 
 
@@ -185,7 +185,7 @@ INT = np.int32
         ({"step": np.ones(3, dtype=[("a", "i4")])}, "step"),
         ({"collective": np.array(1)}, "collective holds 'int64', not text"),
         ({"collective": np.array("broadcast")}, "unknown collective"),
-        ({"collective": np.array("alltoall")}, "must be a multiple of the 6 nodes"),
+        ({"collective": np.array("alltoall")}, "must be a multiple of the 6 units"),
         ({"collective": np.array("alltoall"), "num_chunks": np.array(9)}, "must be a multiple"),
         ({"collective": np.array("x" * 5000)}, "collective holds"),
         ({"collective": np.array("reduce-scatter"), "phase": np.zeros(24, dtype=INT)}, "phase"),
@@ -216,7 +216,7 @@ def test_last_step_is_bounded_by_the_sends(archive):
 
 @pytest.mark.parametrize("dtype", ["int64", "uint16", ">i4", "u8", "i1"])
 def test_other_integers_are_read(archive, dtype):
-    columns = {name: getattr(SMALL.schedule, name).astype(dtype) for name in npz.COLUMNS}
+    columns = {name: getattr(SMALL.schedule, name).astype(dtype) for name in SENDS}
     assert load_design(archive(**columns)).schedule == SMALL.schedule
 
 

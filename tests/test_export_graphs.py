@@ -15,7 +15,7 @@ from strategies import multigraphs
 from ocs_codesign.formats.graphs import graph_files
 from ocs_codesign.formats.graphs.graph_files import EXPORTERS, IMPORTERS, graph_facts, import_graph
 from ocs_codesign.formats.graphs.networkx_graph import from_networkx, to_networkx
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 FAST = Topology(3, [0, 1, 2, 0, 2], [1, 2, 0, 1, 2], [1, 2, 3, 1, 7])

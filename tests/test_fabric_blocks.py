@@ -9,7 +9,7 @@ import pytest
 from embed_samples import random_directed
 
 from ocs_codesign.fabric import PortModel, double_cover_blocks, planes_of
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 BLOCKS = {

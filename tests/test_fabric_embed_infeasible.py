@@ -9,7 +9,7 @@ import pytest
 from embed_samples import fabric, random_directed, undirected
 
 from ocs_codesign.fabric import InfeasibleError, PortModel, Reason, embed
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 CIRCULANT = "DirectedCirculant(8, (1, 2))"

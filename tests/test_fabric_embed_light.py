@@ -9,7 +9,7 @@ import pytest
 from embed_samples import fabric, pairs_of, undirected
 
 from ocs_codesign.fabric import PortModel, embed, topology_of
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 MODELS = [PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING]
 

@@ -22,7 +22,7 @@ from ocs_codesign.fabric import (
 )
 from ocs_codesign.fabric.clos import trunking, ways
 from ocs_codesign.fabric.packing import pack
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 

@@ -18,7 +18,7 @@ from ocs_codesign.fabric import (
     given_planes,
     planes_of,
 )
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 UNRESTRICTED = (PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING)

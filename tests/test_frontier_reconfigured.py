@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ocs_codesign.cost import Cost, CostModel
-from ocs_codesign.families.shifts import de_bruijn
+from ocs_codesign.graphs.families.shifts import DeBruijn
 from ocs_codesign.reconfigure.frontier.factors import factor_options, factored_allreduces
 from ocs_codesign.reconfigure.frontier.gain import (
     allreduce_gain,
@@ -169,7 +169,7 @@ def test_halving_and_doubling_is_looked_at_and_dominated():
 @pytest.mark.parametrize(("degree", "letters"), [(2, 3), (2, 6), (4, 3)])
 def test_every_pair_of_a_de_bruijn_digraph_has_one_walk(degree, letters):
     """So k rounds of sending on the sum of what came in add every vector exactly once."""
-    topology = de_bruijn(degree, letters)
+    topology = DeBruijn(degree, letters).topology()
     links = np.zeros((topology.num_nodes, topology.num_nodes), dtype=np.int64)
     np.add.at(links, (topology.tail, topology.head), 1)
     assert (np.linalg.matrix_power(links, letters) == 1).all()

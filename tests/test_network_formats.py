@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.formats.networks import edge_list, networkx_network, record
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.network import Network
 from ocs_codesign.networks.boxes import boxes
 from ocs_codesign.networks.direct import direct, mesh, torus
 from ocs_codesign.networks.registry import NETWORKS
 from ocs_codesign.networks.switched import fat_tree, star
-from ocs_codesign.recipe import parse
 from ocs_codesign.topology import Topology
 
 KNOWN = json.loads((Path(__file__).parent / "data/networks.json").read_text(encoding="utf-8"))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.cost import Cost, CostModel
-from ocs_codesign.families.rings import directed_circulant
-from ocs_codesign.families.shifts import generalized_kautz
+from ocs_codesign.graphs.families.rings import DirectedCirculant
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.reconfigure import ReconfigurationCost
 from ocs_codesign.reconfigure.phases.message_times import (
     MessageRange,
@@ -38,7 +38,7 @@ def switched(steps, t_b, number):
 def test_break_even_of_64_nodes_by_hop_counts(mebibytes, microseconds):
     """16 direct configurations, 15 changes, against the hops of the farthest node of a generalized
     Kautz digraph; four ports of 100 Gb/s."""
-    hops = int(generalized_kautz(4, 64).distances().sum(axis=1).max())
+    hops = int(GeneralizedKautz(4, 64).topology().distances().sum(axis=1).max())
     static = switched(3, Fraction(hops, 64), 1)
     direct = switched(16, Fraction(63, 64), 16)
     found = break_even_delta_s([static], direct, FREE, mebibytes * 2**20)
@@ -112,7 +112,9 @@ def test_dominance_is_in_three_things():
 
 
 def test_dead_time_counts_what_changes():
-    rings = [directed_circulant(8, offsets) for offsets in ((1, 3), (1, 2), (1, 2), (5, 7))]
+    rings = [
+        DirectedCirculant(8, offsets).topology() for offsets in ((1, 3), (1, 2), (1, 2), (5, 7))
+    ]
     uniform = ReconfigurationCost(Fraction(1), cold_start=False)
     assert dead_time_s(rings, uniform) == 2
     each = ReconfigurationCost(Fraction(0), Fraction(1), cold_start=False)

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from strategies import without_symmetry
 
 from ocs_codesign.cost import Cost
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure import (
     build_sequence,
     build_topology_sequence,

@@ -14,7 +14,7 @@ from small_design import SMALL, packed
 
 from ocs_codesign.files.npz import read_archive, read_schedule, write_schedule
 from ocs_codesign.formats.designs.design_files import load_design, save_design, save_program
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure import build_halving_doubling, build_sequence
 from ocs_codesign.verification.programs import verify_program
 

@@ -15,7 +15,7 @@ from strategies import regular_multigraphs
 from ocs_codesign.collective import GATHERING
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure import (
     build_halving_doubling,
     build_sequence,

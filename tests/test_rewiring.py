@@ -30,8 +30,8 @@ from ocs_codesign.fabric.rewiring.program import (
     part_program,
     solve_part,
 )
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options
-from ocs_codesign.recipe import parse
 from ocs_codesign.topology import Topology
 
 SIMPLEX, TWO_SIDED, MATCHING = PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING

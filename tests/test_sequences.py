@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.groups import Cyclic, Dihedral, Semidirect
+from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.graphs.groups.semidirect import Dihedral, Semidirect
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound
 from ocs_codesign.reconfigure.program.designs import build_sequence
 from ocs_codesign.reconfigure.sequences.generators import (

@@ -97,7 +97,7 @@ def _foreign_step(
     """The first step in which other links are up than those of the recipe claimed for it."""
     import numpy as np
 
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
     from ocs_codesign.verification.witness import Witness
 
     wanted: dict[int, NDArray[np.int64]] = {}

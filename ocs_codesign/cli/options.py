@@ -19,8 +19,8 @@ from ocs_codesign.quantities import parse_bandwidth, parse_size, parse_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
-    from ocs_codesign.recipe import Recipe
     from ocs_codesign.topology import Topology
 
 
@@ -147,7 +147,7 @@ class Source:
             raise click.UsageError("give either a RECIPE or --graph FILE")
         if recipe is None:
             return cls(None, Path(graph or ""))
-        from ocs_codesign.recipe import parse
+        from ocs_codesign.graphs.text import parse
 
         return cls(parse(recipe), None)
 

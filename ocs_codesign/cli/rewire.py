@@ -134,7 +134,7 @@ def _switches(
 
 def _topologies(held: str, target: str) -> tuple[tuple[str, str], tuple[Topology, Topology]]:
     """The two recipes as they are written, and their topologies."""
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     before, after = parse(held), parse(target)
     if before.num_nodes != after.num_nodes:

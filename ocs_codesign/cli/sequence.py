@@ -225,7 +225,7 @@ def _sequenced(
     choice: SolverChoice,
     shown: Progress,
 ) -> ProgramDesign:
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
     from ocs_codesign.reconfigure.program.designs import build_sequence
     from ocs_codesign.schedulers.alltoall.stepped import MAX_CHUNKS
 

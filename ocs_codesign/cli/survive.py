@@ -70,7 +70,7 @@ def survive(
     from ocs_codesign.fabric.repairs.repair import repair
     from ocs_codesign.fabric.survival.losses import survivability
     from ocs_codesign.formats.fabric.fabric_files import load_fabric
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     losses, wanted = _lost(lost), _kinds(kinds)
     verdict = "fits"

@@ -107,7 +107,7 @@ def _false_loads(loaded: LoadedDesign, verdict: Verdict | ProgramVerdict) -> Wit
 
 
 def _is_of_recipe(loaded: LoadedDesign) -> bool:
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     recipe, topology = parse(loaded.recipe or ""), loaded.schedule.topology
     if recipe.num_nodes != topology.num_nodes or recipe.degree != topology.degree:

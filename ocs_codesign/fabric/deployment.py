@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
     from ocs_codesign.fabric.wiring import Cabling, Configuration
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.topology import Topology
 
 _DEPENDS_ON_CABLES = (Reason.CABLING, Reason.NOT_FOUND)

@@ -33,8 +33,8 @@ def csv_blocks(table: PathTable) -> Iterator[bytes]:
     their position in the topology.
 
     >>> from ocs_codesign.schedulers.alltoall.paths import path_table
-    >>> from ocs_codesign.families.rings import uni_ring
-    >>> print(b"".join(csv_blocks(path_table(uni_ring(1, 3)))).decode().splitlines()[2])
+    >>> from ocs_codesign.graphs.families.rings import UniRing
+    >>> print(b"".join(csv_blocks(path_table(UniRing(1, 3).topology()))).decode().splitlines()[2])
     0,2,1,2,0 1 2,0 1
     """
     yield (",".join(COLUMNS) + "\n").encode()

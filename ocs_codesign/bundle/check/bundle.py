@@ -201,7 +201,7 @@ def _ordered(
 
 def _check_recipe(files: BundleFiles, claim: ClaimedConfiguration, made: Topology) -> None:
     """The manifest's recipe and degree are those of the derived topology."""
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     place = f"configuration {claim.name}"
     if claim.degree != made.degree:

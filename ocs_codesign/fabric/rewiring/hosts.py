@@ -105,10 +105,10 @@ def free_rewiring(
     (``options.time_limit_s``, 60 s) allow; else the best that relaxations find, with a bound.
     Raises as ``minimum_rewiring`` does.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> from ocs_codesign.factorisation import factorise, plane_heads
-    >>> ring = directed_circulant(8, (1,))
-    >>> free = free_rewiring(plane_heads(ring, factorise(ring)), directed_circulant(8, (3,)))
+    >>> ring, third = (DirectedCirculant(8, (step,)).topology() for step in (1, 3))
+    >>> free = free_rewiring(plane_heads(ring, factorise(ring)), third)
     >>> free.num_changed, free.is_optimal
     (0, True)
     """

@@ -111,11 +111,11 @@ def minimum_rewiring(
     state that no switches hold and for RESTRICTED planes, InfeasibleError if the topology does not
     fit on the planes.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> from ocs_codesign.factorisation import factorise, plane_heads
-    >>> before = directed_circulant(8, (1, 3))
+    >>> before = DirectedCirculant(8, (1, 3)).topology()
     >>> held = plane_heads(before, factorise(before))
-    >>> rewiring = minimum_rewiring(held, directed_circulant(8, (1, 2)))
+    >>> rewiring = minimum_rewiring(held, DirectedCirculant(8, (1, 2)).topology())
     >>> rewiring.num_changed, rewiring.is_optimal
     (8, True)
     """

@@ -18,7 +18,7 @@ import numpy as np
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
-from ocs_codesign.recipe import BiRing, DirectedCirculant, UniRing
+from ocs_codesign.graphs.families.rings import BiRing, DirectedCirculant, UniRing
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.frontier import frontier
@@ -27,7 +27,7 @@ from ocs_codesign.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
 
 _EFFORT = Effort(work=2**20, num_groups=4, num_measured=12)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.recipe import DeBruijn
+from ocs_codesign.graphs.families.shifts import DeBruijn
 from ocs_codesign.reconfigure.frontier.factors import factored_allreduces
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
 from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time
@@ -28,7 +28,7 @@ from ocs_codesign.search.frontier import frontier, joint_frontier
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
 
     Progress = Callable[[str, int, int], None]
 

@@ -118,8 +118,9 @@ def phased_alltoall(
     Raises ValueError for no topology, different numbers of nodes, pairs without a path in this
     order, and programs that are too large; RuntimeError if the solver has no point in time.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> found = phased_alltoall([directed_circulant(8, (offset,)) for offset in (1, 2, 5)])
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> rings = [DirectedCirculant(8, (offset,)).topology() for offset in (1, 2, 5)]
+    >>> found = phased_alltoall(rings)
     >>> found.time, found.time_in_pieces, found.gap
     (Fraction(11, 8), Fraction(11, 1), Fraction(0, 1))
     """

@@ -27,9 +27,9 @@ def phase_price_bound(
     the number of times they use each orbit. Source: linear programming duality. Raises ValueError
     for prices that are negative or all 0.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> from ocs_codesign.reconfigure.phases.network import phase_network
-    >>> network = phase_network([directed_circulant(8, (offset,)) for offset in (1, 3)])
+    >>> network = phase_network([DirectedCirculant(8, (offset,)).topology() for offset in (1, 3)])
     >>> phase_price_bound(network, np.array([1, 1]))[0]
     Fraction(7, 4)
     """

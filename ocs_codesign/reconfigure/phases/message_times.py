@@ -171,9 +171,9 @@ def dead_time_s(topologies: Sequence[Topology], reconfiguration: Reconfiguration
 
     With a cold start the first configuration pays for all of its circuits.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> from ocs_codesign.reconfigure import ReconfigurationCost
-    >>> rings = [directed_circulant(8, (offset,)) for offset in (1, 2, 5)]
+    >>> rings = [DirectedCirculant(8, (offset,)).topology() for offset in (1, 2, 5)]
     >>> dead_time_s(rings, ReconfigurationCost(10, 1))
     Fraction(54, 1)
     """

@@ -89,8 +89,8 @@ def phase_network(topologies: Sequence[Topology]) -> PhaseNetwork:
     for different numbers of nodes, and if some node cannot reach another one with the
     configurations in this order.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> network = phase_network([directed_circulant(8, (1,)), directed_circulant(8, (3,))])
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> network = phase_network([DirectedCirculant(8, (a,)).topology() for a in (1, 3)])
     >>> network.num_phases, network.union.num_sources, network.union.num_orbits
     (2, 1, 2)
     """
@@ -178,8 +178,8 @@ def fewest_hops(network: PhaseNetwork) -> tuple[int, ...]:
     None can be one less. For a single configuration that is the diameter. Later phases are
     shortened first.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> rings = [directed_circulant(8, (offset,)) for offset in (1, 2, 5)]
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> rings = [DirectedCirculant(8, (offset,)).topology() for offset in (1, 2, 5)]
     >>> fewest_hops(phase_network(rings))
     (2, 1, 1)
     """

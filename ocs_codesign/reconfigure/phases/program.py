@@ -36,10 +36,10 @@ def phase_program(network: PhaseNetwork, layered: Topology) -> LinearProgram:
     s * (layered nodes - 1) + i is the balance of the i-th layered node but the source, then there
     is a row a link orbit.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> from ocs_codesign.lp import solve
     >>> from ocs_codesign.reconfigure.phases.network import phase_network
-    >>> rings = [directed_circulant(8, (offset,)) for offset in (1, 3)]
+    >>> rings = [DirectedCirculant(8, (offset,)).topology() for offset in (1, 3)]
     >>> network = phase_network(rings)
     >>> round(solve(phase_program(network, network.layered())).objective, 9)
     14.0

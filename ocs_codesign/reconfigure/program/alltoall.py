@@ -56,8 +56,8 @@ def sequence_alltoall(
     unsolved for time or memory, are solved to about a hundredth. Raises ValueError if some pair is
     not served in those steps, or the program is too large.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> rings = [directed_circulant(8, (1,)), directed_circulant(8, (3,))]
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> rings = [DirectedCirculant(8, (1,)).topology(), DirectedCirculant(8, (3,)).topology()]
     >>> sequence_alltoall(rings, [0, 0, 1, 1]).bound
     Fraction(7, 4)
     """

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from ocs_codesign.circuits import CircuitProgram
     from ocs_codesign.cost import Cost
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
-    from ocs_codesign.recipe import Recipe
     from ocs_codesign.reconfigure.program.layers import Programmed
     from ocs_codesign.schedule import Schedule
     from ocs_codesign.topology import Topology
@@ -84,7 +84,7 @@ def build_sequence(
     ``on_progress(done, total)`` hears of the steps of gathering. Raises ValueError if nodes, ports
     or link speeds differ, or the steps are too few.
 
-    >>> from ocs_codesign.recipe import parse
+    >>> from ocs_codesign.graphs.text import parse
     >>> rings = [parse("DirectedCirculant(8, (1,))"), parse("DirectedCirculant(8, (3,))")]
     >>> design = build_sequence(rings, steps_each=4)
     >>> str(design.cost.t_b), str(design.bound), design.verdict.num_configurations

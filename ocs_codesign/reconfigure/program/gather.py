@@ -47,8 +47,8 @@ def sequence_gather(
     hears of the steps of each half. Raises ValueError if the steps do not bring all to all, or for
     an all-to-all.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> rings = [directed_circulant(9, (1, 2)), directed_circulant(9, (3, 6))]
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> rings = [DirectedCirculant(9, (1, 2)).topology(), DirectedCirculant(9, (3, 6)).topology()]
     >>> [str(load) for load in sequence_gather(rings, [0, 1]).schedule.max_loads()]
     ['1', '3']
     """

@@ -66,8 +66,8 @@ def layered(configurations: Sequence[Topology]) -> Layers:
 
     Raises ValueError if they are none or differ.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> layers = layered([directed_circulant(5, (1,)), directed_circulant(5, (2,))])
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> layers = layered([DirectedCirculant(5, (a,)).topology() for a in (1, 2)])
     >>> layers.topology.num_links, layers.links_of(1).tolist()
     (10, [5, 6, 7, 8, 9])
     """

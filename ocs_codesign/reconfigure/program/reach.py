@@ -27,8 +27,8 @@ def arrivals(
     Configuration ``used[step - 1]`` is up in a step. A source has its own at step 0; what never
     arrives does so at step len(used) + 1.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> rings = [directed_circulant(5, (1,)), directed_circulant(5, (2,))]
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> rings = [DirectedCirculant(5, (1,)).topology(), DirectedCirculant(5, (2,)).topology()]
     >>> arrivals(rings, [0, 1, 1], np.array([0])).tolist()
     [[0, 1, 2, 2, 3]]
     """
@@ -58,8 +58,8 @@ def fewest_steps_each(configurations: Sequence[Topology], order: Sequence[int]) 
 
     Raises ValueError, with a pair, if no number of steps is enough.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> fewest_steps_each([directed_circulant(8, (1,)), directed_circulant(8, (3,))], [0, 1])
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> fewest_steps_each([DirectedCirculant(8, (a,)).topology() for a in (1, 3)], [0, 1])
     2
     """
     nodes = configurations[0].num_nodes

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.groups import Cyclic, Group
-from ocs_codesign.recipe import Cayley, DirectedCirculant
+from ocs_codesign.graphs.families.cayley import Cayley
+from ocs_codesign.graphs.families.rings import DirectedCirculant
+from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.graphs.groups.group import Group
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound, tree_bound
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
     from ocs_codesign.topology import Topology
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.groups import Cyclic
+from ocs_codesign.graphs.groups.cyclic import Cyclic
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound
 from ocs_codesign.reconfigure.sequences.generators import (
     FoundSequence,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.groups import Group
+    from ocs_codesign.graphs.groups.group import Group
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
     from ocs_codesign.reconfigure.sequences.generators import GeneratorSequence
 
