@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.facts import fabric_facts as fabric_facts
     from ocs_codesign.fabric.infeasible import InfeasibleError as InfeasibleError
     from ocs_codesign.fabric.light import topology_of as topology_of
-    from ocs_codesign.fabric.relabelling import free_rewiring as free_rewiring
-    from ocs_codesign.fabric.repair import repair as repair
-    from ocs_codesign.fabric.rewiring import minimum_rewiring as minimum_rewiring
-    from ocs_codesign.fabric.selection import select as select
-    from ocs_codesign.fabric.survivability import survivability as survivability
-    from ocs_codesign.fabric.workload import Workload as Workload
+    from ocs_codesign.fabric.repairs.repair import repair as repair
+    from ocs_codesign.fabric.rewiring.hosts import free_rewiring as free_rewiring
+    from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring as minimum_rewiring
+    from ocs_codesign.fabric.selection.ranking import select as select
+    from ocs_codesign.fabric.selection.workload import Workload as Workload
+    from ocs_codesign.fabric.survival.losses import survivability as survivability
     from ocs_codesign.factorisation import factorise as factorise
     from ocs_codesign.formats.designs.design_files import load_design as load_design
     from ocs_codesign.formats.designs.design_files import save_design as save_design
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ocs_codesign.formats.fabric.fabric_files import load_fabric as load_fabric
     from ocs_codesign.formats.fabric.fabric_files import save_fabric as save_fabric
     from ocs_codesign.formats.graphs.graph_files import import_graph as import_graph
-    from ocs_codesign.formats.workload.workload_files import load_workload as load_workload
+    from ocs_codesign.formats.workload import load_workload as load_workload
     from ocs_codesign.graphs.expansions.degree import Degree as Degree
     from ocs_codesign.graphs.expansions.line import Line as Line
     from ocs_codesign.graphs.expansions.product import Power as Power
@@ -163,17 +163,17 @@ _NAMES_BY_MODULE = {
     "fabric.facts": "fabric_facts",
     "fabric.infeasible": "InfeasibleError",
     "fabric.light": "topology_of",
-    "fabric.relabelling": "free_rewiring",
-    "fabric.repair": "repair",
-    "fabric.rewiring": "minimum_rewiring",
-    "fabric.selection": "select",
-    "fabric.survivability": "survivability",
-    "fabric.workload": "Workload",
+    "fabric.repairs.repair": "repair",
+    "fabric.rewiring.hosts": "free_rewiring",
+    "fabric.rewiring.minimum": "minimum_rewiring",
+    "fabric.selection.ranking": "select",
+    "fabric.selection.workload": "Workload",
+    "fabric.survival.losses": "survivability",
     "factorisation": "factorise",
     "formats.designs.design_files": "load_design save_design save_program",
     "formats.fabric.fabric_files": "load_fabric save_fabric",
     "formats.graphs.graph_files": "import_graph",
-    "formats.workload.workload_files": "load_workload",
+    "formats.workload": "load_workload",
     "graphs.expansions.degree": "Degree",
     "graphs.expansions.line": "Line",
     "graphs.expansions.product": "Power Product",

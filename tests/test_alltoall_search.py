@@ -12,7 +12,7 @@ import pytest
 
 from ocs_codesign.bounds import bound, hop_sum
 from ocs_codesign.collective import Collective
-from ocs_codesign.fabric.selection_candidates import candidate_recipes
+from ocs_codesign.fabric.selection.candidates import candidate_recipes
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.graphs.expansions.reverse import Transpose
@@ -220,6 +220,6 @@ def test_selection_tries_what_a_short_search_finds():
         found = candidate_recipes(fabric, list(Collective), store)
     more = [one for one in found.recipes if one not in without.recipes]
     assert 0 < len(more) <= 8
-    assert set(found.recipes) | set(found.too_large) >= set(without.recipes)
+    assert set(found.recipes) | set(found.left_out) >= set(without.recipes)
     best = min(throughput(one.topology()).time for one in more)
     assert best < Fraction(1099, 416)  # the best that is stored

@@ -24,8 +24,8 @@ from bundle_samples import (
     written,
 )
 
-from ocs_codesign.fabric import PortModel
 from ocs_codesign.fabric.deployment import deploy
+from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.formats.designs.design_files import load_design
 from ocs_codesign.formats.fabric.fabric_files import load_fabric
 from ocs_codesign.formats.graphs.graph_files import import_graph

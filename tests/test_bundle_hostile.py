@@ -11,8 +11,9 @@ from bundle_samples import files_of, named, rows, small_fabric, written
 from ocs_codesign.bundle.write import bundle as bundle_module
 from ocs_codesign.bundle.write.bundle import check_bundle_directory, write_bundle
 from ocs_codesign.bundle.write.names import check_file_name, check_names
-from ocs_codesign.fabric import Fabric, InfeasibleError, PortModel, Reason
 from ocs_codesign.fabric.deployment import Deployment, deploy
+from ocs_codesign.fabric.description import Fabric, PortModel
+from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.files import atomic
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ import pytest
 from fabric_samples import LAB, lab
 
 from ocs_codesign.cli import main
-from ocs_codesign.fabric import PROFILES, fabric_facts
+from ocs_codesign.fabric.facts import fabric_facts
+from ocs_codesign.fabric.profiles import PROFILES
 from ocs_codesign.formats.fabric.example import example_text
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
-from ocs_codesign.formats.workload.workload_files import workload_json_schema
+from ocs_codesign.formats.workload import workload_json_schema
 
 
 def check(tmp_path, data, *options, name="lab.yaml"):

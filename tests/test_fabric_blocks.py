@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from embed_samples import random_directed
 
-from ocs_codesign.fabric import PortModel, double_cover_blocks, planes_of
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.embed.blocks import double_cover_blocks
+from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 

@@ -10,14 +10,9 @@ import numpy as np
 import pytest
 
 from ocs_codesign.cost import CostModel
-from ocs_codesign.fabric import (
-    Fabric,
-    FieldError,
-    PortModel,
-    Switch,
-    fabric_facts,
-    rotations,
-)
+from ocs_codesign.fabric.description import Fabric, FieldError, PortModel, Switch
+from ocs_codesign.fabric.facts import fabric_facts
+from ocs_codesign.fabric.states import rotations
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 
 

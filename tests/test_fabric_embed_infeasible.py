@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from embed_samples import fabric, random_directed, undirected
 
-from ocs_codesign.fabric import InfeasibleError, PortModel, Reason, embed
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.embed.embedding import embed
+from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from embed_samples import fabric, pairs_of, undirected
 
-from ocs_codesign.fabric import PortModel, embed, topology_of
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.embed.embedding import embed
+from ocs_codesign.fabric.light import topology_of
 from ocs_codesign.graphs.text import parse
 
 MODELS = [PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING]

@@ -8,21 +8,15 @@ import numpy as np
 import pytest
 from embed_samples import fabric, pairs_of, random_directed, random_undirected
 
-from ocs_codesign.fabric import (
-    InfeasibleError,
-    PortModel,
-    Reason,
-    embed,
-    factorisations,
-    loss_of_planes,
-    most_survivable,
-    planes_of,
-    rotations,
-    three_stages,
-    topology_of,
-)
-from ocs_codesign.fabric.embed.clos import trunking, ways
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.embed.clos import three_stages, trunking, ways
+from ocs_codesign.fabric.embed.embedding import embed
 from ocs_codesign.fabric.embed.packing import pack
+from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
+from ocs_codesign.fabric.light import topology_of
+from ocs_codesign.fabric.planes.choice import factorisations, loss_of_planes, most_survivable
+from ocs_codesign.fabric.planes.models import planes_of
+from ocs_codesign.fabric.states import rotations
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 

@@ -9,15 +9,10 @@ import numpy as np
 import pytest
 from embed_samples import random_directed, random_undirected, undirected
 
-from ocs_codesign.fabric import (
-    PORT_MODELS,
-    InfeasibleError,
-    PortModel,
-    Proof,
-    Reason,
-    given_planes,
-    planes_of,
-)
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
+from ocs_codesign.fabric.planes.models import PORT_MODELS, planes_of
+from ocs_codesign.fabric.planes.planes import Proof, given_planes
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from embed_samples import undirected
 
-from ocs_codesign.fabric import PortModel, Proof, planes_of
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.planes.odd_sets import crowded_odd_set
+from ocs_codesign.fabric.planes.planes import Proof
 from ocs_codesign.topology import Topology
 
 

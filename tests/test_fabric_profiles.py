@@ -10,8 +10,9 @@ import pytest
 from fabric_samples import LAB, lab
 
 from ocs_codesign.cost import CostModel
-from ocs_codesign.fabric import PROFILES, PortModel, fabric_price, profile_named
-from ocs_codesign.fabric.prices import NICS_USD, TRANSCEIVERS_USD
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.prices import NICS_USD, TRANSCEIVERS_USD, fabric_price
+from ocs_codesign.fabric.profiles import PROFILES, profile_named
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 
 NUMBERS = ("num_ports", "insertion_loss_db", "change", "price_usd_per_port", "power_w")

@@ -54,7 +54,7 @@ def profiles_command(name: str | None, json_path: str | None) -> None:
 def schema_command(workload: bool) -> None:
     """Print the JSON Schema of fabric files."""
     from ocs_codesign.formats.fabric.fabric_files import fabric_json_schema
-    from ocs_codesign.formats.workload.workload_files import workload_json_schema
+    from ocs_codesign.formats.workload import workload_json_schema
 
     emit(workload_json_schema() if workload else fabric_json_schema(), "-", ())
 

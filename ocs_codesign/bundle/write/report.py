@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
 
-    from ocs_codesign.fabric.configuration_changes import ConfigurationChange
     from ocs_codesign.fabric.deployment import BoundedDesign, DeployedConfiguration, Deployment
+    from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
 
 __all__ = ["BundleFile", "Picture", "report_page"]
 

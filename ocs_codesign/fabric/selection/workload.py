@@ -53,7 +53,8 @@ class Workload:
     def __post_init__(self) -> None:
         if not self.name.strip() or not all(part.name.strip() for part in self.parts):
             raise ValueError("a name is empty: a workload and each of its parts have one")
-        twice = [name for name, many in Counter(one.name for one in self.parts).items() if many > 1]
+        counts = Counter(part.name for part in self.parts)
+        twice = [name for name, count in counts.items() if count > 1]
         if twice:
             raise ValueError(f"two collectives have the name {twice[0]!r}: names are unique")
         Trace((part.job for part in self.parts), self.repeat)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from itertools import combinations
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
 from ocs_codesign.fabric.embed.embedding import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError
-from ocs_codesign.fabric.selection_inside import InsideVerdict, phased_sequences
-from ocs_codesign.fabric.selection_steps import (
+from ocs_codesign.fabric.selection.inside import InsideVerdict, alltoall_sizes, phased_sequences
+from ocs_codesign.fabric.selection.steps import (
     best_plan,
-    change_times,
     legs_problem,
     part_times,
     phased_legs,
     workload_legs,
 )
-from ocs_codesign.fabric.workload import AllowedChanges
+from ocs_codesign.fabric.selection.workload import AllowedChanges
 from ocs_codesign.reconfigure.blocking.plan import price_plan
 
 if TYPE_CHECKING:
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.embed.embedding import Embedding
-    from ocs_codesign.fabric.selection_inside import PhasedSequence
-    from ocs_codesign.fabric.selection_steps import Legs, PartTime
-    from ocs_codesign.fabric.workload import Workload
-    from ocs_codesign.reconfigure.blocking.plan import SwitchPlan
+    from ocs_codesign.fabric.selection.inside import PhasedSequence
+    from ocs_codesign.fabric.selection.steps import Legs, PartTime
+    from ocs_codesign.fabric.selection.workload import Workload
     from ocs_codesign.reconfigure.trace.options import FabricOption
+    from ocs_codesign.topology import Topology
 
+Fitting: TypeAlias = "tuple[FabricOption, Embedding]"
+"""A design and how it is put on the fabric."""
 _MAX_IN_PAIRS = 12
 _MAX_PAIR_STATES = 2**24
 _MAX_THRESHOLDS = 4
@@ -68,12 +70,18 @@ class RankedPlan:
     changes of circuits but not the first configuration; gaps hide ``hidden_s`` of dead time.
     """
 
-    kind: PlanKind
     options: tuple[FabricOption, ...]
     embeddings: tuple[Embedding, ...]
     times: tuple[PartTime, ...]
     num_changes: int
     hidden_s: Fraction
+
+    @property
+    def kind(self) -> PlanKind:
+        """Whether circuits change, and where."""
+        if any(time.phase for time in self.times):
+            return PlanKind.PHASED
+        return PlanKind.SWITCHING if self.num_changes else PlanKind.SINGLE
 
     @property
     def name(self) -> str:
@@ -82,7 +90,7 @@ class RankedPlan:
 
     def named(self, name_of: Callable[[FabricOption], str]) -> str:
         """The same with other names for the designs."""
-        phases = sorted({(one.phase, one.option) for one in self.times if one.phase})
+        phases = sorted({(time.phase, time.option) for time in self.times if time.phase})
         inside = list(dict.fromkeys(option for _, option in phases))
         others = [at for at in range(len(self.options)) if at not in inside]
         sequence = " then ".join(name_of(self.options[at]) for at in inside)
@@ -92,17 +100,17 @@ class RankedPlan:
     @property
     def alpha_s(self) -> Fraction:
         """Time of the steps."""
-        return sum((one.alpha_s for one in self.times), Fraction(0))
+        return sum((time.alpha_s for time in self.times), Fraction(0))
 
     @property
     def bandwidth_s(self) -> Fraction:
         """Time of the bytes."""
-        return sum((one.bandwidth_s for one in self.times), Fraction(0))
+        return sum((time.bandwidth_s for time in self.times), Fraction(0))
 
     @property
     def reconfiguration_s(self) -> Fraction:
         """Time in which all wait for circuits."""
-        return sum((one.reconfiguration_s for one in self.times), Fraction(0))
+        return sum((time.reconfiguration_s for time in self.times), Fraction(0))
 
     @property
     def total_s(self) -> Fraction:
@@ -140,56 +148,59 @@ def select(
     tried unless a bound shows that they cannot gain. Raises ValueError for options without a
     topology or of other sizes, and for a collective that an option cannot serve.
     """
-    _check_options(fabric, workload, options)
+    topologies = _checked_topologies(fabric, workload, options)
     tell = on_phase or (lambda _: None)
     tell("Embedding designs")
-    fitting: list[tuple[FabricOption, Embedding]] = []
+    fitting: list[Fitting] = []
     excluded: list[Excluded] = []
-    for option in options:
+    for option, topology in zip(options, topologies, strict=True):
         try:
-            fitting.append((option, _embedded(fabric, option)))
+            fitting.append((option, embed(fabric, topology, name=option.name)))
         except InfeasibleError as error:
-            excluded.append(_refused(option.name, error))
-    plans = [_single(workload, option, embedding) for option, embedding in fitting]
-    plans.sort(key=_rank)
+            excluded.append(Excluded(option.name, error.reason.value, str(error)))
+    plans = sorted((_planned(workload, [fits]) for fits in fitting), key=_rank)
+    fitting = [(plan.options[0], plan.embeddings[0]) for plan in plans]
     inside = None
     if plans and workload.allowed is not AllowedChanges.NONE:
         tell("Planning changes of circuits")
-        for group in _sharing_cables(tuple(plans)):
+        for group in _sharing_cables(fitting):
             plans += _switching(workload, group)
     if plans and workload.allowed is AllowedChanges.INSIDE:
-        best = plans[0]
         inside = phased_sequences(workload, fitting, tell)
         for sequence in inside.sequences:
-            plans += _phased(fabric, workload, sequence, best, excluded)
+            try:
+                plans.append(_phased(fabric, workload, sequence, fitting[0]))
+            except InfeasibleError as error:
+                names = " then ".join(option.name for option in sequence.options)
+                refusal = f"on one cabling: {error}"
+                excluded.append(Excluded(names, error.reason.value, refusal))
     return Selection(fabric, workload, tuple(sorted(plans, key=_rank)), tuple(excluded), inside)
 
 
-def _check_options(fabric: Fabric, workload: Workload, options: Sequence[FabricOption]) -> None:
+def _checked_topologies(
+    fabric: Fabric, workload: Workload, options: Sequence[FabricOption]
+) -> list[Topology]:
     if not options:
         raise ValueError("there is no design to choose from: at least one is needed")
+    topologies = []
     for option in options:
-        if option.topology is None:
-            raise ValueError(f"{option.name} has no topology: only circuits can be put on a fabric")
-        if option.topology.num_nodes != fabric.num_working_hosts:
+        topology = _topology(option)
+        if topology.num_nodes != fabric.num_working_hosts:
             raise ValueError(
-                f"{option.name} has {option.topology.num_nodes} nodes: the fabric has "
+                f"{option.name} has {topology.num_nodes} nodes: the fabric has "
                 f"{fabric.num_working_hosts} working hosts"
             )
         for collective in workload.trace.collectives:
             if option.cost(collective) is None:
                 raise ValueError(f"{option.name} has no cost of {collective.name}")
+        topologies.append(topology)
+    return topologies
 
 
-def _embedded(fabric: Fabric, option: FabricOption, base: Embedding | None = None) -> Embedding:
+def _topology(option: FabricOption) -> Topology:
     if option.topology is None:
         raise ValueError(f"{option.name} has no topology: only circuits can be put on a fabric")
-    cabling = None if base is None else base.cabling
-    return embed(fabric, option.topology, cabling=cabling, name=option.name)
-
-
-def _refused(name: str, error: InfeasibleError, before: str = "") -> Excluded:
-    return Excluded(name, error.reason.value, f"{before}{error}")
+    return option.topology
 
 
 def _rank(plan: RankedPlan) -> tuple[Fraction, int, int]:
@@ -197,36 +208,20 @@ def _rank(plan: RankedPlan) -> tuple[Fraction, int, int]:
 
 
 def _planned(
-    workload: Workload,
-    options: Sequence[FabricOption],
-    embeddings: Sequence[Embedding],
-    kind: PlanKind,
-    legs: Legs | None = None,
+    workload: Workload, fitting: Sequence[Fitting], legs: Legs | None = None
 ) -> RankedPlan:
     """The optimal plan over these designs; those that it never holds are left out."""
+    options, embeddings = zip(*fitting, strict=True)
     legs = workload_legs(workload, options) if legs is None else legs
-    model = embeddings[0].cabling.fabric.cost_model
-    problem = legs_problem(legs, model, change_times(embeddings))
-    one = len(options) == 1
-    plan = price_plan(problem, np.zeros(problem.num_steps, int)) if one else best_plan(problem)
-    return _ranked(kind, options, embeddings, plan, legs)
-
-
-def _ranked(
-    kind: PlanKind,
-    options: Sequence[FabricOption],
-    embeddings: Sequence[Embedding],
-    plan: SwitchPlan,
-    legs: Legs,
-) -> RankedPlan:
-    model = embeddings[0].cabling.fabric.cost_model
-    times = part_times(plan, legs, model)
-    held = sorted({one.option for one in times})
+    problem = legs_problem(legs, embeddings)
+    only = np.zeros(problem.num_steps, dtype=int)
+    plan = price_plan(problem, only) if len(fitting) == 1 else best_plan(problem)
+    times = part_times(plan, legs, embeddings[0].cabling.fabric.cost_model)
+    held = sorted({time.option for time in times})
     ranked = RankedPlan(
-        kind,
         tuple(options[at] for at in held),
         tuple(embeddings[at] for at in held),
-        tuple(replace(one, option=held.index(one.option)) for one in times),
+        tuple(replace(time, option=held.index(time.option)) for time in times),
         plan.num_switches,
         plan.hidden,
     )
@@ -235,44 +230,39 @@ def _ranked(
     return ranked
 
 
-def _single(workload: Workload, option: FabricOption, embedding: Embedding) -> RankedPlan:
-    return _planned(workload, [option], [embedding], PlanKind.SINGLE)
-
-
-def _sharing_cables(plans: Sequence[RankedPlan]) -> Iterator[list[tuple[FabricOption, Embedding]]]:
+def _sharing_cables(fitting: Sequence[Fitting]) -> Iterator[list[Fitting]]:
     """Sets of designs that fit on the cables of the first of each; every design is in one."""
     covered: set[int] = set()
-    for leader, plan in enumerate(plans):
+    for leader, leading in enumerate(fitting):
         if leader in covered:
             continue
-        base = plan.embeddings[0]
-        group = [(plan.options[0], base)]
+        group = [leading]
         covered.add(leader)
-        for at, other in enumerate(plans):
+        for at, fits in enumerate(fitting):
             if at == leader:
                 continue
             try:
-                on_base = _on_cables(base, other.options[0], other.embeddings[0])
+                group.append(_on_cables(leading[1], fits))
             except InfeasibleError:
                 continue
-            group.append((other.options[0], on_base))
             covered.add(at)
         yield group
 
 
-def _on_cables(base: Embedding, option: FabricOption, own: Embedding) -> Embedding:
+def _on_cables(base: Embedding, fits: Fitting) -> Fitting:
     """A design on the cables of another one; as it was embedded if it has the same cables."""
-    one, other = base.cabling, own.cabling
+    option, own = fits
     same = all(
-        np.array_equal(getattr(one, cables), getattr(other, cables))
+        np.array_equal(getattr(base.cabling, cables), getattr(own.cabling, cables))
         for cables in ("a_switch", "a_port", "b_switch", "b_port", "trunks")
     )
-    return own if same else _embedded(one.fabric, option, base)
+    if same:
+        return fits
+    fabric, cabling = base.cabling.fabric, base.cabling
+    return option, embed(fabric, _topology(option), cabling=cabling, name=option.name)
 
 
-def _switching(
-    workload: Workload, group: Sequence[tuple[FabricOption, Embedding]]
-) -> Iterator[RankedPlan]:
+def _switching(workload: Workload, group: Sequence[Fitting]) -> Iterator[RankedPlan]:
     """The optimum over all and over pairs of the fastest, where it changes at all."""
     sets = [tuple(range(len(group)))] if len(group) > 2 else []
     pairs = list(combinations(range(min(len(group), _MAX_IN_PAIRS)), 2))
@@ -280,8 +270,7 @@ def _switching(
         sets += pairs
     known: set[tuple[str, ...]] = set()
     for members in sets:
-        options = [group[at][0] for at in members]
-        plan = _planned(workload, options, [group[at][1] for at in members], PlanKind.SWITCHING)
+        plan = _planned(workload, [group[at] for at in members])
         names = tuple(option.name for option in plan.options)
         if plan.num_changes and names not in known:
             known.add(names)
@@ -289,34 +278,21 @@ def _switching(
 
 
 def _phased(
-    fabric: Fabric,
-    workload: Workload,
-    sequence: PhasedSequence,
-    best: RankedPlan,
-    excluded: list[Excluded],
-) -> list[RankedPlan]:
-    """A sequence for the largest all-to-alls, with the best single design for all else."""
-    options = [*sequence.options]
-    names = " then ".join(option.name for option in options)
-    try:
-        embeddings = [_embedded(fabric, options[0])]
-        for one in options[1:]:
-            embeddings.append(_on_cables(embeddings[0], one, _embedded(fabric, one)))
-    except InfeasibleError as error:
-        excluded.append(_refused(names, error, "on one cabling: "))
-        return []
-    if best.options[0] not in options:
-        try:
-            embeddings.append(_on_cables(embeddings[0], best.options[0], best.embeddings[0]))
-            options.append(best.options[0])
-        except InfeasibleError:
-            pass  # the sequence's own designs serve the rest
-    whole = workload_legs(workload, options)
-    sizes = sorted(sequence.message_sizes(workload), reverse=True)[:_MAX_THRESHOLDS]
-    found = [
-        _planned(
-            workload, options, embeddings, PlanKind.PHASED, phased_legs(whole, sequence.found, size)
-        )
-        for size in sizes
-    ]
-    return sorted(found, key=_rank)[:1]
+    fabric: Fabric, workload: Workload, sequence: PhasedSequence, best: Fitting
+) -> RankedPlan:
+    """A sequence for the largest all-to-alls, with the best single design for all else.
+
+    Raises InfeasibleError if its designs do not fit on the cables of the first.
+    """
+    fitting: list[Fitting] = []
+    for option in sequence.options:
+        fits = (option, embed(fabric, _topology(option), name=option.name))
+        fitting.append(_on_cables(fitting[0][1], fits) if fitting else fits)
+    if best[0] not in sequence.options:
+        # If it does not fit, the sequence's own designs serve the rest.
+        with suppress(InfeasibleError):
+            fitting.append(_on_cables(fitting[0][1], best))
+    whole = workload_legs(workload, [option for option, _ in fitting])
+    sizes = sorted(alltoall_sizes(workload), reverse=True)[:_MAX_THRESHOLDS]
+    legs = (phased_legs(whole, sequence.alltoall, size) for size in sizes)
+    return min((_planned(workload, fitting, phased) for phased in legs), key=_rank)

@@ -60,23 +60,11 @@ class Remainder:
         return self.num_components == 1
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Survivors:
-    """The topology of what is left and the component (int32, N) of every node of it."""
-
-    topology: Topology
-    component: NDArray[np.int32]
-
-
-def survivors(topology: Topology, lost: NDArray[np.bool_], node: int | None) -> Survivors:
+def survivors(topology: Topology, lost: NDArray[np.bool_], node: int | None) -> Topology:
     """The topology without the lost links (bool, links) and, if given, without a node.
 
     The nodes after it move up by one. A declared symmetry stays if its orbits are lost as a whole.
     """
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
     stays = ~lost
     tail, head = topology.tail[stays], topology.head[stays]
     nodes = topology.num_nodes
@@ -84,37 +72,38 @@ def survivors(topology: Topology, lost: NDArray[np.bool_], node: int | None) -> 
         tail, head, nodes = tail - (tail > node), head - (head > node), nodes - 1
     speed = None if topology.link_speed is None else topology.link_speed[stays]
     symmetry = _left_of(topology.symmetry, lost) if node is None else None
-    left = Topology(nodes, tail, head, speed, symmetry)
-    graph = csr_matrix((np.ones(len(tail)), (tail, head)), shape=(nodes, nodes))
-    component = connected_components(graph, connection="strong")[1]
-    return Survivors(left, component.astype(np.int32))
+    return Topology(nodes, tail, head, speed, symmetry)
+
+
+def _left_of(symmetry: Symmetry | None, lost: NDArray[np.bool_]) -> Symmetry | None:
+    """The symmetry of the links that stay, None if the loss cuts an orbit in two."""
+    if symmetry is None or np.isin(symmetry.link_orbit[lost], symmetry.link_orbit[~lost]).any():
+        return None
+    orbit = np.unique(symmetry.link_orbit[~lost], return_inverse=True)[1]
+    return Symmetry(symmetry.node_orbit.copy(), orbit.reshape(-1).astype(np.int32))
 
 
 def remainder(
-    left: Survivors, node_speed: int, collective: Collective, max_columns: int
+    topology: Topology, node_speed: int, collective: Collective, max_columns: int
 ) -> Remainder:
     """What collectives cost on what is left, with B the egress ``node_speed`` of a node."""
-    topology = left.topology
-    sizes = np.bincount(left.component)
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    nodes, links = topology.num_nodes, topology.num_links
+    graph = csr_matrix((np.ones(links), (topology.tail, topology.head)), shape=(nodes, nodes))
+    sizes = np.bincount(connected_components(graph, connection="strong")[1])
     diameter, cost, alltoall = None, None, None
-    if topology.num_nodes == 1:
+    if nodes == 1:
         nothing = Fraction(0)
         diameter, cost, alltoall = 0, Cost(0, nothing), AllToAllTime(nothing, nothing)
     elif len(sizes) == 1:
         diameter = topology.diameter()
         scale = Fraction(node_speed, topology.node_speed())
-        found = measure_topology(topology, collective).cost
-        cost = Cost(found.steps, found.t_b * scale)
+        measured = measure_topology(topology, collective).cost
+        cost = Cost(measured.steps, measured.t_b * scale)
         alltoall = _alltoall(topology, diameter, scale, max_columns)
-    return Remainder(
-        topology.num_nodes,
-        topology.num_links,
-        len(sizes),
-        int(sizes.max()),
-        diameter,
-        cost,
-        alltoall,
-    )
+    return Remainder(nodes, links, len(sizes), int(sizes.max()), diameter, cost, alltoall)
 
 
 def _alltoall(topology: Topology, diameter: int, scale: Fraction, max_columns: int) -> AllToAllTime:
@@ -123,15 +112,5 @@ def _alltoall(topology: Topology, diameter: int, scale: Fraction, max_columns: i
     if columns_to_solve(topology) > max_columns:
         bound = topology_bound(topology, Collective.ALLTOALL, diameter).t_b
         return AllToAllTime(None, bound * scale)
-    found = throughput(topology)
-    return AllToAllTime(found.time * scale, found.bound * scale)
-
-
-def _left_of(symmetry: Symmetry | None, lost: NDArray[np.bool_]) -> Symmetry | None:
-    """The symmetry of the links that stay, None if the loss cuts an orbit in two."""
-    if symmetry is None:
-        return None
-    if np.intersect1d(symmetry.link_orbit[lost], symmetry.link_orbit[~lost]).size:
-        return None
-    orbit = np.unique(symmetry.link_orbit[~lost], return_inverse=True)[1]
-    return Symmetry(symmetry.node_orbit.copy(), orbit.reshape(-1).astype(np.int32))
+    routed = throughput(topology)
+    return AllToAllTime(routed.time * scale, routed.bound * scale)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.rewiring_state import DARK, plane_state
+from ocs_codesign.fabric.rewiring.stages import slowest_change
+from ocs_codesign.fabric.rewiring.state import DARK, plane_state
 from ocs_codesign.quantities import exact
 from ocs_codesign.reconfigure.blocking.check import check_plan
 from ocs_codesign.reconfigure.blocking.dynamic_program import switch_plan
@@ -23,11 +25,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.cost import Cost, CostModel
+    from ocs_codesign.cost import CostModel
     from ocs_codesign.fabric.embed.embedding import Embedding
-    from ocs_codesign.fabric.workload import Workload
+    from ocs_codesign.fabric.selection.workload import Workload
     from ocs_codesign.reconfigure.blocking.plan import SwitchPlan
-    from ocs_codesign.reconfigure.change import ReconfigurationCost
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
     from ocs_codesign.reconfigure.trace.options import FabricOption
 
@@ -80,15 +81,6 @@ class PartTime:
         return self.alpha_s + self.bandwidth_s + self.reconfiguration_s
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class ChangeTimes:
-    """Dead times in seconds: from each configuration to each, and of making each from nothing."""
-
-    delta: NDArray[Any]
-    first: NDArray[Any]
-
-
 def workload_legs(workload: Workload, options: Sequence[FabricOption]) -> Legs:
     """Every collective of a workload as one leg."""
     steps = workload.trace.steps()
@@ -126,8 +118,6 @@ def phased_legs(whole: Legs, phased: PhasedAlltoall, least_bytes: Fraction) -> L
 
 
 def _phases(leg: Leg, phased: PhasedAlltoall) -> list[Leg]:
-    from ocs_codesign.cost import Cost
-
     parts = []
     for at, (hops, duration) in enumerate(zip(phased.hops, phased.durations, strict=True)):
         costs: list[Cost | None] = [None] * len(leg.costs)
@@ -137,54 +127,47 @@ def _phases(leg: Leg, phased: PhasedAlltoall) -> list[Leg]:
     return parts
 
 
-def change_times(embeddings: Sequence[Embedding]) -> ChangeTimes:
-    """Dead times between configurations on the same cables, as their switches have them.
+def legs_problem(legs: Legs, embeddings: Sequence[Embedding]) -> SwitchProblem:
+    """Which option to hold for every leg, in seconds; ``embeddings`` share their cables."""
+    never, model = float("inf"), embeddings[0].cabling.fabric.cost_model
+    costs = np.full((len(legs.legs), len(embeddings)), never, dtype=object)
+    for row, leg in enumerate(legs.legs):
+        for at, cost in enumerate(leg.costs):
+            if cost is not None:
+                costs[row, at] = transmission_s(cost, model, leg.message_bytes)
+    delta, first = _change_times(embeddings)
+    gaps = [leg.gap_s for leg in legs.legs]
+    return SwitchProblem(costs, delta, first=first, gaps=gaps, rows=legs.rows)
+
+
+def _change_times(embeddings: Sequence[Embedding]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Dead times in seconds: from each configuration to each, and of making each from nothing.
 
     Only circuits that come count. Planes change side by side and the slowest decides, each with its
     slowest switch; without ``overlap`` all circuits are changed in one go, with the slowest of all.
     """
     fabric = embeddings[0].cabling.fabric
-    states = np.stack([plane_state(one.planes, fabric.num_planes) for one in embeddings])
-    dark = np.full_like(states[:1], DARK)
+    states = np.stack([plane_state(each.planes, fabric.num_planes) for each in embeddings])
+    nodes = states.shape[2]
     ends = 2 if embeddings[0].planes.port_model is PortModel.MATCHING else 1
-    before = np.concatenate([states, dark])
+    before = np.concatenate([states, np.full_like(states[:1], DARK)])
     comes = (before[:, None] != states[None]) & (states[None] != DARK)
     changed = comes.sum(axis=3) // ends  # from, to, plane
-    slowest = [
-        slowest_change([one.profile.change for one in fabric.switches_of(plane)], len(states[0, 0]))
+    costs = [
+        slowest_change((switch.profile.change for switch in fabric.switches_of(plane)), nodes)
         for plane in range(fabric.num_planes)
     ]
-    whole = slowest_change(slowest, states[0].size)
+    whole = slowest_change(costs, states[0].size)
+    if not whole.overlap:
+        changed, costs = changed.sum(axis=2, keepdims=True), [whole]
     times = np.empty(changed.shape[:2], dtype=object)
     for at in np.ndindex(times.shape):
         numbers = changed[at].tolist()
-        if whole.overlap:
-            times[at] = max(
-                cost.dead_time_s(number) for cost, number in zip(slowest, numbers, strict=True)
-            )
-        else:
-            times[at] = whole.dead_time_s(sum(numbers))
+        times[at] = max(
+            cost.dead_time_s(number) for cost, number in zip(costs, numbers, strict=True)
+        )
     first = times[-1] if whole.cold_start else np.full(len(states), Fraction(0), dtype=object)
-    return ChangeTimes(times[:-1], first)
-
-
-def slowest_change(
-    changes: Sequence[ReconfigurationCost], num_circuits: int
-) -> ReconfigurationCost:
-    """The one with the longest dead time if so many circuits change."""
-    return max(changes, key=lambda cost: cost.dead_time_s(num_circuits))
-
-
-def legs_problem(legs: Legs, model: CostModel, changes: ChangeTimes) -> SwitchProblem:
-    """Which option to hold for every leg, in seconds."""
-    never = float("inf")
-    costs = np.full((len(legs.legs), len(changes.first)), never, dtype=object)
-    for row, leg in enumerate(legs.legs):
-        for at, cost in enumerate(leg.costs):
-            if cost is not None:
-                costs[row, at] = transmission_s(cost, model, leg.message_bytes)
-    gaps = [leg.gap_s for leg in legs.legs]
-    return SwitchProblem(costs, changes.delta, first=changes.first, gaps=gaps, rows=legs.rows)
+    return times[:-1], first
 
 
 def best_plan(problem: SwitchProblem) -> SwitchPlan:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.fabric.embed.embedding import Embedding
-from ocs_codesign.fabric.light import topology_of
 from ocs_codesign.fabric.port_use import STRANDS
-from ocs_codesign.fabric.repair_bench import Bench
-from ocs_codesign.fabric.repair_steps import leave_ports, leave_switches, replace_hosts
+from ocs_codesign.fabric.repairs.bench import Bench
+from ocs_codesign.fabric.repairs.steps import leave_ports, leave_switches, replace_hosts
+from ocs_codesign.fabric.rewiring.configurations import makes_its_topology
+from ocs_codesign.fabric.wiring import NOT_CABLED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,39 +112,42 @@ def repair(
     hosts = _numbers("host", fabric.hosts, lost_hosts)
     switch_names = [switch.name for switch in fabric.switches]
     switches = _numbers("switch", switch_names, lost_switches)
-    ports = _ports(fabric, switch_names, lost_ports)
-    bench = Bench(old, hosts, switches, ports)
+    first = Bench(old)
+    bench = Bench(old, hosts, switches, _places(fabric, switch_names, lost_ports))
     replace_hosts(bench)
     leave_switches(bench)
     leave_ports(bench)
     new = bench.configuration()
-    _check(bench, new)
-    before, after = _cross_connects(old), _cross_connects(new)
+    if not makes_its_topology(new) or bench.uses_lost():
+        raise RuntimeError(f"the repaired circuits of {new.name} do not make its topology")
+    before, after = _cross_connects(first), _cross_connects(bench)
     return Repair(
         new,
         tuple(
-            HostChange(node, fabric.hosts[one], fabric.hosts[other])
-            for node, (one, other) in enumerate(zip(old.host, new.host, strict=True))
-            if one != other
+            HostChange(node, fabric.hosts[was], fabric.hosts[now])
+            for node, (was, now) in enumerate(zip(old.host, new.host, strict=True))
+            if was != now
         ),
-        tuple(_ordered(_needed(list(_moves(bench, old))))),
+        tuple(_ordered(_needed(list(_moves(first, bench))))),
         tuple(sorted(before - after)),
         tuple(sorted(after - before)),
     )
 
 
-def _numbers(what: str, names: Sequence[str], lost: Sequence[str]) -> set[int]:
-    place = {name: number for number, name in enumerate(names)}
+def _numbers(what: str, names: Sequence[str], lost: Sequence[str]) -> list[int]:
     for name in lost:
-        if name not in place:
+        if name not in names:
             raise ValueError(f"the lost {what} {name!r} is no {what} of the fabric")
         if list(lost).count(name) > 1:
             raise ValueError(f"the lost {what} {name!r} is given twice")
-    return {place[name] for name in lost}
+    return [names.index(name) for name in lost]
 
 
-def _ports(fabric: Fabric, names: Sequence[str], lost: Sequence[Port]) -> set[tuple[int, int, int]]:
-    found: set[tuple[int, int, int]] = set()
+def _places(
+    fabric: Fabric, names: Sequence[str], lost: Sequence[Port]
+) -> set[tuple[int, int, int]]:
+    """Ports as switch, side and number there."""
+    places: set[tuple[int, int, int]] = set()
     for port in lost:
         (number,) = _numbers("switch", names, [port.switch])
         switch = fabric.switches[number]
@@ -153,45 +157,38 @@ def _ports(fabric: Fabric, names: Sequence[str], lost: Sequence[Port]) -> set[tu
                 f"the lost port {port} does not exist: switch {port.switch} has ports 1 to "
                 f"{switch.num_ports} on side {' and '.join(sides)}"
             )
-        key = (number, sides.index(port.side), port.number)
-        if key in found:
+        place = (number, sides.index(port.side), port.number)
+        if place in places:
             raise ValueError(f"the lost port {port} is given twice")
-        found.add(key)
-    return found
+        places.add(place)
+    return places
 
 
-def _cross_connects(configuration: Configuration) -> set[CrossConnect]:
-    switches = configuration.cabling.fabric.switches
-    found = set()
-    columns = (configuration.switch, configuration.a_port, configuration.b_port)
-    for number, a_port, b_port in zip(*(column.tolist() for column in columns), strict=True):
-        ends = (a_port, b_port)
-        if not switches[number].profile.port_model.has_b_side:
-            ends = (min(ends), max(ends))
-        found.add(CrossConnect(switches[number].name, *ends))
-    return found
+def _named(bench: Bench, port: int) -> Port | None:
+    if port == NOT_CABLED:
+        return None
+    switch, side, number = (int(part) for part in bench.place(port))
+    return Port(bench.fabric.switches[switch].name, "AB"[side], number)
 
 
-def _moves(bench: Bench, old: Configuration) -> Iterator[StrandMove]:
-    fabric, first = old.cabling.fabric, Bench(old, set(), set(), set())
+def _cross_connects(bench: Bench) -> set[CrossConnect]:
+    names = [switch.name for switch in bench.fabric.switches]
+    # Where a switch has no sides, the lower port comes first.
+    ports = bench.rows[:, 1:] if bench.far else np.sort(bench.rows[:, 1:], axis=1)
+    switches, _, numbers = bench.place(ports)
+    pairs = zip(switches[:, 0].tolist(), numbers.tolist(), strict=True)
+    return {CrossConnect(names[switch], *ends) for switch, ends in pairs}
 
-    def port(switch: int, side: int, number: int) -> Port | None:
-        return None if switch < 0 else Port(fabric.switches[switch].name, "AB"[side], number)
 
-    changed = (first.switch != bench.switch) | (first.port != bench.port)
-    for host, plane, side in np.argwhere(changed).tolist():
-        name = STRANDS[fabric.port_model(plane)][side]
-        ends = [
-            port(int(which.switch[host, plane, side]), side, int(which.port[host, plane, side]))
-            for which in (first, bench)
-        ]
-        yield StrandMove(f"{fabric.hosts[host]} {name} plane {plane}", *ends)
-    for row, (one, other) in enumerate(zip(first.trunks, bench.trunks, strict=True)):
-        for side, (switch, at) in ((1, (0, 1)), (0, (2, 3))):
-            gone = not bench.trunk_stays[row]
-            if gone or one[at] != other[at] or one[switch] != other[switch]:
-                after = None if gone else port(int(other[switch]), side, int(other[at]))
-                yield StrandMove(f"trunk {row}", port(int(one[switch]), side, int(one[at])), after)
+def _moves(first: Bench, bench: Bench) -> Iterator[StrandMove]:
+    fabric = bench.fabric
+    for host, plane, side in np.argwhere(first.strand != bench.strand).tolist():
+        name = f"{fabric.hosts[host]} {STRANDS[fabric.port_model(plane)][side]} plane {plane}"
+        before, after = (each.strand[host, plane, side] for each in (first, bench))
+        yield StrandMove(name, _named(bench, before), _named(bench, after))
+    for row, end in np.argwhere(first.trunk != bench.trunk).tolist():
+        before, after = (each.trunk[row, end] for each in (first, bench))
+        yield StrandMove(f"trunk {row}", _named(bench, before), _named(bench, after))
 
 
 def _needed(moves: list[StrandMove]) -> list[StrandMove]:
@@ -213,14 +210,3 @@ def _ordered(moves: list[StrandMove]) -> Iterator[StrandMove]:
             raise RuntimeError("strands would have to change places")
         yield from ready
         waiting = [move for move in waiting if move not in ready]
-
-
-def _check(bench: Bench, new: Configuration) -> None:
-    """RuntimeError unless the light makes the topology and nothing that is lost carries any."""
-    made, claimed = topology_of(new), new.topology
-    order = np.lexsort((claimed.head, claimed.tail))
-    same = np.array_equal(made.tail, claimed.tail[order]) and np.array_equal(
-        made.head, claimed.head[order]
-    )
-    if not same or bench.uses_lost():
-        raise RuntimeError(f"the repaired circuits of {new.name} do not make its topology")

@@ -1,8 +1,9 @@
 """Minimum rewiring: the planes of a topology that need the fewest new circuits.
 
 With two one-way planes every component of the circuits has two ways to be on them, and the better
-one is taken: that is exact. More planes are an NP-hard choice: a local search is compared with a
-bound from linear programming, and what they leave open is given to branch and bound.
+one is taken: that is exact. More planes are an NP-hard choice: planes found by matchings are
+compared with a bound from linear programming, and what they leave open is given to branch and
+bound.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ import numpy as np
 
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.planes.circuits import NO_LINK, check_equal_speeds
+from ocs_codesign.fabric.planes.circuits import check_equal_speeds
 from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.planes.planes import Planes, check_ports
-from ocs_codesign.fabric.rewiring_kempe import improve_planes
-from ocs_codesign.fabric.rewiring_matchings import matched_planes
-from ocs_codesign.fabric.rewiring_program import (
+from ocs_codesign.fabric.rewiring.chains import exchanged
+from ocs_codesign.fabric.rewiring.matchings import matched_planes
+from ocs_codesign.fabric.rewiring.program import (
     Choices,
     choices,
     most_kept_by_duals,
     part_program,
     solve_part,
 )
-from ocs_codesign.fabric.rewiring_state import DARK, checked_state, plane_state
-from ocs_codesign.factorisation import factorise
+from ocs_codesign.fabric.rewiring.state import checked_state, plane_state, state_circuits
 from ocs_codesign.lp import Options
-from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from ocs_codesign.topology import Topology
 
 TIME_LIMIT_S = 60.0
 MAX_LINEAR_COLUMNS = 100_000
@@ -70,17 +71,9 @@ class Rewiring:
     optimality: Optimality
 
     @property
-    def kept_by_plane(self) -> NDArray[np.int64]:
-        """Circuits that stay up in every plane."""
-        kept = (self.held == self.target) & (self.target != DARK)
-        # Without sides a circuit is written at both of its ends.
-        ends = 1 if self.planes.port_model.has_b_side else 2
-        return np.asarray(kept.sum(axis=1) // ends)
-
-    @property
     def num_kept(self) -> int:
         """Circuits that stay up."""
-        return int(self.kept_by_plane.sum())
+        return int(is_kept(self.planes, self.held).sum())
 
     @property
     def num_changed(self) -> int:
@@ -90,8 +83,7 @@ class Rewiring:
     @property
     def num_torn_down(self) -> int:
         """Held circuits that go."""
-        ends = 1 if self.planes.port_model.has_b_side else 2
-        return int(np.count_nonzero(self.held != DARK)) // ends - self.num_kept
+        return len(state_circuits(self.held, self.planes.port_model)) - self.num_kept
 
     @property
     def fewest_changed(self) -> int:
@@ -124,8 +116,8 @@ def minimum_rewiring(
     >>> from ocs_codesign.factorisation import factorise, plane_heads
     >>> before = DirectedCirculant(8, (1, 3)).topology()
     >>> held = plane_heads(before, factorise(before))
-    >>> found = minimum_rewiring(held, DirectedCirculant(8, (1, 2)).topology())
-    >>> found.num_changed, found.is_optimal
+    >>> rewiring = minimum_rewiring(held, DirectedCirculant(8, (1, 2)).topology())
+    >>> rewiring.num_changed, rewiring.is_optimal
     (8, True)
     """
     begin = time.monotonic()
@@ -137,45 +129,32 @@ def minimum_rewiring(
         )
     state = checked_state(held, port_model, topology.num_nodes)
     check_equal_speeds(topology)
-    start = _aligned(_first_planes(topology, port_model, state), state)
-    ways = choices(start, state)
-    most = ways.most_kept_by_count
-    has_two_ways = len(state) == (1 if port_model is PortModel.TWO_SIDED else 2)
+    planes = _first_planes(topology, port_model, state)
+    ways = choices(planes, state)
+    most = int(ways.most_kept.sum())
+    two_way_planes = (1,) if port_model is PortModel.TWO_SIDED else (1, 2)
+    has_two_ways = len(state) in two_way_planes
     if not has_two_ways:
-        start = matched_planes(start, state, seed, most)
-    planes = improve_planes(start, state, seed, most)
-    kept = _num_kept(planes, state)
-    if kept == most:
-        proof = Optimality.COUNT
-    elif has_two_ways or (len(state) == 1 and port_model is not PortModel.TWO_SIDED):
-        most, proof = kept, Optimality.TWO_WAYS
-    else:
-        planes, most, proof = _bounded(planes, state, ways, options.after(_since(begin)))
+        planes = matched_planes(planes, state, seed, most)
+    planes = exchanged(planes, state)
+    num_kept = int(is_kept(planes, state).sum())
+    proof = Optimality.COUNT
+    if num_kept < most and has_two_ways:
+        most, proof = num_kept, Optimality.TWO_WAYS
+    elif num_kept < most:
+        left = options.after(time.monotonic() - begin)
+        planes, most, proof = _bounded(planes, state, ways, left)
     check_ports(planes)
     return Rewiring(state, plane_state(planes, len(state)), planes, most, proof)
 
 
-def naive_rewiring(held: ArrayLike, planes: Planes) -> Rewiring:
-    """What it takes to make planes as they come, without any choice; nothing is proven.
-
-    ``most_kept`` is the number of held circuits that the target has in any plane.
-    """
-    state = checked_state(held, planes.port_model, planes.topology.num_nodes)
-    most = choices(planes, state).most_kept_by_count
-    target = plane_state(planes, len(state))
-    proof = Optimality.COUNT if _num_kept(planes, state) == most else Optimality.OPEN
-    return Rewiring(state, target, planes, most, proof)
-
-
-def _since(begin: float) -> float:
-    return time.monotonic() - begin
-
-
-def _num_kept(planes: Planes, held: NDArray[np.int32]) -> int:
-    return int(np.count_nonzero(held[planes.plane, planes.a_node] == planes.b_node))
+def is_kept(planes: Planes, held: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which circuits ``held`` has in the same plane."""
+    return np.asarray(held[planes.plane, planes.a_node] == planes.b_node)
 
 
 def _first_planes(topology: Topology, port_model: PortModel, held: NDArray[np.int32]) -> Planes:
+    """As few planes as are needed, renumbered among those that are held."""
     planes = planes_of(topology, port_model)
     there = len(held)
     if planes.num_planes > there:
@@ -185,13 +164,7 @@ def _first_planes(topology: Topology, port_model: PortModel, held: NDArray[np.in
             Reason.PLANES if proven else Reason.NOT_FOUND,
             f"{planes.num_planes} planes are needed and {there} are held: {why}",
         )
-    if port_model is PortModel.SIMPLEX and topology.degree == there:
-        # Without its declared symmetry, whose orbits would be taken as planes.
-        bare = Topology(topology.num_nodes, topology.tail, topology.head)
-        near = replace(planes, plane=factorise(bare, held))
-        if _num_kept(near, held) > _num_kept(_aligned(planes, held), held):
-            return near
-    return planes
+    return _aligned(planes, held)
 
 
 def _aligned(planes: Planes, held: NDArray[np.int32]) -> Planes:
@@ -200,11 +173,11 @@ def _aligned(planes: Planes, held: NDArray[np.int32]) -> Planes:
 
     size = len(held)
     kept = np.zeros((size, size), dtype=np.int64)
-    for other, heads in enumerate(held):
+    for number, heads in enumerate(held):
         stays = heads[planes.a_node] == planes.b_node
-        kept[:, other] = np.bincount(planes.plane[stays], minlength=size)
-    number = linear_sum_assignment(kept, maximize=True)[1].astype(np.int32)
-    return replace(planes, plane=number[planes.plane], num_planes=size)
+        kept[:, number] = np.bincount(planes.plane[stays], minlength=size)
+    renumbered = linear_sum_assignment(kept, maximize=True)[1].astype(np.int32)
+    return replace(planes, plane=renumbered[planes.plane], num_planes=size)
 
 
 def _bounded(
@@ -212,50 +185,26 @@ def _bounded(
 ) -> tuple[Planes, int, Optimality]:
     """Part by part: the bound of the duals and, where planes do not meet it, branch and bound."""
     begin, proofs, total = time.monotonic(), {Optimality.COUNT}, 0
-    stays = (held[planes.plane, planes.a_node] == planes.b_node).astype(np.int64)
-    part_of = ways.part[ways.pair_of]
-    for part in np.unique(part_of):
-        mine = np.flatnonzero(part_of == part)
-        kept = int(stays[mine].sum())
-        most = _count_of_part(ways, int(part))
+    stays = is_kept(planes, held)
+    for part in np.unique(ways.part):
+        kept = int(stays[ways.part[ways.pair_of] == part].sum())
+        most = int(ways.most_kept[ways.part == part].sum())
         if kept < most and np.count_nonzero(ways.part[ways.pair] == part) <= MAX_LINEAR_COLUMNS:
             proofs.add(Optimality.DUALS)
             program = part_program(ways, int(part))
-            by_duals = most_kept_by_duals(program, options.after(_since(begin)))
+            by_duals = most_kept_by_duals(program, options.after(time.monotonic() - begin))
             most = most if by_duals is None else min(most, by_duals)
-            left = options.after(_since(begin))
-            if kept < most and len(program.columns) <= MAX_INTEGER_COLUMNS and _is_time(left):
+            left = options.after(time.monotonic() - begin)
+            is_small = len(program.columns) <= MAX_INTEGER_COLUMNS
+            if kept < most and is_small and left.time_limit_s != 0:
                 proofs.add(Optimality.BRANCH_AND_BOUND)
                 taken, bound = solve_part(program, left)
                 most = most if bound is None else min(most, bound)
                 if taken is not None and int(ways.kept[taken].sum()) > kept:
-                    planes = _placed(planes, ways, mine, taken)
+                    planes = ways.placed(planes, taken)
                     kept = int(ways.kept[taken].sum())
         if kept < most:
             proofs.add(Optimality.OPEN)
         total += most
     # The proof that needs most trust is named.
     return planes, total, max(proofs, key=list(Optimality).index)
-
-
-def _is_time(options: Options) -> bool:
-    return options.time_limit_s is None or options.time_limit_s > 0
-
-
-def _count_of_part(ways: Choices, part: int) -> int:
-    held = np.bincount(ways.pair, weights=ways.kept, minlength=len(ways.count))
-    return int(np.minimum(held, ways.count)[ways.part == part].sum())
-
-
-def _placed(
-    planes: Planes, ways: Choices, mine: NDArray[np.int64], taken: NDArray[np.int64]
-) -> Planes:
-    """The circuits of a part, sorted by their pair, in the planes and directions taken."""
-    circuits = mine[np.argsort(ways.pair_of[mine], kind="stable")]
-    taken = taken[np.argsort(ways.pair[taken], kind="stable")]
-    plane, link = planes.plane.copy(), planes.link.copy()
-    plane[circuits] = ways.plane[taken]
-    turn = circuits[planes.a_node[circuits] != ways.a[taken]]
-    turn = turn[link[turn, 1] != NO_LINK]
-    link[turn] = link[turn, ::-1]
-    return replace(planes, plane=plane, link=link)

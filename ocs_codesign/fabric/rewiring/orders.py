@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.fabric.components import connected
-from ocs_codesign.fabric.rewiring_connectivity import is_connected
-from ocs_codesign.fabric.rewiring_state import state_circuits
+from ocs_codesign.fabric.rewiring.connectivity import is_connected
+from ocs_codesign.fabric.rewiring.state import state_circuits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from ocs_codesign.fabric.description import PortModel
 
-MAX_ORDERED_PLANES = 10
-"""Planes up to which all orders are tried, by the sets of planes that are done."""
+MAX_SETS_OF_PLANES = 2**10
+"""Sets of planes that are done up to which orders are tried."""
 MAX_SEARCHED_DELETES = 12
 """Circuits torn down up to which all orders of them are tried."""
 
@@ -40,7 +42,7 @@ class Change:
 
     def changing_planes(self) -> list[int]:
         """Planes in which anything changes."""
-        return [int(p) for p in np.union1d(self.old[:, 0], self.new[:, 0])]
+        return [int(plane) for plane in np.union1d(self.old[:, 0], self.new[:, 0])]
 
     def is_joined(self, up: NDArray[np.int32]) -> bool:
         """Whether circuits join all nodes, in both directions."""
@@ -63,9 +65,8 @@ class Change:
 
     def free_new(self, gone: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """New circuits whose ports no old circuit holds any more."""
-        held = np.unique(self.ports(self.old[~gone]))
-        is_held = np.isin(self.ports(self.new), held)
-        return np.asarray(~(is_held[:, 0] | is_held[:, 1]))
+        is_held = np.isin(self.ports(self.new), self.ports(self.old[~gone]))
+        return np.asarray(~is_held.any(axis=1))
 
 
 def change_of(
@@ -83,45 +84,22 @@ def change_of(
     return Change(port_model, nodes, before[stays], before[~stays], after[comes], plane_stops)
 
 
-def plane_order(change: Change) -> tuple[list[int], bool]:
+def plane_order(change: Change) -> tuple[list[int], bool | None]:
     """An order of whole planes during which all nodes stay joined, or as long as they can.
 
-    Also whether they do. All orders are tried if there are at most MAX_ORDERED_PLANES planes; with
-    more, planes are taken as they come.
+    Also whether they do; None if they do not in this one, but not all orders were tried.
     """
     planes = change.changing_planes()
-    if len(planes) > MAX_ORDERED_PLANES:
-        return _greedy_order(change, planes)
-    # The planes that are done say what is up, so that sets are looked at and not orders.
-    orders: dict[int, list[int]] = {0: []}
-    for done in range(2 ** len(planes)):
-        order = orders.get(done)
-        if order is None or len(order) == len(planes):
-            continue
-        for at, plane in enumerate(planes):
-            reached = done | 1 << at
-            if reached != done and reached not in orders and _plane_can_go(change, order, plane):
-                orders[reached] = [*order, plane]
-    longest = max(orders.values(), key=len)
-    rest = [plane for plane in planes if plane not in longest]
-    return longest + rest, not rest
 
+    def can_go(done: list[int], plane: int) -> bool:
+        numbers = [planes[at] for at in done]
+        gone, come = np.isin(change.old[:, 0], numbers), np.isin(change.new[:, 0], numbers)
+        stays = ~gone & (change.old[:, 0] != planes[plane])
+        return change.is_joined(change.up(stays, come, planes[plane]))
 
-def _greedy_order(change: Change, planes: list[int]) -> tuple[list[int], bool]:
-    order: list[int] = []
-    while len(order) < len(planes):
-        left = (plane for plane in planes if plane not in order)
-        following = next((plane for plane in left if _plane_can_go(change, order, plane)), None)
-        if following is None:
-            return order + [plane for plane in planes if plane not in order], False
-        order.append(following)
-    return order, True
-
-
-def _plane_can_go(change: Change, done: list[int], plane: int) -> bool:
-    gone, come = np.isin(change.old[:, 0], done), np.isin(change.new[:, 0], done)
-    during = change.up(~gone & (change.old[:, 0] != plane), come, plane)
-    return change.is_joined(during)
+    order, verdict = _ordered(len(planes), can_go, MAX_SETS_OF_PLANES)
+    rest = [at for at in range(len(planes)) if at not in order]
+    return [planes[at] for at in order + rest], verdict
 
 
 def delete_batches(change: Change) -> tuple[list[NDArray[np.int64]], bool | None]:
@@ -132,18 +110,44 @@ def delete_batches(change: Change) -> tuple[list[NDArray[np.int64]], bool | None
     one leave most links up, so that a proof is about these: either none can go at first, or all
     orders were tried.
     """
-    nothing_gone = np.zeros(len(change.old), dtype=np.bool_)
     batches = _greedy_batches(change)
     if batches is not None:
         return batches, True
-    if len(change.old) <= MAX_SEARCHED_DELETES:
-        single = _searched_deletes(change)
-        return ([], False) if single is None else (_merged(change, single), True)
-    whole = change.up(~nothing_gone, change.free_new(nothing_gone))
-    is_stuck = not change.is_joined(whole) or not any(
-        _can_go(change, nothing_gone, np.array([delete])) for delete in range(len(change.old))
-    )
-    return [], False if is_stuck else None
+    size = len(change.old)
+
+    def can_go(done: list[int], delete: int) -> bool:
+        return _can_go(change, np.isin(np.arange(size), done), np.array([delete]))
+
+    order, verdict = _ordered(size, can_go, 2**size if size <= MAX_SEARCHED_DELETES else 1)
+    return (_merged(change, order) if verdict else []), verdict
+
+
+def _ordered(
+    size: int, can_go: Callable[[list[int], int], bool], max_sets: int
+) -> tuple[list[int], bool | None]:
+    """An order of things 0 to ``size`` - 1 each of which can go after those before it.
+
+    Depth first over the sets of those that are gone. Returns the longest order, and whether it has
+    all; None if more sets than ``max_sets`` would have to be looked at.
+    """
+    order: list[int] = []
+    longest: list[int] = []
+    looked_at, following = {0}, [0]
+    while len(longest) < size and following:
+        gone = sum(1 << item for item in order)
+        item = following[-1]
+        following[-1] += 1
+        if item == size:
+            following.pop()
+            order = order[:-1]
+        elif not gone >> item & 1 and gone | 1 << item not in looked_at and can_go(order, item):
+            looked_at.add(gone | 1 << item)
+            order.append(item)
+            following.append(0)
+            longest = max(longest, order, key=len).copy()
+            if len(looked_at) > max_sets:
+                return longest, None
+    return longest, len(longest) == size
 
 
 def _can_go(change: Change, gone: NDArray[np.bool_], batch: NDArray[np.int64]) -> bool:
@@ -157,10 +161,9 @@ def _greedy_batches(change: Change) -> list[NDArray[np.int64]] | None:
     gone = np.zeros(len(change.old), dtype=np.bool_)
     batches: list[NDArray[np.int64]] = []
     while not gone.all():
-        largest = np.empty(0, dtype=np.int64)
-        for plane in np.unique(change.old[~gone, 0]):
-            batch = _grown(change, gone, _by_chain(change, gone, int(plane)))
-            largest = batch if len(batch) > len(largest) else largest
+        planes = np.unique(change.old[~gone, 0]).tolist()
+        grown = [_grown(change, gone, _by_chain(change, gone, plane)) for plane in planes]
+        largest = max(grown, key=len)
         if not len(largest):
             return None
         batches.append(np.sort(largest))
@@ -172,8 +175,7 @@ def _by_chain(change: Change, gone: NDArray[np.bool_], plane: int) -> NDArray[np
     """Old circuits of a plane in an order in which those that free a new one are neighbours."""
     left = np.flatnonzero(~gone & (change.old[:, 0] == plane))
     rows = np.concatenate([change.ports(change.old[left]), change.ports(change.new)])
-    size = int(rows.max()) + 1
-    label = connected(rows[:, 0], rows[:, 1], size)
+    label = connected(rows[:, 0], rows[:, 1], int(rows.max()) + 1)
     chain = label[rows[: len(left), 0]]
     _, number, count = np.unique(chain, return_inverse=True, return_counts=True)
     return left[np.lexsort((left, chain, count[number]))]
@@ -191,23 +193,6 @@ def _grown(change: Change, gone: NDArray[np.bool_], wanted: NDArray[np.int64]) -
         elif len(part) > 1:
             left += [part[len(part) // 2 :], part[: len(part) // 2]]
     return batch
-
-
-def _searched_deletes(change: Change) -> list[int] | None:
-    """An order of single old circuits, by the sets that are gone; None if there is no order."""
-    size = len(change.old)
-    orders: dict[int, list[int]] = {0: []}
-    for done in range(2**size):
-        order = orders.get(done)
-        if order is None:
-            continue
-        gone = np.zeros(size, dtype=np.bool_)
-        gone[order] = True
-        for delete in np.flatnonzero(~gone):
-            reached = done | 1 << int(delete)
-            if reached not in orders and _can_go(change, gone, np.array([delete])):
-                orders[reached] = [*order, int(delete)]
-    return orders.get(2**size - 1)
 
 
 def _merged(change: Change, order: list[int]) -> list[NDArray[np.int64]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.planes.circuits import NO_LINK
 from ocs_codesign.lp import LinearProgram, Options, solve
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Choices:
     Circuits between the same nodes are one pair. Column j puts a circuit of ``pair[j]`` in
     ``plane[j]`` from ``a[j]`` to ``b[j]`` and keeps ``kept[j]`` (0 or 1) circuits; ``count`` is
     how many circuits each pair has, ``pair_of`` the pair of every circuit. Pairs of different
-    ``part`` share no port.
+    ``part`` share no port; ports are numbered over all planes, one at either end of a column.
     """
 
     count: NDArray[np.int64]
@@ -41,84 +42,86 @@ class Choices:
     a: NDArray[np.int64]
     b: NDArray[np.int64]
     kept: NDArray[np.int64]
-    b_side: int
+    ports: NDArray[np.int64]
 
     @property
-    def most_kept_by_count(self) -> int:
-        """Held circuits that are in the target at all: no planes keep more."""
-        held = np.bincount(self.pair, weights=self.kept, minlength=len(self.count))
-        return int(np.minimum(held, self.count).sum())
+    def most_kept(self) -> NDArray[np.int64]:
+        """Held circuits of every pair that are in the target at all: no planes keep more."""
+        held = np.zeros(len(self.count), dtype=np.int64)
+        np.add.at(held, self.pair, self.kept)
+        return np.minimum(held, self.count)
+
+    def placed(self, planes: Planes, taken: NDArray[np.int64]) -> Planes:
+        """The circuits of the columns taken in their planes and directions, all others as before.
+
+        Of a pair all circuits are taken or none.
+        """
+        mine = np.flatnonzero(np.isin(self.pair_of, self.pair[taken]))
+        circuits = mine[np.argsort(self.pair_of[mine], kind="stable")]
+        taken = taken[np.argsort(self.pair[taken], kind="stable")]
+        plane, link = planes.plane.copy(), planes.link.copy()
+        plane[circuits] = self.plane[taken]
+        turned = circuits[planes.a_node[circuits] != self.a[taken]]
+        turned = turned[link[turned, 1] != NO_LINK]
+        link[turned] = link[turned, ::-1]
+        return replace(planes, plane=plane, link=link)
 
 
 def choices(planes: Planes, held: NDArray[np.int32]) -> Choices:
     """All ways to put the circuits of a topology on the planes of ``held``."""
-    nodes = planes.topology.num_nodes
-    one, other = planes.a_node.astype(np.int64), planes.b_node.astype(np.int64)
-    model = planes.port_model
+    nodes, model = planes.topology.num_nodes, planes.port_model
+    low, high = planes.a_node.astype(np.int64), planes.b_node.astype(np.int64)
     if model.is_bidirectional:
-        one, other = np.minimum(one, other), np.maximum(one, other)
-    key, pair_of, count = np.unique(one * nodes + other, return_inverse=True, return_counts=True)
+        low, high = np.minimum(low, high), np.maximum(low, high)
+    key, pair_of, count = np.unique(low * nodes + high, return_inverse=True, return_counts=True)
     low, high = np.divmod(key, nodes)
     b_side = nodes if model.has_b_side else 0
-    is_one_way = model is not PortModel.TWO_SIDED
-    if is_one_way:
-        part = connected(low, high + b_side, 2 * nodes)[low]
-    else:
-        part = connected(low, high, nodes)[low]
     pair, a, b = np.arange(len(key)), low, high
-    if not is_one_way:
+    if model is PortModel.TWO_SIDED:
+        part = connected(low, high, nodes)[low]
         turns = np.flatnonzero(low != high)
         pair = np.concatenate([pair, turns])
         a, b = np.concatenate([low, high[turns]]), np.concatenate([high, low[turns]])
+    else:
+        part = connected(low, high + b_side, 2 * nodes)[low]
     plane = np.repeat(np.arange(len(held)), len(pair))
     pair, a, b = (np.tile(column, len(held)) for column in (pair, a, b))
+    ports = np.stack([a, b + b_side], axis=1) + 2 * nodes * plane[:, None]
     kept = (held[plane, a] == b).astype(np.int64)
-    return Choices(count, pair_of, part.astype(np.int64), pair, plane, a, b, kept, b_side)
+    return Choices(count, pair_of, part.astype(np.int64), pair, plane, a, b, kept, ports)
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PartProgram:
-    """The program of the pairs of one part: ``columns`` are its choices."""
+    """The program of the pairs of one part: ``columns`` are its choices, as numbers from 0 to 1."""
 
     columns: NDArray[np.int64]
     linear: LinearProgram
-    integer: LinearProgram
 
 
-def part_program(all_choices: Choices, part: int) -> PartProgram:
+def part_program(ways: Choices, part: int) -> PartProgram:
     """Minimise minus the circuits kept: every pair has its count, and every port one circuit."""
-    columns = np.flatnonzero(all_choices.part[all_choices.pair] == part)
-    pairs, pair_row = np.unique(all_choices.pair[columns], return_inverse=True)
-    size = 2 * max(int(all_choices.a.max()), int(all_choices.b.max())) + 2 + all_choices.b_side
-    plane = all_choices.plane[columns] * size
-    ends = [plane + all_choices.a[columns], plane + all_choices.b[columns] + all_choices.b_side]
-    ports, port_row = np.unique(np.concatenate(ends), return_inverse=True)
-    rows = np.concatenate([pair_row, len(pairs) + port_row])
-    every = np.tile(np.arange(len(columns)), 3)
-    order = np.lexsort((every, rows))
-    num_rows = len(pairs) + len(ports)
-    start = np.zeros(num_rows + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=num_rows), out=start[1:])
-    count = all_choices.count[pairs].astype(float)
-    lower = np.concatenate([count, np.full(len(ports), -np.inf)])
-    upper = np.concatenate([count, np.ones(len(ports))])
-    ones = np.ones(len(columns))
-    programs = [
-        LinearProgram(
-            -all_choices.kept[columns].astype(float),
-            start,
-            every[order],
-            np.ones(len(rows)),
-            lower,
-            upper,
-            0 * ones,
-            ones,
-            integer,
-        )
-        for integer in (None, ones.astype(bool))
-    ]
-    return PartProgram(columns, programs[0], programs[1])
+    from scipy.sparse import csr_matrix
+
+    columns = np.flatnonzero(ways.part[ways.pair] == part)
+    every, ones = np.arange(len(columns)), np.ones(len(columns))
+    pairs, pair_row = np.unique(ways.pair[columns], return_inverse=True)
+    ports, port_row = np.unique(ways.ports[columns].T, return_inverse=True)
+    rows = np.concatenate([pair_row, len(pairs) + port_row.reshape(-1)])
+    matrix = csr_matrix((np.ones(len(rows)), (rows, np.tile(every, 3))))
+    count = ways.count[pairs].astype(float)
+    linear = LinearProgram(
+        -ways.kept[columns].astype(float),
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int64),
+        matrix.data,
+        np.concatenate([count, np.full(len(ports), -np.inf)]),
+        np.concatenate([count, np.ones(len(ports))]),
+        0 * ones,
+        ones,
+    )
+    return PartProgram(columns, linear)
 
 
 def most_kept_by_duals(program: PartProgram, options: Options) -> int | None:
@@ -135,9 +138,8 @@ def most_kept_by_duals(program: PartProgram, options: Options) -> int | None:
     weight = np.rint(-solution.row_duals * scale).astype(np.int64)
     is_port = np.isinf(linear.row_lower)
     weight[is_port] = np.maximum(weight[is_port], 0)
-    index, values = linear.index, np.repeat(weight, np.diff(linear.start))
     spent = np.zeros(linear.num_columns, dtype=np.int64)
-    np.add.at(spent, index, values)
+    np.add.at(spent, linear.index, np.repeat(weight, np.diff(linear.start)))
     gain = np.rint(-linear.cost).astype(np.int64) * scale
     total = int((weight * linear.row_upper.astype(np.int64)).sum())
     total += int(np.maximum(gain - spent, 0).sum())
@@ -148,7 +150,8 @@ def solve_part(
     program: PartProgram, options: Options
 ) -> tuple[NDArray[np.int64] | None, int | None]:
     """The choices taken by branch and bound, None without any, and its bound on circuits kept."""
-    solution = solve(program.integer, options=options).taken()
+    whole = np.ones(len(program.columns), dtype=np.bool_)
+    solution = solve(replace(program.linear, integer=whole), options=options).taken()
     bound = None if solution.bound is None else math.floor(-solution.bound + ROUNDING)
     values = solution.values
     if values is None or solution.violation is None or solution.violation > ROUNDING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.fabric.survivors import Remainder, Survivors, remainder, survivors
+from ocs_codesign.fabric.survival.remainder import Remainder, remainder, survivors
 from ocs_codesign.topology import Symmetry
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.fabric.wiring import Configuration
+    from ocs_codesign.topology import Topology
 
 MAX_COLUMNS = 2_000
 """Columns up to which the all-to-all program of what is left is solved; beyond, it is bounded."""
@@ -54,7 +55,6 @@ class Worst:
     component, then the largest t_b, then the most steps; ``num_alike`` losses leave as much.
     """
 
-    kind: LossKind
     num_losses: int
     num_connected: int
     loss: Loss
@@ -83,7 +83,7 @@ class Survivability:
 
     def worst(self) -> tuple[Worst, ...]:
         """The worst loss of every kind that there is."""
-        found = []
+        worst = []
         for kind in LossKind:
             losses = self.of_kind(kind)
             if not losses:
@@ -92,8 +92,8 @@ class Survivability:
             most = max(ranks)
             connected = sum(loss.left.is_connected for loss in losses)
             first = losses[ranks.index(most)]
-            found.append(Worst(kind, len(losses), connected, first, ranks.count(most)))
-        return tuple(found)
+            worst.append(Worst(len(losses), connected, first, ranks.count(most)))
+        return tuple(worst)
 
 
 def survivability(
@@ -117,8 +117,8 @@ def survivability(
     topology = configuration.topology
     if topology.num_nodes < 2:
         raise ValueError("the topology has one node: it takes two to lose one")
-    whole = survivors(topology, np.zeros(topology.num_links, dtype=bool), None)
     unit = topology.node_speed()
+    whole = survivors(topology, np.zeros(topology.num_links, dtype=bool), None)
     intact = remainder(whole, unit, gathering, max_columns)
     cases = [case for kind in wanted for case in _cases(configuration, kind)]
     known: dict[object, Remainder] = {b"": intact}
@@ -127,7 +127,7 @@ def survivability(
         if on_progress is not None:
             on_progress(number, len(cases))
         if case.key not in known:
-            left: Survivors = survivors(topology, case.lost, case.node)
+            left = survivors(topology, case.lost, case.node)
             known[case.key] = remainder(left, unit, gathering, max_columns)
         num_lost = int(np.count_nonzero(case.lost))
         losses.append(Loss(case.kind, case.name, num_lost, known[case.key]))
@@ -164,29 +164,21 @@ def _cases(configuration: Configuration, kind: LossKind) -> Iterator[_Case]:
         yield from _circuits(configuration)
     elif kind is LossKind.PLANE:
         for plane in np.unique(configuration.plane).tolist():
-            gone = configuration.plane == plane
-            yield _of_circuits(configuration, kind, f"plane {plane}", gone)
+            lost = _links(configuration, configuration.plane == plane)
+            yield _Case(kind, f"plane {plane}", lost, None, lost.tobytes() * bool(lost.any()))
     else:
         for number, switch in enumerate(configuration.cabling.fabric.switches):
             crossing = configuration.circuit[configuration.switch == number]
-            gone = np.zeros(configuration.num_circuits, dtype=bool)
-            gone[crossing] = True
-            yield _of_circuits(configuration, kind, switch.name, gone)
+            lost = _links(configuration, crossing)
+            yield _Case(kind, switch.name, lost, None, lost.tobytes() * bool(lost.any()))
 
 
-def _of_circuits(
-    configuration: Configuration, kind: LossKind, name: str, gone: NDArray[np.bool_]
-) -> _Case:
-    lost = _links(configuration, gone)
-    return _Case(kind, name, lost, None, lost.tobytes() if lost.any() else b"")
-
-
-def _links(configuration: Configuration, gone: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which links the lost circuits carried."""
-    lost = np.zeros(configuration.topology.num_links, dtype=bool)
-    carried = configuration.link[gone]
-    lost[carried[carried >= 0]] = True
-    return lost
+def _links(configuration: Configuration, circuits: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which links circuits carry."""
+    carries = np.zeros(configuration.topology.num_links, dtype=bool)
+    carried = configuration.link[circuits]
+    carries[carried[carried >= 0]] = True
+    return carries
 
 
 def _circuits(configuration: Configuration) -> Iterator[_Case]:
@@ -196,28 +188,25 @@ def _circuits(configuration: Configuration) -> Iterator[_Case]:
     this moves the link back to that of the other circuit if it is in the same orbit.
     """
     topology, hosts = configuration.topology, configuration.cabling.fabric.hosts
-    symmetry = _symmetry(configuration)
-    for circuit in range(configuration.num_circuits):
-        links = [link for link in configuration.link[circuit].tolist() if link >= 0]
-        lost = np.zeros(topology.num_links, dtype=bool)
-        lost[links] = True
-        ends = [configuration.host[end[links[0]]] for end in (topology.tail, topology.head)]
-        name = f"{hosts[ends[0]]} to {hosts[ends[1]]} in plane {configuration.plane[circuit]}"
-        orbits = tuple(sorted(symmetry.link_orbit[links].tolist()))
-        yield _Case(LossKind.LINK, name, lost, None, (LossKind.LINK, orbits))
+    orbit = _symmetry(topology).link_orbit
+    for circuit, (first, _) in enumerate(configuration.link.tolist()):
+        lost = _links(configuration, np.array([circuit]))
+        tail, head = (configuration.host[end[first]] for end in (topology.tail, topology.head))
+        name = f"{hosts[tail]} to {hosts[head]} in plane {configuration.plane[circuit]}"
+        key = (LossKind.LINK, *np.sort(orbit[lost]).tolist())
+        yield _Case(LossKind.LINK, name, lost, None, key)
 
 
 def _hosts(configuration: Configuration) -> Iterator[_Case]:
     topology, hosts = configuration.topology, configuration.cabling.fabric.hosts
-    orbit = _symmetry(configuration).node_orbit
+    orbit = _symmetry(topology).node_orbit
     for node, host in enumerate(configuration.host.tolist()):
         lost = (topology.tail == node) | (topology.head == node)
         yield _Case(LossKind.HOST, hosts[host], lost, node, (LossKind.HOST, int(orbit[node])))
 
 
-def _symmetry(configuration: Configuration) -> Symmetry:
+def _symmetry(topology: Topology) -> Symmetry:
     """The declared symmetry, or the trivial one."""
-    topology = configuration.topology
     if topology.symmetry is not None:
         return topology.symmetry
     numbers = (topology.num_nodes, topology.num_links)

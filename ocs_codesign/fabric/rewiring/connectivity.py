@@ -34,17 +34,19 @@ class Connectivity:
         Nothing that made the trees is used.
         """
         nodes = len(self.before)
-        links = set(_link_keys(circuits, port_model, nodes).tolist())
-        for parent, is_out in ((self.before, True), (self.after, False)):
+        links = _link_keys(circuits, port_model, nodes)
+        others = np.delete(np.arange(nodes), self.root)
+        for parent, is_out in ((self.before.astype(np.int64), True), (self.after, False)):
             if len(parent) != nodes or parent[self.root] != NO_NODE:
                 return False
-            for node in range(nodes):
-                if node == self.root:
-                    continue
-                tail, head = (int(parent[node]), node) if is_out else (node, int(parent[node]))
-                if not 0 <= parent[node] < nodes or tail * nodes + head not in links:
-                    return False
-            if not _all_lead_to(parent, self.root):
+            if not ((parent[others] >= 0) & (parent[others] < nodes)).all():
+                return False
+            tail, head = (parent[others], others) if is_out else (others, parent[others])
+            reached = np.where(parent == NO_NODE, self.root, parent)
+            # Every chain of parents ends at the root, doubled until it must have.
+            for _ in range(nodes.bit_length()):
+                reached = reached[reached]
+            if (reached != self.root).any() or not np.isin(tail * nodes + head, links).all():
                 return False
         return True
 
@@ -55,8 +57,8 @@ def connectivity(
     """The trees of circuits (rows: plane, A node, B node), None if some node is cut off.
 
     >>> ring = np.array([[0, 0, 1], [0, 1, 2], [0, 2, 0]], dtype=np.int32)
-    >>> found = connectivity(ring, PortModel.SIMPLEX, 3)
-    >>> found.before.tolist(), found.after.tolist(), found.proves(ring, PortModel.SIMPLEX)
+    >>> proof = connectivity(ring, PortModel.SIMPLEX, 3)
+    >>> proof.before.tolist(), proof.after.tolist(), proof.proves(ring, PortModel.SIMPLEX)
     ([-1, 0, 1], [-1, 2, 0], True)
     >>> connectivity(ring[:2], PortModel.SIMPLEX, 3) is None
     True
@@ -92,12 +94,3 @@ def _link_keys(circuits: NDArray[np.int32], port_model: PortModel, nodes: int) -
     if port_model.is_bidirectional:
         tail, head = np.concatenate([tail, head]), np.concatenate([head, tail])
     return tail * nodes + head
-
-
-def _all_lead_to(parent: NDArray[np.int32], root: int) -> bool:
-    """Whether every chain of parents ends at the root: doubled until it must have."""
-    reached = parent.astype(np.int64)
-    reached[root] = root
-    for _ in range(len(parent).bit_length()):
-        reached = reached[reached]
-    return bool((reached == root).all())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.fabric.selection_steps import slowest_change
+from ocs_codesign.fabric.rewiring.stages import slowest_change
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
 from ocs_codesign.reconfigure.phases.message_times import transmission_s
 from ocs_codesign.reconfigure.phases.network import num_columns, phase_network
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.embed.embedding import Embedding
-    from ocs_codesign.fabric.workload import Workload
+    from ocs_codesign.fabric.selection.workload import Workload
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
     from ocs_codesign.reconfigure.trace.options import FabricOption
 
@@ -41,11 +41,7 @@ class PhasedSequence:
     """Options held in turn inside an all-to-all, and the least time found for it."""
 
     options: tuple[FabricOption, ...]
-    found: PhasedAlltoall
-
-    def message_sizes(self, workload: Workload) -> set[Fraction]:
-        """The different sizes of all-to-alls in a workload."""
-        return _sizes(workload)
+    alltoall: PhasedAlltoall
 
 
 @final
@@ -81,18 +77,19 @@ def phased_sequences(
     """
     fabric = fitting[0][1].cabling.fabric
     verdicts = [_verdict(fabric, workload, fitting, c) for c in range(2, _MOST_CONFIGURATIONS + 1)]
-    best = max(verdicts, key=lambda one: one.saved_s - one.dead_s)
-    found: list[PhasedSequence] = []
-    for one in verdicts:
-        if one.can_gain:
-            tell(f"Searching all-to-alls of {one.num_configurations} configurations")
-            found += _searched(fabric, workload, one.num_configurations)
+    sequences: list[PhasedSequence] = []
+    for verdict in verdicts:
+        if verdict.can_gain:
+            tell(f"Searching all-to-alls of {verdict.num_configurations} configurations")
+            sequences += _searched(fabric, workload, verdict.num_configurations)
     if verdicts[0].can_gain:
-        found += _pairs(fitting)
-    return InsideVerdict(best.num_configurations, best.saved_s, best.dead_s, tuple(found))
+        sequences += _pairs(fitting)
+    best = max(verdicts, key=lambda verdict: verdict.saved_s - verdict.dead_s)
+    return replace(best, sequences=tuple(sequences))
 
 
-def _sizes(workload: Workload) -> set[Fraction]:
+def alltoall_sizes(workload: Workload) -> set[Fraction]:
+    """The different sizes of all-to-alls in a workload, in bytes."""
     jobs = (part.job for part in workload.parts)
     return {job.message_bytes for job in jobs if job.collective == Collective.ALLTOALL}
 
@@ -104,15 +101,15 @@ def _verdict(
     num_configurations: int,
 ) -> InsideVerdict:
     """Every phase takes a step, and one circuit changes at least: no sequence can do better."""
-    changes = slowest_change([one.profile.change for one in fabric.switches], 1)
-    least = min(
-        (one.profile.change for one in fabric.switches), key=lambda cost: cost.dead_time_s(1)
-    )
-    change = least if changes.overlap else changes
+    changes = [switch.profile.change for switch in fabric.switches]
+    change = slowest_change(changes, 1)
+    if change.overlap:
+        change = min(changes, key=lambda cost: cost.dead_time_s(1))
     dead = change.dead_time_s(1) * (num_configurations - 1)
-    if not _sizes(workload):
+    sizes, model = alltoall_sizes(workload), fabric.cost_model
+    if not sizes:
         return InsideVerdict(num_configurations, Fraction(0), dead, ())
-    size, model = max(_sizes(workload)), fabric.cost_model
+    size = max(sizes)
     bound = sequence_bound(fabric.num_working_hosts, fabric.num_ports_per_host, num_configurations)
     costs = [option.alltoall for option, _ in fitting if option.alltoall is not None]
     now = min(transmission_s(cost, model, size) for cost in costs)
@@ -126,7 +123,7 @@ def _searched(fabric: Fabric, workload: Workload, number: int) -> Iterator[Phase
         return
     answer = search_sequences(nodes, degree, number, effort=_EFFORT)
     collectives = workload.trace.collectives
-    options = tuple(recipe_option(one, collectives) for one in answer.recipes)
+    options = tuple(recipe_option(recipe, collectives) for recipe in answer.recipes)
     yield PhasedSequence(options, answer.alltoall)
 
 

@@ -1,40 +1,40 @@
 """Rewiring with free hosts: which host is which node, such that the fewest circuits change.
 
-Small fabrics are searched through by branch and bound; others start from a relaxed quadratic
-assignment and random placements, improve by exchanges, and get a bound from closed walks. Source of
-the relaxation: J. T. Vogelstein et al. (2015), Fast approximate quadratic programming for graph
-matching.
+Relaxed quadratic assignments from random starts give placements that share many links with what is
+held; small fabrics are searched through by branch and bound, others get a bound from closed walks.
+Source of the relaxation: J. T. Vogelstein et al. (2015), Fast approximate quadratic programming for
+graph matching.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.rewiring import TIME_LIMIT_S, Rewiring, minimum_rewiring
-from ocs_codesign.fabric.rewiring_state import checked_state, state_circuits
+from ocs_codesign.fabric.rewiring.minimum import TIME_LIMIT_S, Rewiring, minimum_rewiring
+from ocs_codesign.fabric.rewiring.placements import placements
+from ocs_codesign.fabric.rewiring.state import checked_state, state_circuits
 from ocs_codesign.lp import Options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from ocs_codesign.topology import Topology
 
 MAX_SEARCHED_NODES = 10
-MAX_VISITS = 3_000_000
-MAX_LEAVES = 4000
-"""Nodes up to which all placements are searched; partial placements and whole ones looked at."""
-MAX_RELAXED_NODES = 256
-NUM_RELAXED = 4
-RESTART_WORK = 40_000_000
-MAX_RESTARTS = 60
+MAX_SEARCHED = 200_000
+"""Nodes up to which all placements are searched, and partial placements looked at."""
+MAX_RELAXED_NODES = 512
+MAX_RELAXED, RELAXED_WORK = 64, 20_000_000
 NUM_FINALISTS = 6
-"""Starts from the relaxation; links looked at, and starts, of the exchanges; placements whose
-planes are chosen."""
+"""Starts of the relaxation, nodes cubed that all starts may take, placements whose planes are
+chosen."""
 MAX_WALK = 8
 MAX_WALK_NODES = 512
 """Length of the closed walks that are compared, and nodes up to which they are."""
@@ -68,46 +68,27 @@ class FreeRewiring:
 class _Trials:
     """Placements whose planes were chosen, and the best of them so far."""
 
-    def __init__(
-        self,
-        held: NDArray[np.int32],
-        topology: Topology,
-        port_model: PortModel,
-        options: Options,
-        seed: int,
-    ) -> None:
-        self.held, self.topology, self.port_model = held, topology, port_model
-        self.options, self.seed = options, seed
-        self.begin = time.monotonic()
+    def __init__(self, rewired: Callable[[NDArray[np.int32]], Rewiring], topology: Topology):
+        self.rewired, self.topology = rewired, topology
         self.host = np.arange(topology.num_nodes, dtype=np.int32)
-        self.best = self._rewired(self.host)
+        self.best = rewired(self.host)
         self.most_kept = self.best.most_kept
         self.tried = {self._key(self.host)}
-
-    def _rewired(self, host: NDArray[np.int32]) -> Rewiring:
-        left = self.options.after(time.monotonic() - self.begin)
-        placed = self.topology.relabelled(host)
-        return minimum_rewiring(self.held, placed, self.port_model, options=left, seed=self.seed)
 
     def _key(self, host: NDArray[np.int32]) -> bytes:
         ends = host[self.topology.tail].astype(np.int64) * len(host) + host[self.topology.head]
         return np.sort(ends).tobytes()
 
-    def is_time(self) -> bool:
-        """Whether some of the time limit is left."""
-        limit = self.options.time_limit_s
-        return limit is None or time.monotonic() - self.begin < limit
-
-    def try_placement(self, host: NDArray[Any]) -> None:
+    def try_placement(self, host: NDArray[np.int32]) -> None:
         """Choose planes for a placement, unless the same links were there before."""
         key = self._key(host)
         if key in self.tried:
             return
         self.tried.add(key)
-        found = self._rewired(host.astype(np.int32))
-        self.most_kept = max(self.most_kept, found.most_kept)
-        if found.num_kept > self.best.num_kept:
-            self.best, self.host = found, host.astype(np.int32)
+        rewiring = self.rewired(host)
+        self.most_kept = max(self.most_kept, rewiring.most_kept)
+        if rewiring.num_kept > self.best.num_kept:
+            self.best, self.host = rewiring, host
 
 
 def free_rewiring(
@@ -120,32 +101,42 @@ def free_rewiring(
 ) -> FreeRewiring:
     """Place the nodes of a topology on hosts, and its circuits on planes, to keep most circuits.
 
-    Up to MAX_SEARCHED_NODES nodes all placements are searched, if MAX_VISITS and the time
-    (``options.time_limit_s``, 60 s) allow; else the best that local searches find, with a bound.
+    Up to MAX_SEARCHED_NODES nodes all placements are searched, if MAX_SEARCHED and the time
+    (``options.time_limit_s``, 60 s) allow; else the best that relaxations find, with a bound.
     Raises as ``minimum_rewiring`` does.
 
     >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> from ocs_codesign.factorisation import factorise, plane_heads
-    >>> ring = DirectedCirculant(8, (1,)).topology()
-    >>> other = DirectedCirculant(8, (3,)).topology()
-    >>> found = free_rewiring(plane_heads(ring, factorise(ring)), other)
-    >>> found.num_changed, found.is_optimal
+    >>> ring, third = (DirectedCirculant(8, (step,)).topology() for step in (1, 3))
+    >>> free = free_rewiring(plane_heads(ring, factorise(ring)), third)
+    >>> free.num_changed, free.is_optimal
     (0, True)
     """
-    options = options or Options(time_limit_s=TIME_LIMIT_S)
+    begin, limit = time.monotonic(), options or Options(time_limit_s=TIME_LIMIT_S)
     state = checked_state(held, port_model, topology.num_nodes)
-    trials = _Trials(state, topology, port_model, options, seed)
-    circuits = state_circuits(state, port_model)
+
+    def left() -> Options:
+        return limit.after(time.monotonic() - begin)
+
+    def rewired(host: NDArray[np.int32]) -> Rewiring:
+        placed = topology.relabelled(host)
+        return minimum_rewiring(state, placed, port_model, options=left(), seed=seed)
+
+    trials = _Trials(rewired, topology)
+    _, held_a, held_b = state_circuits(state, port_model).T
     planes = trials.best.planes
     is_two_way, nodes = port_model.is_bidirectional, topology.num_nodes
     target = _link_matrix(planes.a_node, planes.b_node, nodes, is_two_way)
-    there = _link_matrix(circuits[:, 1], circuits[:, 2], nodes, is_two_way)
+    there = _link_matrix(held_a, held_b, nodes, is_two_way)
     least = _fewest_by_walks(target, there, is_two_way)
-    if trials.best.num_changed > least:
-        _climbed(trials, target, there, seed)
+    if trials.best.num_changed > least and nodes <= MAX_RELAXED_NODES:
+        for host in _relaxed(target, there, seed):
+            if left().time_limit_s != 0:
+                trials.try_placement(host)
     if trials.best.num_changed > least and nodes <= MAX_SEARCHED_NODES:
-        searched = _searched(trials, target, there, 2 if is_two_way else 1)
-        least = max(least, planes.num_circuits - searched) if searched is not None else least
+        most_kept = _searched(trials, target, there, 2 if is_two_way else 1, left)
+        if most_kept is not None:
+            least = max(least, planes.num_circuits - most_kept)
     return FreeRewiring(trials.host, trials.best, least)
 
 
@@ -160,81 +151,51 @@ def _link_matrix(
     return matrix
 
 
-def _climbed(
-    trials: _Trials, target: NDArray[np.int64], held: NDArray[np.int64], seed: int
-) -> None:
-    """Try the placements that exchanges lead to, those that share most links first."""
-    from ocs_codesign.fabric import rewiring_kernels as kernels
-
-    random = np.random.default_rng(seed)
-    nodes = len(target)
-    starts: list[NDArray[np.int64]] = [np.arange(nodes)]
-    if nodes <= MAX_RELAXED_NODES:
-        starts += [_relaxed(target, held, random) for _ in range(NUM_RELAXED)]
-    restarts = min(MAX_RESTARTS, RESTART_WORK // nodes**3)
-    starts += [random.permutation(nodes) for _ in range(restarts)]
-    found: dict[bytes, tuple[int, NDArray[np.int64]]] = {}
-    for start in starts:
-        if found and not trials.is_time():
-            break
-        host = start.astype(np.int64)
-        kernels.climb(host, random.permutation(nodes), target, held)
-        found.setdefault(host.tobytes(), (kernels.shared_links(host, target, held), host))
-    ranked = sorted(found.values(), key=lambda one: -one[0])
-    for _, host in ranked[:NUM_FINALISTS]:
-        if trials.is_time():
-            trials.try_placement(host)
-
-
 def _relaxed(
-    target: NDArray[np.int64], held: NDArray[np.int64], random: np.random.Generator
-) -> NDArray[np.int64]:
-    """A placement by the relaxed quadratic assignment, from a random doubly stochastic start."""
+    target: NDArray[np.int64], held: NDArray[np.int64], seed: int
+) -> list[NDArray[np.int32]]:
+    """Placements by relaxed quadratic assignments, those that share most links first.
+
+    From random doubly stochastic starts; without parallel links the relaxed gain is their number.
+    """
     from scipy.optimize import quadratic_assignment
 
-    found = quadratic_assignment(
-        target.astype(float),
-        held.astype(float),
-        method="faq",
-        options={"maximize": True, "P0": "randomized", "rng": random},
-    )
-    host: NDArray[np.int64] = found.col_ind
-    return host
+    random = np.random.default_rng(seed)
+    shared_by: dict[bytes, tuple[int, NDArray[np.int32]]] = {}
+    for _ in range(max(1, min(MAX_RELAXED, RELAXED_WORK // len(target) ** 3))):
+        host = quadratic_assignment(
+            target.astype(float),
+            held.astype(float),
+            method="faq",
+            options={"maximize": True, "P0": "randomized", "rng": random},
+        ).col_ind.astype(np.int32)
+        shared = int(np.minimum(target, held[np.ix_(host, host)]).sum())
+        shared_by[host.tobytes()] = (shared, host)
+    ranked = sorted(shared_by.values(), key=lambda entry: -entry[0])
+    return [host for _, host in ranked[:NUM_FINALISTS]]
 
 
 def _searched(
-    trials: _Trials, target: NDArray[np.int64], held: NDArray[np.int64], per_circuit: int
+    trials: _Trials,
+    target: NDArray[np.int64],
+    held: NDArray[np.int64],
+    per_circuit: int,
+    left: Callable[[], Options],
 ) -> int | None:
     """Most circuits that any placement keeps, by branch and bound; None if it was not finished."""
-    from ocs_codesign.fabric import rewiring_kernels as kernels
-
-    nodes = len(target)
-    host = np.full(nodes, kernels.NONE, dtype=np.int64)
-    used, progress = np.zeros(nodes, dtype=np.bool_), np.zeros(2, dtype=np.int64)
-    order, first = _neighbours_first(target), _first_hosts(trials.topology)
-    for _ in range(MAX_LEAVES):
+    search = placements(
+        target,
+        held,
+        _first_hosts(trials.topology),
         # Placements that share no more links than circuits are kept cannot be better.
-        more_than = per_circuit * (trials.best.num_kept + 1) - 1
-        verdict = kernels.next_placement(
-            host, used, order, progress, first, target, held, more_than, MAX_VISITS
-        )
-        if verdict == kernels.DONE:
-            return max(trials.most_kept, trials.best.num_kept)
-        if verdict == kernels.GAVE_UP or not trials.is_time():
+        lambda: per_circuit * (trials.best.num_kept + 1),
+    )
+    for looked_at, host in enumerate(search):
+        if looked_at == MAX_SEARCHED or left().time_limit_s == 0:
             return None
-        trials.try_placement(host)
-    return None
-
-
-def _neighbours_first(target: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Nodes in an order in which each has most links with those before."""
-    links = target + target.T
-    order = [int(links.sum(axis=0).argmax())]
-    while len(order) < len(links):
-        weight = links[order].sum(axis=0)
-        weight[order] = -1
-        order.append(int(weight.argmax()))
-    return np.array(order, dtype=np.int64)
+        if host is not None:
+            trials.try_placement(host)
+    return max(trials.most_kept, trials.best.num_kept)
 
 
 def _first_hosts(topology: Topology) -> NDArray[np.bool_]:
