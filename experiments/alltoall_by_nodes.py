@@ -20,8 +20,6 @@ from collections.abc import Iterator, Sequence
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.schedulers.alltoall.throughput import throughput
-from ocs_codesign.search.frontier import joint_frontier
 from reporting import (
     KAUTZ,
     OURS,
@@ -37,7 +35,9 @@ from reporting import (
 
 from ocs_codesign import BiRing, GeneralizedKautz, Recipe, Torus, bound
 from ocs_codesign.schedulers.alltoall.result import Throughput
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.search.bases import optimal_circulant
+from ocs_codesign.search.frontier import joint_frontier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.schedulers.alltoall.throughput import throughput
 from reporting import (
     KAUTZ,
     OURS,
@@ -41,6 +40,7 @@ from reporting import (
 from ocs_codesign import Cost, CostModel, GeneralizedKautz
 from ocs_codesign.reconfigure.frontier.sources import ReconfiguredCandidate, alltoall_candidates
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost, break_even_delta_s
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -25,23 +25,17 @@ from typing import TYPE_CHECKING
 from reporting import EXPERIMENTS, Report, Row, parse_arguments, publish
 
 from ocs_codesign import parse
-from ocs_codesign.bundle.check.bundle import check_bundle
+from ocs_codesign.bundle.verify import check_bundle
 from ocs_codesign.bundle.write.bundle import write_bundle
-from ocs_codesign.fabric import (
-    Deployment,
-    Fabric,
-    NamedRecipe,
-    PlanKind,
-    Selection,
-    Workload,
-    candidate_recipes,
-    deploy,
-    fabric_facts,
-    fabric_price,
-    select,
-)
+from ocs_codesign.fabric.deployment import Deployment, NamedRecipe, deploy
+from ocs_codesign.fabric.description import Fabric
+from ocs_codesign.fabric.facts import fabric_facts
+from ocs_codesign.fabric.prices import fabric_price
+from ocs_codesign.fabric.selection.candidates import candidate_recipes
+from ocs_codesign.fabric.selection.ranking import PlanKind, Selection, select
+from ocs_codesign.fabric.selection.workload import Workload
 from ocs_codesign.formats.fabric.fabric_files import load_fabric
-from ocs_codesign.formats.workload.workload_files import load_workload
+from ocs_codesign.formats.workload import load_workload
 from ocs_codesign.plot.selection import selection_figure
 from ocs_codesign.reconfigure import recipe_options
 from ocs_codesign.search.catalogue.store import Catalogue
@@ -124,7 +118,7 @@ def rows(fabric: Fabric, workload: Workload, found: Outcome) -> Iterator[Row]:
             "t_b": str(cost.t_b),
             "time_ms": f"{time * 1e3:.4f}",
             "count": part.job.count,
-            "text": part.job.collective.value,
+            "text": part.job.collective.name,
         }
     yield {"row": "bundle", "what": "cables", "count": 2 * one.configuration.num_circuits}
     yield {"row": "bundle", "what": "files", "count": found.num_files}

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ocs_codesign.schedulers.alltoall.throughput import throughput
 from samples import loaded_topologies
 from strategies import recipes
 from test_lp_programs import program
 
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import solve
-from ocs_codesign.recipe import parse
 from ocs_codesign.schedulers.alltoall.certificates import (
     UNIT,
     as_prices,
@@ -28,6 +27,7 @@ from ocs_codesign.schedulers.alltoall.large import soft_throughput
 from ocs_codesign.schedulers.alltoall.master import master_program, master_throughput
 from ocs_codesign.schedulers.alltoall.orbits import orbit_throughput
 from ocs_codesign.schedulers.alltoall.path_kernels import cancel_cycles
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.symmetry.quotient import quotient
 from ocs_codesign.topology import Symmetry, Topology
 

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ocs_codesign.schedulers.alltoall.throughput import throughput
 from samples import loaded_topologies
 from strategies import multigraphs, recipes
 
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options
-from ocs_codesign.recipe import parse
 from ocs_codesign.schedulers.alltoall.choices import disjoint_choices, soft_shares
 from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle
 from ocs_codesign.schedulers.alltoall.paths import (
@@ -22,6 +21,7 @@ from ocs_codesign.schedulers.alltoall.paths import (
     disjoint_path_table,
     path_table,
 )
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.schedulers.alltoall.up_down import (
     depth_first_order,
     has_up_down_order,

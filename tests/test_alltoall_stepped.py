@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ocs_codesign.schedulers.alltoall.throughput import throughput
 from samples import loaded_topologies
 from strategies import multigraphs, recipes
 from test_lp_programs import program
 
 from ocs_codesign.cost import Cost
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options, solve
-from ocs_codesign.recipe import parse
 from ocs_codesign.schedulers.alltoall.chunks import (
     chunk_flow,
     common_denominator,
@@ -28,6 +27,7 @@ from ocs_codesign.schedulers.alltoall.stepped import (
     alltoall_schedule,
     stepped_plan,
 )
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.schedulers.alltoall.time_network import (
     num_arcs,
     stepped_bound,

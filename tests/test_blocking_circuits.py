@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ocs_codesign.families.rings import directed_circulant
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.families.rings import DirectedCirculant
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure import (
     ReconfigurationCost,
     SwitchProblem,
@@ -22,7 +22,7 @@ from ocs_codesign.topology import Topology
 
 
 def ring(nodes):
-    return directed_circulant(nodes, (1,))
+    return DirectedCirculant(nodes, (1,)).topology()
 
 
 def slow_count(before, after, planes=None):
@@ -88,7 +88,7 @@ def test_it_is_a_metric_among_regular_topologies():
 
 
 def test_dead_times():
-    rings = [directed_circulant(8, offsets) for offsets in ((1, 3), (3, 1), (1, 2))]
+    rings = [DirectedCirculant(8, offsets).topology() for offsets in ((1, 3), (3, 1), (1, 2))]
     cost = ReconfigurationCost(Fraction(1, 100), Fraction(1, 1000))
     times = switching_costs(rings, cost)
     assert times[0, 1] == 0  # the same circuits in another order
@@ -99,7 +99,7 @@ def test_dead_times():
 
 
 def test_plans_take_them_as_they_are():
-    rings = [directed_circulant(8, offsets) for offsets in ((1, 3), (1, 2), (5, 7))]
+    rings = [DirectedCirculant(8, offsets).topology() for offsets in ((1, 3), (1, 2), (5, 7))]
     cost = ReconfigurationCost(1, 1)
     problem = SwitchProblem(
         [(0, 50, 50), (50, 50, 0)], switching_costs(rings, cost), first=first_costs(rings, cost)
@@ -125,7 +125,7 @@ def test_two_hundred_topologies_of_many_links():
     [
         ([], None, "no topology to choose from"),
         (
-            [directed_circulant(8, (1,)), directed_circulant(9, (1,))],
+            [DirectedCirculant(8, (1,)).topology(), DirectedCirculant(9, (1,)).topology()],
             None,
             "topology 1 has 9 nodes",
         ),

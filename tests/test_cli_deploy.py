@@ -57,15 +57,6 @@ def test_a_bundle_is_written(
     assert files_of(out) == files
 
 
-def test_planes_that_survive(
-    fabric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ("UniRing(2, 8)", "--fabric", fabric, "--prefer", "survivability", "--json", "-")
-    code, text, _ = run(capsys, *arguments, "--out", tmp_path / "out")
-    assert code == 0
-    assert json.loads(text)["configurations"][0]["survives_plane_loss"]
-
-
 def test_a_recipe_that_does_not_fit(
     fabric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,10 +65,8 @@ def test_a_recipe_that_does_not_fit(
     assert (code, errors) == (1, "")
     assert text == ("It does not fit: the topology has 12 nodes, but the fabric 9 working hosts.\n")
     code, text, _ = run(capsys, *arguments, "--json", "-")
-    assert code == 1
     answer = json.loads(text)
-    assert (answer["fits"], answer["reason"]) == (False, "hosts")
-    assert "12 nodes" in answer["sentence"]
+    assert (code, answer["fits"], answer["reason"]) == (1, False, "hosts")
     assert not (tmp_path / "out").exists()
 
 
@@ -127,13 +116,13 @@ def test_where_it_cannot_be_written(
 _SLOW = """
 import sys, time
 from ocs_codesign.cli import main
-from ocs_codesign.bundle.write import bundle
+from ocs_codesign.files import atomic
 
-def slow(part, target):
+def slow(part, target, *, swapped):
     print("written", flush=True)
     time.sleep(60)
 
-bundle._move = slow
+atomic._move = slow
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from ocs_codesign.schedulers.alltoall.throughput import throughput
 
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.design import measure
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
 from ocs_codesign.reconfigure import recipe_option, recipe_options
 from ocs_codesign.reconfigure.trace.options import catalogue_recipes
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.search.catalogue.store import Catalogue
 
 TEXTS = ["GeneralizedKautz(3, 12)", "DirectedCirculant(12, (1, 2, 9))", "UniRing(3, 12)"]

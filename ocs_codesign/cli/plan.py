@@ -20,8 +20,8 @@ from ocs_codesign.cli.progress import Progress, progress
 from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
-    from ocs_codesign.recipe import Recipe
     from ocs_codesign.reconfigure import FabricOption, Trace, TracePlan
 
 COLD, WARM = "cold", "warm"
@@ -130,7 +130,7 @@ def _options(
     trace: Trace,
     shown: Progress,
 ) -> _Found:
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
     from ocs_codesign.reconfigure.trace.options import catalogue_recipes, recipe_options
     from ocs_codesign.search.catalogue.store import Catalogue
 

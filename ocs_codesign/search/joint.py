@@ -14,8 +14,8 @@ from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import BFB, measure
+from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.lp import DEFAULT_OPTIONS
-from ocs_codesign.recipe import Transpose
 from ocs_codesign.search.alltoall.search import alltoall_recipes
 from ocs_codesign.search.alltoall.solving import Solving, alltoall_graph
 from ocs_codesign.search.search import enumerate_candidates
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cost import CostModel
     from ocs_codesign.design import Candidate
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
     from ocs_codesign.question import Question
-    from ocs_codesign.recipe import Recipe
     from ocs_codesign.schedulers.alltoall.result import Throughput
     from ocs_codesign.search.effort import Effort
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 class JointTimes:
     """Seconds of an allgather and of an all-to-all on one topology, each on its own."""
 
-    allgather_s: float
-    alltoall_s: float
+    allgather_s: Fraction
+    alltoall_s: Fraction
 
     @property
-    def total_s(self) -> float:
+    def total_s(self) -> Fraction:
         """One after the other."""
         return self.allgather_s + self.alltoall_s
 
@@ -154,7 +154,7 @@ class JointFrontier:
         if not self.candidates:
             raise ValueError("no candidate was solved: none is known to be the best")
 
-        def time_s(one: JointCandidate) -> float:
+        def time_s(one: JointCandidate) -> Fraction:
             times = one.times(model, message_bytes, alltoall_bytes)
             return times.total_s if self.with_allgather else times.alltoall_s
 

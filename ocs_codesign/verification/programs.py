@@ -7,7 +7,7 @@ Nothing here is shared with the code that makes programs. Checked in this order:
   least, or there is a pause before the step in which the new circuit comes up.
 * Circuits: every send crosses a circuit that is up in its step, so none crosses one that is being
   reconfigured; no circuit comes up after the last send.
-* The replay of ``verification.verify`` over all links, every send at its step.
+* The replay of ``verification.schedules.verify`` over all links, every send at its step.
 
 Then steps, t_b and the changes are recomputed; B is shared by the ports that a node has.
 """
@@ -22,7 +22,8 @@ import numpy as np
 
 from ocs_codesign.circuits import Change
 from ocs_codesign.cost import Cost
-from ocs_codesign.verification.schedules import Witness, verify
+from ocs_codesign.verification.schedules import verify
+from ocs_codesign.verification.witness import Witness
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,8 +9,9 @@ from ocs_codesign.bundle.write.names import BETWEEN
 from ocs_codesign.bundle.write.text import csv_bytes, json_bytes
 
 if TYPE_CHECKING:
-    from ocs_codesign.fabric.configuration_changes import ChangeStage, ConfigurationChange
-    from ocs_codesign.fabric.rewiring_connectivity import Connectivity
+    from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
+    from ocs_codesign.fabric.rewiring.connectivity import Connectivity
+    from ocs_codesign.fabric.rewiring.stages import Stage
 
 DELETE, CREATE = "delete", "create"
 
@@ -43,7 +44,7 @@ def plan_summary(change: ConfigurationChange) -> dict[str, Any]:
     }
 
 
-def _stage(number: int, stage: ChangeStage) -> dict[str, Any]:
+def _stage(number: int, stage: Stage) -> dict[str, Any]:
     return {
         "stage": number,
         "planes": list(stage.planes),

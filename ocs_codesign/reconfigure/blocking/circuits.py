@@ -28,8 +28,8 @@ def changed_circuits(
     kept only within their plane. Without it all are on one. Raises ValueError for no topologies,
     unequal numbers of nodes, and planes that do not fit.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> rings = [directed_circulant(8, offsets) for offsets in ((1, 3), (1, 2), (5, 7))]
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> rings = [DirectedCirculant(8, offsets).topology() for offsets in ((1, 3), (1, 2), (5, 7))]
     >>> changed_circuits(rings)[0].tolist()
     [[0, 8, 16], [8, 0, 16], [16, 16, 0]]
     """
@@ -69,9 +69,9 @@ def switching_costs(
     Planes change side by side, and the slowest decides; without ``reconfiguration.overlap`` the
     circuits of all of them are changed in one go.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> from ocs_codesign.reconfigure import ReconfigurationCost
-    >>> rings = [directed_circulant(8, (1,)), directed_circulant(8, (3,))]
+    >>> rings = [DirectedCirculant(8, (1,)).topology(), DirectedCirculant(8, (3,)).topology()]
     >>> print(switching_costs(rings, ReconfigurationCost(10, 1))[0, 1])
     18
     """

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.alltoall.throughput import columns_to_solve, throughput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from fractions import Fraction
 
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
-    from ocs_codesign.recipe import Recipe
     from ocs_codesign.search.catalogue.store import Catalogue
     from ocs_codesign.topology import Topology
 
@@ -48,7 +48,7 @@ class FabricOption:
 
     def cost(self, collective: Collective) -> Cost | None:
         """Cost of a collective; an allreduce is reduce-scatter, then allgather."""
-        if collective is Collective.ALLREDUCE:
+        if collective == Collective.ALLREDUCE:
             if self.reduce_scatter is None or self.allgather is None:
                 return None
             return self.reduce_scatter + self.allgather
@@ -71,7 +71,7 @@ class CatalogueRecipes:
 def recipe_option(recipe: Recipe, collectives: Iterable[Collective]) -> FabricOption:
     """The option of a recipe, measured for the collectives that are wanted.
 
-    >>> from ocs_codesign.recipe import parse
+    >>> from ocs_codesign.graphs.text import parse
     >>> option = recipe_option(parse("CompleteBipartite(4)"), list(Collective))
     >>> option.cost(Collective.ALLREDUCE), option.alltoall
     (Cost(steps=4, t_b=Fraction(7, 4)), Cost(steps=2, t_b=Fraction(5, 4)))

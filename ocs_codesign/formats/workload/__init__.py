@@ -1,1 +1,0 @@
-"""Workload files: the collectives of a step, from YAML or JSON."""
