@@ -12,8 +12,7 @@ from functools import cache
 
 import numpy as np
 
-EPS = 1e-12
-_TINY = 1e-13
+EPS, _TINY = 1e-12, 1e-13
 _MOST_LABELS, _MOST_POINTS = 2**18, 2**22
 _SLOTS = 4093
 """Lists of labels, by a hash of what their planes hold."""
@@ -289,8 +288,7 @@ def extended(codes, first, points, dead, longest, swaps, renamed, step, early, s
     held, order = np.empty(planes, np.int64), np.empty(planes, np.int64)
     waits, rests, serves = np.empty(planes), np.empty(planes), np.empty(planes, np.bool_)
     heads = np.full(_SLOTS, -1)
-    made = used = 0
-    lost = np.inf
+    made, used, lost = 0, 0, np.inf
     for label in range(labels):
         begin, end = first[label], first[label + 1]
         best = begin + points[begin:end, 0].argmin()
