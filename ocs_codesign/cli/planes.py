@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 # Spelled out, since importing ocs_codesign.reconfigure for a help text would take too long.
 AUTO, MILP, FAST = "auto", "milp", "fast"
 METHODS = (AUTO, "labels", MILP, FAST)
-NOTHING = "-"
-_TIME_LIMIT_S = 60.0
 
 
 @click.command(short_help="Planes that change circuits while others send, for a list of steps.")
@@ -44,7 +42,7 @@ _TIME_LIMIT_S = 60.0
 @click.option(
     "--held",
     metavar="NAMES",
-    help=f"What the planes hold at the start, as in ring,star,{NOTHING}; {NOTHING} is nothing.",
+    help="What the planes hold at the start, as in ring,star,-; - is nothing.",
 )
 @click.option(
     "--cold/--warm",
@@ -125,7 +123,9 @@ def _problem(
     delta_per_circuit: float | None,
     latency: float | None,
     held: str | None,
-    **rules: bool,
+    cold_start: bool,
+    overlap: bool,
+    barrier: bool,
 ) -> PlaneProblem:
     """These steps on these planes; ValueError for what is no problem."""
     from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
@@ -135,29 +135,25 @@ def _problem(
             "--delta-per-circuit needs to know the circuits: give STEPS as JSON with the "
             "circuits of its configurations"
         )
-    return PlaneProblem(
-        listed.configurations,
-        listed.step_bytes,
-        num_planes,
-        bandwidth,
-        ReconfigurationCost(delta, delta_per_circuit or 0.0, **rules),
-        latency_s=latency or 0.0,
-        held=None if held is None else _held(listed, held, num_planes),
-        changed_circuits=1 if listed.changed_circuits is None else listed.changed_circuits,
+    cost = ReconfigurationCost(
+        delta, delta_per_circuit or 0.0, cold_start=cold_start, overlap=overlap, barrier=barrier
     )
-
-
-def _held(listed: StepList, text: str, num_planes: int) -> list[int | None]:
-    names = [name.strip() for name in text.split(",")]
+    names = ["-"] * num_planes if held is None else [one.strip() for one in held.split(",")]
     if len(names) != num_planes:
         raise click.UsageError(
             f"--held names {len(names)} configurations for {num_planes} planes: "
-            f"give one for each, {NOTHING} for a plane that holds nothing"
+            "give one for each, - for a plane that holds nothing"
         )
     try:
-        return [None if name == NOTHING else listed.index(name) for name in names]
+        holds = [None if name == "-" else listed.index(name) for name in names]
     except ValueError as error:
         raise click.UsageError(f"--held: {error}") from None
+    return PlaneProblem(
+        *(listed.configurations, listed.step_bytes, num_planes, bandwidth, cost),
+        latency_s=latency or 0.0,
+        held=holds,
+        changed_circuits=1 if listed.changed_circuits is None else listed.changed_circuits,
+    )
 
 
 def _plans(
@@ -167,10 +163,8 @@ def _plans(
     from ocs_codesign.reconfigure import plan_planes, static_plan_of_planes
 
     other = problem.with_cost(replace(problem.cost, overlap=not problem.cost.overlap))
-    plans = []
-    with progress("Planning") as shown:
-        for asked, how in ((problem, method), (other, FAST if method == FAST else AUTO)):
-            with choice.solving(_TIME_LIMIT_S) as options:
-                plans.append(plan_planes(asked, how, options, shown.tell))
-            shown.tell_phase("Comparing", 0, 0)
-        return plans[0], plans[1], static_plan_of_planes(problem)
+    with progress("Planning") as shown, choice.solving(default_limit_s=60.0) as options:
+        plan = plan_planes(problem, method, options, shown.tell)
+        shown.tell_phase("Comparing", 0, 0)
+        compared = plan_planes(other, FAST if method == FAST else AUTO, options, shown.tell)
+        return plan, compared, static_plan_of_planes(problem)
