@@ -11,7 +11,7 @@ import pytest
 from blocking_oracle import brute_force, random_instance
 
 from ocs_codesign.reconfigure import SwitchProblem, break_even, paying
-from ocs_codesign.reconfigure.blocking.paying import ceases_to_pay
+from ocs_codesign.reconfigure.hold.paying import ceases_to_pay
 
 COSTS = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
 

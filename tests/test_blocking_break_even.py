@@ -80,9 +80,6 @@ def test_no_piece_is_empty(seed):
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_signs_are_exact_where_floats_are_not(seed):
-    from ocs_codesign.reconfigure.blocking.line_kernels import _sign
-
     drawn = random.Random(seed)
     q, p = drawn.randint(1, 2**45), drawn.randint(1, 2**45)
     times = drawn.randint(1, 2**12)

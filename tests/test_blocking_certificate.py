@@ -128,7 +128,7 @@ def test_plans_without_a_certificate_claim_nothing():
 
 
 def test_many_steps_are_checked_in_batches(monkeypatch):
-    monkeypatch.setattr("ocs_codesign.reconfigure.blocking.check._BATCH", 12)
+    monkeypatch.setattr("ocs_codesign.reconfigure.hold.check._BATCH", 12)
     plan = switch_plan(SwitchProblem(COSTS * 4, 3, start=0))
     assert check_plan(plan).ok
     raised = plan.certificate.potentials.copy()

@@ -11,7 +11,7 @@ import pytest
 from blocking_oracle import table
 
 from ocs_codesign.reconfigure import SwitchProblem, price_plan
-from ocs_codesign.reconfigure.blocking.ticks import number_at
+from ocs_codesign.reconfigure.hold.ticks import number_at
 
 COSTS = [(4, 9), (9, 4)]
 INF, NAN = float("inf"), float("nan")
@@ -57,7 +57,7 @@ def test_refused(costs, delta, more, rule):
 
 
 def test_too_large(monkeypatch):
-    monkeypatch.setattr("ocs_codesign.reconfigure.blocking.problem.MAX_STATES", 9)
+    monkeypatch.setattr("ocs_codesign.reconfigure.hold.problem.MAX_STATES", 9)
     with pytest.raises(ValueError, match="5 steps on 2 topologies: at most 9 states are planned"):
         SwitchProblem(COSTS, 1, rows=[0] * 5)
 
@@ -124,7 +124,7 @@ def test_ticks_are_the_coarsest():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_rounded_ticks_bound_from_below(seed, monkeypatch):
-    monkeypatch.setattr("ocs_codesign.reconfigure.blocking.ticks._SMALL", 0)
+    monkeypatch.setattr("ocs_codesign.reconfigure.hold.ticks._SMALL", 0)
     drawn = random.Random(seed)
     scale = 10.0 ** drawn.randint(-12, 12)
     costs = [[drawn.random() * scale for _ in range(3)] for _ in range(4)]

@@ -174,7 +174,7 @@ def test_only_what_the_trace_needs_is_measured(capsys, tmp_path, monkeypatch):
     def fail(*_):
         raise AssertionError("there is no all-to-all in this trace")
 
-    monkeypatch.setattr("ocs_codesign.reconfigure.trace.options.throughput", fail)
+    monkeypatch.setattr("ocs_codesign.reconfigure.hold.options.throughput", fail)
     path = tmp_path / "t.json"
     path.write_text('[{"collective": "allgather", "message": "1MiB"}]', encoding="utf-8")
     found = answer(capsys, str(path), *DESIGNS, "--delta", "1ms")

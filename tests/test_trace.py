@@ -23,8 +23,8 @@ from ocs_codesign.reconfigure import (
     recipe_option,
     switch_plan,
 )
-from ocs_codesign.reconfigure.trace.inside import fewest_steps
-from ocs_codesign.reconfigure.trace.jobs import MAX_JOBS
+from ocs_codesign.reconfigure.hold.inside import fewest_steps
+from ocs_codesign.reconfigure.hold.trace import MAX_JOBS
 
 KNOWN = [(0, 840), (10, 890), (30, 990), (59, 1019), (60, 1020), (120, 1080)]
 KNOWN += [(200, 1160), (1000, 1200)]

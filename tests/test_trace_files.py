@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ocs_codesign.collective import Collective
 from ocs_codesign.formats.trace.trace_files import read_csv_trace, read_json_trace, read_trace
 from ocs_codesign.reconfigure import Job, Trace
-from ocs_codesign.reconfigure.trace.jobs import MAX_JOBS
+from ocs_codesign.reconfigure.hold.trace import MAX_JOBS
 
 CSV = """\
 # a step of training

@@ -9,7 +9,7 @@ from ocs_codesign.design import measure
 from ocs_codesign.question import Question
 from ocs_codesign.recipe import parse
 from ocs_codesign.reconfigure import recipe_option, recipe_options
-from ocs_codesign.reconfigure.trace.options import catalogue_recipes
+from ocs_codesign.reconfigure.hold.options import catalogue_recipes
 from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.search.catalogue.store import Catalogue
 
@@ -59,7 +59,7 @@ def test_designs_of_a_catalogue(monkeypatch):
         gathering = catalogue_recipes(store, question, [Collective.ALLGATHER])
         assert [repr(recipe) for recipe in gathering.recipes] == stored
         assert gathering.left_out == ()
-        monkeypatch.setattr("ocs_codesign.reconfigure.trace.options.MAX_COLUMNS", 10_000)
+        monkeypatch.setattr("ocs_codesign.reconfigure.hold.options.MAX_COLUMNS", 10_000)
         exchange = catalogue_recipes(store, question, [Collective.ALLTOALL])
         assert exchange.left_out
         assert exchange.recipes

@@ -131,7 +131,7 @@ def _options(
     shown: Progress,
 ) -> _Found:
     from ocs_codesign.recipe import parse
-    from ocs_codesign.reconfigure.trace.options import catalogue_recipes, recipe_options
+    from ocs_codesign.reconfigure.hold.options import catalogue_recipes, recipe_options
     from ocs_codesign.search.catalogue.store import Catalogue
 
     recipes = [parse(text) for text in designs]

@@ -84,7 +84,7 @@ def _selected(
 
     from ocs_codesign.fabric.selection import Excluded, select
     from ocs_codesign.fabric.selection_candidates import candidate_recipes
-    from ocs_codesign.reconfigure.trace.options import recipe_options
+    from ocs_codesign.reconfigure.hold.options import recipe_options
     from ocs_codesign.search.catalogue.store import Catalogue
 
     collectives = workload.trace.collectives

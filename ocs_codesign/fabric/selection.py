@@ -22,7 +22,7 @@ from ocs_codesign.fabric.selection_steps import (
     workload_legs,
 )
 from ocs_codesign.fabric.workload import AllowedChanges
-from ocs_codesign.reconfigure.blocking.plan import price_plan
+from ocs_codesign.reconfigure.hold.plan import price_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.selection_inside import PhasedSequence
     from ocs_codesign.fabric.selection_steps import Legs, PartTime
     from ocs_codesign.fabric.workload import Workload
-    from ocs_codesign.reconfigure.blocking.plan import SwitchPlan
-    from ocs_codesign.reconfigure.trace.options import FabricOption
+    from ocs_codesign.reconfigure.hold.options import FabricOption
+    from ocs_codesign.reconfigure.hold.plan import SwitchPlan
 
 _MAX_IN_PAIRS = 12
 _MAX_PAIR_STATES = 2**24

@@ -9,7 +9,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.question import Question
 from ocs_codesign.recipe import parse
-from ocs_codesign.reconfigure.trace.options import MAX_COLUMNS
+from ocs_codesign.reconfigure.hold.options import MAX_COLUMNS
 from ocs_codesign.schedulers.alltoall.throughput import columns_to_solve
 from ocs_codesign.search.alltoall.search import alltoall_recipes
 from ocs_codesign.search.alltoall.solving import Solving

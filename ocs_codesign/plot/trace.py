@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.reconfigure.blocking.plan import SwitchPlan
-    from ocs_codesign.reconfigure.trace.plan import HeldRun, TracePlan
+    from ocs_codesign.reconfigure.hold.plan import SwitchPlan
+    from ocs_codesign.reconfigure.hold.trace_plan import HeldRun, TracePlan
 
 _COLOURS = {
     Collective.ALLGATHER: "#5b9bd5",

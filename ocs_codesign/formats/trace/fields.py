@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from ocs_codesign.collective import Collective
 from ocs_codesign.files.naming import shown
 from ocs_codesign.quantities import exact, parse_size, parse_time
-from ocs_codesign.reconfigure.trace.jobs import MAX_JOBS, Job
+from ocs_codesign.reconfigure.hold.trace import MAX_JOBS, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -36,7 +36,7 @@ from ocs_codesign.formats.trace.fields import (
     count_of,
     job_of,
 )
-from ocs_codesign.reconfigure.trace.jobs import MAX_JOBS, Job, Trace
+from ocs_codesign.reconfigure.hold.trace import MAX_JOBS, Job, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,7 +13,7 @@ from ocs_codesign.files.naming import shown
 from ocs_codesign.formats.fabric.scalars import Name
 from ocs_codesign.formats.trace.fields import LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from ocs_codesign.quantities import exact, parse_size, parse_time
-from ocs_codesign.reconfigure.trace.jobs import MAX_JOBS
+from ocs_codesign.reconfigure.hold.trace import MAX_JOBS
 
 if TYPE_CHECKING:
     from ocs_codesign.files.plain_text import Place

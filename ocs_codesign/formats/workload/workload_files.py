@@ -13,7 +13,7 @@ from ocs_codesign.fabric.workload import Part, Workload
 from ocs_codesign.files.broken_rules import file_error, first_broken_rule
 from ocs_codesign.files.limited import check_size, read_limited
 from ocs_codesign.files.plain_text import read_plain_text
-from ocs_codesign.reconfigure.trace.jobs import Job
+from ocs_codesign.reconfigure.hold.trace import Job
 
 if TYPE_CHECKING:
     from ocs_codesign.formats.workload.schema import CollectivePart, WorkloadPart

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.quantities import exact
-from ocs_codesign.reconfigure.trace.inside import fewest_steps
+from ocs_codesign.reconfigure.hold.inside import fewest_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

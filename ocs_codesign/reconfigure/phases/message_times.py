@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.quantities import exact
-from ocs_codesign.reconfigure.blocking.circuits import changed_circuits
+from ocs_codesign.reconfigure.hold.circuits import changed_circuits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -177,7 +177,7 @@ def dead_time_s(topologies: Sequence[Topology], reconfiguration: Reconfiguration
     >>> dead_time_s(rings, ReconfigurationCost(10, 1))
     Fraction(54, 1)
     """
-    table = changed_circuits(topologies).sum(axis=0)
+    table = changed_circuits(topologies)
     changed = [int(table[at, at + 1]) for at in range(len(topologies) - 1)]
     if reconfiguration.cold_start:
         changed.insert(0, topologies[0].num_links)

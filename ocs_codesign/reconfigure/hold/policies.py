@@ -11,19 +11,19 @@ when it is free.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.reconfigure.blocking.dynamic_program import paid
-from ocs_codesign.reconfigure.blocking.plan import SwitchPlan, price_plan
+from ocs_codesign.reconfigure.hold.dynamic_program import DynamicProgram
+from ocs_codesign.reconfigure.hold.plan import SwitchPlan, price_plan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
+    from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 
 
 @final
@@ -45,27 +45,35 @@ def online_plan(problem: SwitchProblem) -> SwitchPlan | None:
     The step itself and the gap before it are known when it chooses. None if it gets where no
     finite switch leads to a topology that can serve the next step.
 
-    >>> from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
+    >>> from ocs_codesign.reconfigure.hold.problem import SwitchProblem
     >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
     >>> plan = online_plan(SwitchProblem(costs, 3, start=0))
     >>> plan.choice.tolist(), str(plan.total)
     ([0, 0, 0, 0, 0, 1], '37')
     """
-    choose = _compiled_choice if problem.ticks.is_compiled else _big_choice
-    choice = choose(problem)
+    # The work function is the cost to go of the reversed steps, which end with the first switch.
+    ticks, rows = problem.ticks, problem.rows
+    last = np.minimum(ticks.costs[rows[0]] + _entry(problem), ticks.infinite)
+    costs, gaps = np.vstack([ticks.costs, last]), np.append(ticks.gaps, ticks.gaps[rows[0]])
+    order = np.append(rows[:0:-1], len(ticks.costs))
+    program = DynamicProgram(replace(ticks, costs=costs, gaps=gaps), order)
+    program.weigh()
+    work = program.costs_to_go(order, np.roll(order, 1), is_reversed=True)
+    work = np.ascontiguousarray(work[:, ::-1])
+    choice = program.follow(work, rows, problem.start, is_online=True)
     return None if choice is None else price_plan(problem, choice)
 
 
 def promise(problem: SwitchProblem) -> Promise | None:
     """What is proven of ``online_plan`` in advance; None if switches beyond gaps are no metric.
 
-    >>> from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
+    >>> from ocs_codesign.reconfigure.hold.problem import SwitchProblem
     >>> promise(SwitchProblem([[4, 9]], 3, start=0))
     Promise(ratio=3, extra=Fraction(0, 1))
     """
     ticks, many = problem.ticks, problem.num_topologies
     gaps = ticks.gaps[problem.rows]
-    if (gaps != gaps[0]).any() or ticks.rounded:
+    if (gaps != gaps[0]).any():
         return None
     delta = np.broadcast_to(ticks.delta, (many, many)).astype(object)
     metric = np.maximum(delta - int(gaps[0]), 0)
@@ -73,27 +81,37 @@ def promise(problem: SwitchProblem) -> Promise | None:
     if (delta >= ticks.infinite).any() or not _is_metric(metric):
         return None
     ways = metric.sum(axis=1)
-    entry = paid(problem, ticks.first, 0).astype(object)
     if problem.start is not None:
         extra = 2 * (max(ways) - ways[problem.start])
     else:
-        extra = 2 * max(ways) - 2 * (many - 1) * min(entry)
+        extra = 2 * max(ways) - 2 * (many - 1) * int(_entry(problem).min())
     return Promise(2 * many - 1, ticks.tick * max(int(extra), 0))
+
+
+def _is_metric(distance: NDArray[Any]) -> bool:
+    """Whether distances are symmetric and no way round is shorter."""
+    if not (distance == distance.T).all():
+        return False
+    return all((distance <= column[:, None] + column[None, :]).all() for column in distance)
 
 
 def static_plan(problem: SwitchProblem) -> SwitchPlan | None:
     """The best topology to hold throughout; None if no single one can serve all steps."""
-    ticks = problem.ticks
-    times = np.bincount(problem.rows, minlength=len(ticks.costs)).astype(object)
-    used = times > 0
-    costs = ticks.costs.astype(object)[used]
-    works = (costs * times[used, None]).sum(axis=0)
-    works = np.where((costs >= ticks.infinite).any(axis=0), ticks.infinite, works)
-    totals = np.minimum(works + paid(problem, ticks.first, 0), ticks.infinite).tolist()
+    infinite = problem.ticks.infinite
+    totals = np.minimum(held_work(problem) + _entry(problem), infinite).tolist()
     best = int(np.argmin(totals))
-    if totals[best] >= ticks.infinite:
+    if totals[best] >= infinite:
         return None
     return price_plan(problem, np.full(problem.num_steps, best, dtype=np.int32))
+
+
+def held_work(problem: SwitchProblem) -> NDArray[Any]:
+    """What all steps cost on each topology, in ticks."""
+    ticks = problem.ticks
+    times = np.bincount(problem.rows, minlength=len(ticks.costs))
+    never = ticks.costs >= ticks.infinite
+    works = (np.where(never, 0, ticks.costs) * times[:, None]).sum(axis=0)
+    return np.where(never[times > 0].any(axis=0), ticks.infinite, works)
 
 
 def greedy_plan(problem: SwitchProblem) -> SwitchPlan | None:
@@ -111,58 +129,13 @@ def greedy_plan(problem: SwitchProblem) -> SwitchPlan | None:
         if held is None or not is_best[row][held]:
             held = first[row]
         choice.append(held)
-    return price_plan(problem, choice) if _is_possible(problem, choice) else None
+    try:
+        return price_plan(problem, choice)
+    except ValueError:
+        return None
 
 
-def _is_possible(problem: SwitchProblem, choice: list[int]) -> bool:
-    ticks, held = problem.ticks, np.array(choice)
-    if ticks.first[held[0]] >= ticks.infinite:
-        return False
-    if problem.is_uniform:
-        return True
-    return bool((ticks.delta[held[:-1], held[1:]] < ticks.infinite).all())
-
-
-def _is_metric(distance: NDArray[Any]) -> bool:
-    """Whether distances are symmetric and no way round is shorter."""
-    if not (distance == distance.T).all():
-        return False
-    return all((distance <= column[:, None] + column[None, :]).all() for column in distance)
-
-
-def _compiled_choice(problem: SwitchProblem) -> NDArray[np.int32] | None:
-    from ocs_codesign.reconfigure.blocking.kernels import follow_work
-
+def _entry(problem: SwitchProblem) -> NDArray[Any]:
+    """What the first configuration costs beyond the first gap, in ticks."""
     ticks = problem.ticks
-    choice = np.empty(problem.num_steps, dtype=np.int32)
-    stuck = follow_work(
-        ticks.costs,
-        problem.rows,
-        ticks.delta,
-        ticks.first,
-        -1 if problem.start is None else problem.start,
-        ticks.gaps,
-        ticks.infinite,
-        choice,
-    )
-    return choice if stuck < 0 else None
-
-
-def _big_choice(problem: SwitchProblem) -> list[int] | None:
-    """The same in Python integers."""
-    ticks, many = problem.ticks, problem.num_topologies
-    delta = np.array(np.broadcast_to(ticks.delta, (many, many)))
-    np.fill_diagonal(delta, 0)
-    held, choice = problem.start, []
-    work = ticks.first
-    for step, row in enumerate(problem.rows.tolist()):
-        prices = paid(problem, delta, step)
-        moved = paid(problem, work, 0) if step == 0 else (work[:, None] + prices).min(axis=0)
-        work = np.minimum(moved + ticks.costs[row], ticks.infinite)
-        totals = work if held is None else np.minimum(work + prices[held], ticks.infinite)
-        best = int(np.argmin(totals))
-        if totals[best] >= ticks.infinite:
-            return None
-        held = held if held is not None and totals[held] <= totals[best] else best
-        choice.append(held)
-    return choice
+    return np.asarray(ticks.beyond(ticks.first, ticks.gaps[problem.rows[0]]))

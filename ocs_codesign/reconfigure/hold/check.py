@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.reconfigure.blocking.plan import Certificate, SwitchPlan
-    from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
+    from ocs_codesign.reconfigure.hold.plan import Certificate, SwitchPlan
+    from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 
 _BATCH = 2**20
 
@@ -38,8 +38,8 @@ def check_plan(plan: SwitchPlan) -> PlanVerdict:
     potential is held against the least that can follow it; together they prove that no plan costs
     less than the bound.
 
-    >>> from ocs_codesign.reconfigure.blocking.dynamic_program import switch_plan
-    >>> from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
+    >>> from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+    >>> from ocs_codesign.reconfigure.hold.problem import SwitchProblem
     >>> check_plan(switch_plan(SwitchProblem([[4, 9], [9, 4]], 3, start=0)))
     PlanVerdict(ok=True, witness=None)
     """

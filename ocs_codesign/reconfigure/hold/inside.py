@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cost import CostModel
     from ocs_codesign.reconfigure.change import ReconfigurationCost
-    from ocs_codesign.reconfigure.trace.options import FabricOption
+    from ocs_codesign.reconfigure.hold.options import FabricOption
 
 
 @final
@@ -71,14 +71,8 @@ def inside_bound(
         return None
     halves = 2 if collective is Collective.ALLREDUCE else 1
     saved = cost.steps - halves * fewest_steps(recipe.num_nodes, recipe.degree)
-    return InsideBound(
-        option.name,
-        collective,
-        cost.steps,
-        saved,
-        saved * exact(model.alpha_s),
-        reconfiguration.dead_time_s(1),
-    )
+    saved_s, least_dead_s = saved * exact(model.alpha_s), reconfiguration.dead_time_s(1)
+    return InsideBound(option.name, collective, cost.steps, saved, saved_s, least_dead_s)
 
 
 def inside_bounds(
@@ -88,10 +82,9 @@ def inside_bounds(
     reconfiguration: ReconfigurationCost,
 ) -> tuple[InsideBound, ...]:
     """The bound of each collective on the bandwidth-optimal option that takes the fewest steps."""
-    quickest = []
+    quickest: list[InsideBound] = []
     for collective in collectives:
-        bounds = [inside_bound(one, collective, model, reconfiguration) for one in options]
-        known = [one for one in bounds if one is not None]
-        if known:
-            quickest.append(min(known, key=lambda one: one.steps))
+        gains = (inside_bound(option, collective, model, reconfiguration) for option in options)
+        known = [gain for gain in gains if gain is not None]
+        quickest += sorted(known, key=lambda gain: gain.steps)[:1]
     return tuple(quickest)

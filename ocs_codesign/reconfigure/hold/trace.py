@@ -126,21 +126,21 @@ class Trace:
     def steps(self) -> TraceSteps:
         """The trace one collective at a time, each with the whole gap since the one before."""
         number: dict[Demand, int] = {}
-        rounds: list[list[NDArray[np.int64]]] = []
+        rounds: list[NDArray[np.int64]] = []
         after = Fraction(0)
         for _ in range(min(self.repeat, 2)):  # from the second on all are alike
-            rounds.append([])
+            rows, times = [], []
             for job in self.jobs:
                 inside = job.gap_after_s + job.gap_before_s
-                for gap, times in ((after + job.gap_before_s, 1), (inside, job.count - 1)):
-                    demand = Demand(job.collective, job.message_bytes, gap)
-                    if times:
-                        row = number.setdefault(demand, len(number))
-                        rounds[-1].append(np.full(times, row, dtype=np.int64))
+                for gap, count in ((after + job.gap_before_s, 1), (inside, job.count - 1)):
+                    if count:
+                        demand = Demand(job.collective, job.message_bytes, gap)
+                        rows.append(number.setdefault(demand, len(number)))
+                        times.append(count)
                 after = job.gap_after_s
-        rows = [np.concatenate(one) for one in rounds]
-        rows += rows[-1:] * (self.repeat - len(rows))
-        return TraceSteps(tuple(number), np.concatenate(rows))
+            rounds.append(np.repeat(rows, times))
+        rounds += rounds[-1:] * (self.repeat - len(rounds))
+        return TraceSteps(tuple(number), np.concatenate(rounds))
 
 
 def _times(value: int, name: str) -> int:

@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.reconfigure.blocking.break_even import MAX_SOLVES, BreakEven, break_even
-from ocs_codesign.reconfigure.blocking.check import check_plan
-from ocs_codesign.reconfigure.blocking.circuits import dead_times, first_costs, switching_costs
-from ocs_codesign.reconfigure.blocking.dynamic_program import switch_plan
-from ocs_codesign.reconfigure.blocking.paying import FactorRange, ceases_to_pay, paying
-from ocs_codesign.reconfigure.blocking.plan import run_sums
-from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
-from ocs_codesign.reconfigure.blocking.ticks import is_finite
 from ocs_codesign.reconfigure.change import ReconfigurationCost
-from ocs_codesign.reconfigure.phases.message_times import transmission_s
-from ocs_codesign.reconfigure.trace.inside import InsideBound, inside_bounds
-from ocs_codesign.reconfigure.trace.policies import (
+from ocs_codesign.reconfigure.hold.break_even import MAX_SOLVES, BreakEven, break_even
+from ocs_codesign.reconfigure.hold.check import check_plan
+from ocs_codesign.reconfigure.hold.circuits import dead_times, first_costs, switching_costs
+from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.hold.inside import InsideBound, inside_bounds
+from ocs_codesign.reconfigure.hold.paying import ceases_to_pay, paying
+from ocs_codesign.reconfigure.hold.policies import (
     Promise,
     greedy_plan,
     online_plan,
     promise,
     static_plan,
 )
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
+from ocs_codesign.reconfigure.hold.ticks import is_finite
+from ocs_codesign.reconfigure.phases.message_times import transmission_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,38 +32,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.reconfigure.blocking.plan import SwitchPlan
-    from ocs_codesign.reconfigure.trace.jobs import Demand, Trace, TraceSteps
-    from ocs_codesign.reconfigure.trace.options import FabricOption
+    from ocs_codesign.reconfigure.hold.lines import FactorRange
+    from ocs_codesign.reconfigure.hold.options import FabricOption
+    from ocs_codesign.reconfigure.hold.plan import SwitchPlan
+    from ocs_codesign.reconfigure.hold.trace import Trace, TraceSteps
 
 _WORK = 10**8
 """States that the search for break-even factors may look at: some seconds of it."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class HeldRun:
-    """Jobs ``first_job`` to ``last_job``, from 1, on one option.
-
-    The run begins at ``begin_s`` with the gap of its first job, in which ``hidden_s`` of the switch
-    are hidden; ``dark_s`` are not. ``working_s`` is what its collectives take, ``compute_s`` all
-    its gaps.
-    """
-
-    first_job: int
-    last_job: int
-    option: int
-    begin_s: Fraction
-    first_gap_s: Fraction
-    hidden_s: Fraction
-    dark_s: Fraction
-    working_s: Fraction
-    compute_s: Fraction
-
-    @property
-    def end_s(self) -> Fraction:
-        """When its last collective has ended."""
-        return self.begin_s + self.dark_s + self.working_s + self.compute_s
 
 
 @final
@@ -114,10 +88,6 @@ class TracePlan:
             return None
         return self.online.total / self.offline.total
 
-    def runs(self, plan: SwitchPlan) -> tuple[HeldRun, ...]:
-        """The runs of one of the plans, on a time axis that begins with the first gap."""
-        return _held_runs(self, plan)
-
 
 def plan_trace(
     trace: Trace,
@@ -139,8 +109,8 @@ def plan_trace(
     circuit adds has to be counted.
 
     >>> from ocs_codesign.cost import Cost, CostModel
-    >>> from ocs_codesign.reconfigure.trace.jobs import Job, Trace
-    >>> from ocs_codesign.reconfigure.trace.options import FabricOption
+    >>> from ocs_codesign.reconfigure.hold.trace import Job, Trace
+    >>> from ocs_codesign.reconfigure.hold.options import FabricOption
     >>> gather, exchange = (Cost(0, Fraction(time)) for time in (100, 180))
     >>> options = [FabricOption("one", gather, gather), FabricOption("other", alltoall=exchange)]
     >>> trace = Trace([Job("allgather", 1, gap_after_s=4), Job("alltoall", 1)], repeat=2)
@@ -149,8 +119,7 @@ def plan_trace(
     ([0, 1, 0, 1], '22', '8')
     """
     steps = trace.steps()
-    costs = _times(steps.demands, options, model)
-    _check_served(steps, options, costs)
+    costs = _seconds(steps, options, model)
 
     def problem_with(cost: ReconfigurationCost) -> SwitchProblem:
         delta, first = _dead_times(options, cost)
@@ -159,10 +128,14 @@ def plan_trace(
         return SwitchProblem(costs, delta, start=start, first=entry, gaps=gaps, rows=steps.rows)
 
     problem = problem_with(reconfiguration)
-    factor_s, unit = _unit(reconfiguration)
-    scaled = problem if unit is reconfiguration else problem_with(unit)
-    offline = _verified(switch_plan(problem))
-    here = reconfiguration.fixed_s if scaled is not problem else Fraction(1)
+    scaled, factor_s, here = problem, reconfiguration.fixed_s, Fraction(1)
+    if not reconfiguration.per_circuit_s:  # then a factor can be the dead time itself
+        unit = ReconfigurationCost(1, cold_start=reconfiguration.cold_start)
+        scaled, factor_s, here = problem_with(unit), Fraction(1), reconfiguration.fixed_s
+    offline = switch_plan(problem)
+    verdict = check_plan(offline)
+    if not verdict.ok:
+        raise RuntimeError(f"the plan of the trace fails: {verdict.witness}")
     limit = _max_solves(problem) if max_solves is None else max_solves
     found = break_even(scaled, around=here, max_solves=limit, on_progress=on_progress)
     end = found.pieces[-1].end
@@ -186,23 +159,17 @@ def plan_trace(
     )
 
 
-def _times(
-    demands: Sequence[Demand], options: Sequence[FabricOption], model: CostModel
-) -> NDArray[Any]:
+def _seconds(steps: TraceSteps, options: Sequence[FabricOption], model: CostModel) -> NDArray[Any]:
     """Seconds of every demand on every option, infinity where it is not served."""
-    times = np.full((len(demands), len(options) + 1), float("inf"), dtype=object)
-    for row, demand in enumerate(demands):
+    if not options:
+        raise ValueError("there is no design to choose from: at least one is needed")
+    times = np.full((len(steps.demands), len(options)), np.inf, dtype=object)
+    for row, demand in enumerate(steps.demands):
         for at, option in enumerate(options):
             cost = option.cost(demand.collective)
             if cost is not None:
                 times[row, at] = transmission_s(cost, model, demand.message_bytes)
-    return times[:, :-1]
-
-
-def _check_served(steps: TraceSteps, options: Sequence[FabricOption], costs: NDArray[Any]) -> None:
-    if not options:
-        raise ValueError("there is no design to choose from: at least one is needed")
-    served = is_finite(costs).any(axis=1)
+    served = is_finite(times).any(axis=1)
     if not served.all():
         row = int(np.argmin(served))
         job = int(np.argmax(steps.rows == row)) + 1
@@ -210,6 +177,7 @@ def _check_served(steps: TraceSteps, options: Sequence[FabricOption], costs: NDA
             f"job {job} is {steps.demands[row].collective.value}, which none of the "
             f"{len(options)} designs can serve"
         )
+    return times
 
 
 def _dead_times(
@@ -221,18 +189,10 @@ def _dead_times(
         if cost.per_circuit_s:
             bare = next(option.name for option in options if option.topology is None)
             raise ValueError(f"{bare} has no topology: its circuits cannot be counted")
-        first = dead_times(np.full(len(options), int(cost.cold_start)), cost)
-        return cost.fixed_s, first
+        return cost.fixed_s, dead_times(np.full(len(options), int(cost.cold_start)), cost)
     delta, first = switching_costs(topologies, cost), first_costs(topologies, cost)
-    others = delta[~np.eye(len(options), dtype=bool)].tolist()
-    return (others[0] if others and len(set(others)) == 1 else delta), first
-
-
-def _verified(plan: SwitchPlan) -> SwitchPlan:
-    verdict = check_plan(plan)
-    if not verdict.ok:
-        raise RuntimeError(f"the plan of the trace fails: {verdict.witness}")
-    return plan
+    others = set(delta[~np.eye(len(options), dtype=bool)].tolist())
+    return (others.pop() if len(others) == 1 else delta), first
 
 
 def _max_solves(problem: SwitchProblem) -> int:
@@ -241,36 +201,3 @@ def _max_solves(problem: SwitchProblem) -> int:
     states = problem.num_steps * many
     each = states if problem.is_uniform else states * (1 + many // 32)
     return min(MAX_SOLVES, max(_WORK // each, 64))
-
-
-def _unit(cost: ReconfigurationCost) -> tuple[Fraction, ReconfigurationCost]:
-    """A cost to be scaled by a factor, and what that makes of the fixed time: 1 s where it can."""
-    if cost.per_circuit_s:
-        return cost.fixed_s, cost
-    unit = ReconfigurationCost(
-        1, cold_start=cost.cold_start, overlap=cost.overlap, barrier=cost.barrier
-    )
-    return Fraction(1), unit
-
-
-def _held_runs(plan: TracePlan, chosen: SwitchPlan) -> tuple[HeldRun, ...]:
-    demands, rows = plan.steps.demands, plan.steps.rows
-    found = chosen.runs()
-    begins = np.array([run.first_step - 1 for run in found])
-    computes = run_sums(rows, begins, lambda row, _: demands[row].gap_s)
-    now, runs = Fraction(0), []
-    for run, compute in zip(found, computes, strict=True):
-        held = HeldRun(
-            run.first_step,
-            run.last_step,
-            run.topology,
-            now,
-            demands[int(rows[run.first_step - 1])].gap_s,
-            run.hidden,
-            run.switching,
-            run.working,
-            compute,
-        )
-        runs.append(held)
-        now = held.end_s
-    return tuple(runs)
