@@ -124,7 +124,7 @@ def rows(fabric: Fabric, workload: Workload, found: Outcome) -> Iterator[Row]:
             "t_b": str(cost.t_b),
             "time_ms": f"{time * 1e3:.4f}",
             "count": part.job.count,
-            "text": part.job.collective.value,
+            "text": part.job.collective.name,
         }
     yield {"row": "bundle", "what": "cables", "count": 2 * one.configuration.num_circuits}
     yield {"row": "bundle", "what": "files", "count": found.num_files}

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ocs_codesign.collective import Collective as Collective
     from ocs_codesign.cost import Cost as Cost
     from ocs_codesign.cost import CostModel as CostModel
+    from ocs_codesign.demand import Demand as Demand
+    from ocs_codesign.demand import demand_of as demand_of
     from ocs_codesign.design import Candidate as Candidate
     from ocs_codesign.design import Design as Design
     from ocs_codesign.design import Score as Score
@@ -65,6 +67,13 @@ if TYPE_CHECKING:
     from ocs_codesign.groups import DirectProduct as DirectProduct
     from ocs_codesign.groups import Permutations as Permutations
     from ocs_codesign.groups import Semidirect as Semidirect
+    from ocs_codesign.network import Network as Network
+    from ocs_codesign.networks.boxes import boxes as boxes
+    from ocs_codesign.networks.direct import direct as direct
+    from ocs_codesign.networks.direct import mesh as mesh
+    from ocs_codesign.networks.direct import torus as torus
+    from ocs_codesign.networks.switched import fat_tree as fat_tree
+    from ocs_codesign.networks.switched import star as star
     from ocs_codesign.plot import frontier_figure as frontier_figure
     from ocs_codesign.recipe import Bidirected as Bidirected
     from ocs_codesign.recipe import BiRing as BiRing
@@ -105,6 +114,8 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure import reconfigured_frontier as reconfigured_frontier
     from ocs_codesign.reconfigure import search_sequences as search_sequences
     from ocs_codesign.reconfigure import switch_plan as switch_plan
+    from ocs_codesign.routes import Routes as Routes
+    from ocs_codesign.routes import direct_routes as direct_routes
     from ocs_codesign.schedule import Schedule as Schedule
     from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle as dependency_cycle
     from ocs_codesign.schedulers.alltoall.paths import disjoint_path_table as disjoint_path_table
@@ -127,12 +138,15 @@ if TYPE_CHECKING:
     from ocs_codesign.search.frontier import frontier as frontier
     from ocs_codesign.search.frontier import joint_frontier as joint_frontier
     from ocs_codesign.search.pareto import Frontier as Frontier
+    from ocs_codesign.timed import Timed as Timed
     from ocs_codesign.topology import Topology as Topology
+    from ocs_codesign.verification.networks import verify_on as verify_on
     from ocs_codesign.verification.programs import ProgramVerdict as ProgramVerdict
     from ocs_codesign.verification.programs import verify_program as verify_program
     from ocs_codesign.verification.schedules import Verdict as Verdict
-    from ocs_codesign.verification.schedules import Witness as Witness
     from ocs_codesign.verification.schedules import verify as verify
+    from ocs_codesign.verification.timed import check_timed as check_timed
+    from ocs_codesign.verification.witness import Witness as Witness
 
 _NAMES_BY_MODULE = {
     "bounds": "bound hop_sum moore_steps topology_bound",
@@ -141,6 +155,7 @@ _NAMES_BY_MODULE = {
     "circuits": "CircuitProgram",
     "collective": "Collective",
     "cost": "Cost CostModel",
+    "demand": "Demand demand_of",
     "design": "Candidate Design Score build build_topology measure measure_topology predict",
     "fabric": (
         "Deployment Fabric InfeasibleError NamedRecipe Workload deploy embed fabric_facts "
@@ -152,6 +167,10 @@ _NAMES_BY_MODULE = {
     "formats.graphs.graph_files": "import_graph",
     "formats.workload.workload_files": "load_workload",
     "groups": "Affine Cyclic Dicyclic Dihedral DirectProduct Permutations Semidirect",
+    "network": "Network",
+    "networks.boxes": "boxes",
+    "networks.direct": "direct mesh torus",
+    "networks.switched": "fat_tree star",
     "plot": "frontier_figure",
     "recipe": (
         "BiRing Bidirected Cayley Circulant Complete CompleteBipartite DeBruijn Degree "
@@ -163,6 +182,7 @@ _NAMES_BY_MODULE = {
         "build_sequence check_timeline phased_alltoall plan_demand plan_planes plan_trace "
         "program_time reconfigured_frontier search_sequences switch_plan"
     ),
+    "routes": "Routes direct_routes",
     "schedule": "Schedule",
     "schedulers.alltoall.deadlock": "dependency_cycle",
     "schedulers.alltoall.paths": "disjoint_path_table path_table",
@@ -177,9 +197,13 @@ _NAMES_BY_MODULE = {
     ),
     "search.frontier": "frontier joint_frontier",
     "search.pareto": "Frontier",
+    "timed": "Timed",
     "topology": "Topology",
+    "verification.networks": "verify_on",
     "verification.programs": "ProgramVerdict verify_program",
-    "verification.schedules": "Verdict Witness verify",
+    "verification.schedules": "Verdict verify",
+    "verification.timed": "check_timed",
+    "verification.witness": "Witness",
 }
 _HOME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 

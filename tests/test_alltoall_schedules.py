@@ -34,8 +34,9 @@ from ocs_codesign.recipe import parse
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification.schedules import Witness, verify
-from ocs_codesign.verification.schedules import schedules as verification
+from ocs_codesign.verification import schedules as verification
+from ocs_codesign.verification.schedules import verify
+from ocs_codesign.verification.witness import Witness
 
 RING = Topology(3, [0, 1, 2], [1, 2, 0])
 MOVES: list[Send] = [
@@ -376,7 +377,7 @@ def test_very_many_chunks(chunks):
 @given(alltoalls())
 def test_reversed(schedule):
     back = schedule.reversed()
-    assert back.collective is Collective.ALLTOALL
+    assert back.collective == Collective.ALLTOALL
     assert back.topology == schedule.topology.transpose()
     assert back.max_loads() == schedule.max_loads()[::-1]
     assert verify(back).ok

@@ -19,6 +19,8 @@ MODULES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"
 SOURCES = [f"{PACKAGE.name}/{module}" for module in MODULES]
 SOURCES += sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("experiments/*.py"))
 MAX_LINES = 350
+MAX_LOADED = 70
+"""Modules of the package that a plain `cost` may load."""
 
 EDGES = r"formats/|bundle/|plot(\.py|/)|cli/"
 ALLOWED = {
@@ -188,3 +190,16 @@ def test_the_core_works_without_the_edges(library):
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, "4"), done.stderr
+
+
+def test_a_command_loads_what_it_uses():
+    code = (
+        "import sys\nfrom ocs_codesign.cli import main\n"
+        "main(['cost', 'Line(CompleteBipartite(4))'])\n"
+        "print(sum(name.split('.')[0] == 'ocs_codesign' for name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.splitlines()[-1]) <= MAX_LOADED

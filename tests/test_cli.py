@@ -15,16 +15,14 @@ import pytest
 from interrupts import interrupted
 
 import ocs_codesign
-from ocs_codesign.cli import app, main
-from ocs_codesign.cli.exact import EXACT
+from ocs_codesign.cli import COMMANDS, app, main
 from ocs_codesign.cli.graphs import EXPORT_FORMATS, IMPORT_FORMATS
 from ocs_codesign.cli.progress import Progress, progress
-from ocs_codesign.collective import Collective
-from ocs_codesign.design import SCHEDULES
+from ocs_codesign.collective import WITHOUT_PARAMETERS
 from ocs_codesign.formats.graphs.graph_files import EXPORTERS, IMPORTERS
+from ocs_codesign.schedulers.registry import SCHEDULERS
 
 HEAVY = {"numpy", "rich", "matplotlib", "networkx", "numba", "pandas", "scipy", "highspy"}
-COMMANDS = sorted(app.commands)
 
 
 def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
@@ -64,14 +62,14 @@ def test_choices_are_those_of_the_library():
     assert tuple(EXPORTERS) == EXPORT_FORMATS
     assert tuple(IMPORTERS) == IMPORT_FORMATS
     for name in ("frontier", "cost", "build"):
-        (option,) = (p for p in app.commands[name].params if p.name == "collective")
-        assert list(option.type.choices) == [kind.value for kind in Collective]
-    (option,) = (p for p in app.commands["build"].params if p.name == "schedule")
-    assert tuple(option.type.choices) == (*SCHEDULES, EXACT)
+        (option,) = (p for p in app.get_command(None, name).params if p.name == "collective")
+        assert list(option.type.choices) == [kind.name for kind in WITHOUT_PARAMETERS]
+    (option,) = (p for p in app.get_command(None, "build").params if p.name == "scheduler")
+    assert tuple(option.type.choices) == ("best", *SCHEDULERS)
 
 
 def test_every_command_writes_json():
-    pending = list(app.commands.values())
+    pending = [app.get_command(None, name) for name in COMMANDS]
     while pending:
         command = pending.pop()
         if isinstance(command, click.Group):

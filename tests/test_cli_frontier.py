@@ -161,7 +161,7 @@ def test_a_failing_plot_writes_nothing(capsys, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("collective", [kind.value for kind in GATHERING])
+@pytest.mark.parametrize("collective", [kind.name for kind in GATHERING])
 def test_the_real_finder(capsys, collective):
     command = ["frontier", "--nodes", "8", "--degree", "4", "--collective", collective]
     assert main([*command, "--json", "-"]) == 0

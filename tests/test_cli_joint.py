@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import pytest
 
+from ocs_codesign.answers.joint import joint_json, joint_sections
 from ocs_codesign.cli import main
-from ocs_codesign.cli.joint_report import joint_json, show_joint
-from ocs_codesign.cli.output import console
+from ocs_codesign.cli.output import console, show_sections
 from ocs_codesign.cost import CostModel
 from ocs_codesign.plot import figure_bytes
 from ocs_codesign.plot.joint import joint_figure
@@ -80,7 +80,7 @@ def test_the_best_for_a_message_is_marked(answer, capsys):
         for one in report["candidates"]
     }
     assert report["best"] == repr(best.recipe) == min(seconds, key=seconds.get)
-    show_joint(console(), answer, WORKLOAD, True)
+    show_sections(console(), joint_sections(answer, WORKLOAD, show_all=True))
     out = capsys.readouterr().out
     lines = out.splitlines()
     heading = "allgather  all-to-all  both" if answer.with_allgather else "time  proof"

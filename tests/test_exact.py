@@ -92,7 +92,7 @@ def check(topology, answer, collective):
     assert verdict.ok, verdict.witness
     assert answer.schedule.topology == topology
     assert answer.schedule.num_chunks == answer.num_chunks
-    assert answer.schedule.collective.value == collective
+    assert answer.schedule.collective.name == collective
     assert answer.cost.steps <= answer.num_steps
     assert topology_bound(topology, collective).t_b <= answer.limit
     assert answer.limit <= answer.bound <= answer.cost.t_b

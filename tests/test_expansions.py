@@ -71,7 +71,7 @@ def test_mapped_schedule_does_what_was_predicted(text, collective):
     verdict = verify(schedule)
     assert verdict.ok
     assert schedule.topology == built(recipe)
-    assert schedule.collective is collective
+    assert schedule.collective == collective
     predicted = recipe.predicted_loads(collective)
     if uses(recipe, UPPER_BOUNDS):
         assert verdict.cost.steps <= len(predicted)

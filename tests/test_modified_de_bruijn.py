@@ -121,7 +121,7 @@ class TestCosts:
     @pytest.mark.parametrize("collective", GATHERING)
     def test_published_cost(self, d, n, collective):
         recipe, nodes = ModifiedDeBruijn(d, n), d**n
-        halves = 2 if collective is Collective.ALLREDUCE else 1
+        halves = 2 if collective == Collective.ALLREDUCE else 1
         candidate, design = measure(recipe, collective), build(recipe, collective)
         cost = Cost(halves * (n + 1), halves * Fraction(nodes - 1, nodes))
         assert candidate.cost == design.cost == predict(recipe, collective).cost == cost

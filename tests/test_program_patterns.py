@@ -54,7 +54,7 @@ def test_halving_and_doubling(num_nodes, num_planes, overlap, collective):
     if overlap and num_planes == 1:
         return
     design = build_halving_doubling(num_nodes, num_planes, collective, overlap=overlap)
-    halves = 1 + (collective is Collective.ALLREDUCE)
+    halves = 1 + (collective == Collective.ALLREDUCE)
     bits = int(log2(num_nodes))
     least = Fraction(halves * (num_nodes - 1), num_nodes)
     wasted = Fraction(num_planes, num_planes - overlap)

@@ -18,7 +18,7 @@ from ocs_codesign.reconfigure import (
     program_time,
 )
 from ocs_codesign.verification.programs import ProgramVerdict
-from ocs_codesign.verification.schedules import Witness
+from ocs_codesign.verification.witness import Witness
 
 MODEL = CostModel(2e-6, 1e10)
 

@@ -92,7 +92,7 @@ def test_designs_are_verified_and_cost_what_was_measured(recipe):
         assert design.loads == candidate.score.loads
         assert design.maker == candidate.score.schedule
         assert design.schedule.topology == built(recipe)
-        assert design.schedule.collective is collective
+        assert design.schedule.collective == collective
 
 
 @given(st.data())

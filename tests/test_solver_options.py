@@ -21,8 +21,8 @@ from ocs_codesign.schedulers.alltoall.paths import disjoint_path_table, path_tab
 from ocs_codesign.schedulers.alltoall.stepped import stepped_plan
 from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.schedulers.alltoall.up_down import up_down_table
+from ocs_codesign.schedulers.exact import search as exact_search
 from ocs_codesign.schedulers.exact.answers import exact_answers, exact_schedule, fractional_bound
-from ocs_codesign.schedulers.exact.answers import search as exact_search
 from ocs_codesign.symmetry.quotient import quotient
 from ocs_codesign.verification.schedules import verify
 

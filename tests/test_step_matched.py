@@ -107,7 +107,7 @@ def test_recursive_doubling_sums_everything(nodes):
 def test_rings():
     assert len(ring(7).steps) == 12
     assert sum(step.fraction for step in ring(7).steps) == Fraction(12, 7)
-    assert ring(7, "allgather").collective is Collective.ALLGATHER
+    assert ring(7, "allgather").collective == Collective.ALLGATHER
     assert [reuse_plan(ring(7), changes).cost for changes in (0, 3)] == [
         Cost(12, Fraction(12, 7))
     ] * 2

@@ -25,7 +25,8 @@ from ocs_codesign.verification.programs import (
     TWO_OUT,
     verify_program,
 )
-from ocs_codesign.verification.schedules import Witness, verify
+from ocs_codesign.verification.schedules import verify
+from ocs_codesign.verification.witness import Witness
 
 
 def moved_send(schedule, row, step):

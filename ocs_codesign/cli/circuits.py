@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ocs_codesign.formats.designs.design_files import LoadedProgram
     from ocs_codesign.topology import Topology
     from ocs_codesign.verification.programs import ProgramVerdict
-    from ocs_codesign.verification.schedules import Witness
+    from ocs_codesign.verification.witness import Witness
 
 _SHOWN_CHANGES = 16
 
@@ -69,7 +69,7 @@ def _prepared(change: Change) -> str:
 
 def false_circuit_claim(loaded: LoadedProgram, verdict: ProgramVerdict) -> Witness | None:
     """The first claim of a record, about circuits, that the program does not bear out."""
-    from ocs_codesign.verification.schedules import Witness
+    from ocs_codesign.verification.witness import Witness
 
     claims = loaded.claims
     if claims is None:
@@ -98,7 +98,7 @@ def _foreign_step(
     import numpy as np
 
     from ocs_codesign.recipe import parse
-    from ocs_codesign.verification.schedules import Witness
+    from ocs_codesign.verification.witness import Witness
 
     wanted: dict[int, NDArray[np.int64]] = {}
     starts, ends = set(program.first_step.tolist()), set((program.last_step + 1).tolist())

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ocs_codesign.cli.alltoall import COLLECTIVE
-from ocs_codesign.cli.options import GATHERING, fabric_option, json_option, prefer_option
-from ocs_codesign.cli.output import STDOUT, check_outputs, cost_json, cost_text, emit, show_facts
+from ocs_codesign.answers.texts import cost_json, cost_text
+from ocs_codesign.cli.options import ALLTOALL, GATHERING, fabric_option, json_option, prefer_option
+from ocs_codesign.cli.output import STDOUT, check_outputs, emit, show_facts
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _DEFAULT = "allreduce"
 @click.option(
     "--collective",
     "collectives",
-    type=click.Choice([*GATHERING, COLLECTIVE], case_sensitive=False),
+    type=click.Choice([*GATHERING, ALLTOALL], case_sensitive=False),
     multiple=True,
     default=[_DEFAULT],
     show_default=True,
@@ -172,7 +172,7 @@ def _configuration(one: DeployedConfiguration) -> dict[str, Any]:
         "survives_plane_loss": one.embedding.plane_loss.stays_connected,
         "schedules": [
             {
-                "collective": bounded.collective.value,
+                "collective": bounded.collective.name,
                 "cost": cost_json(bounded.design.cost),
                 "bound": cost_json(bounded.bound),
                 "schedule": bounded.design.maker,
@@ -197,7 +197,7 @@ def _show(console: Console, answer: dict[str, Any], deployment: Deployment) -> N
                 ),
                 ("least margin", _margin(fields["least_margin_db"])),
                 *(
-                    (bounded.collective.value, f"{cost_text(bounded.design.cost)}, verified")
+                    (bounded.collective.name, f"{cost_text(bounded.design.cost)}, verified")
                     for bounded in one.designs
                 ),
             ],

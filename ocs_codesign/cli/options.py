@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
-from ocs_codesign import collective
+from ocs_codesign.answers.cost import Subject
+from ocs_codesign.collective import GATHERING as GATHERING_COLLECTIVES
+from ocs_codesign.collective import Collective
 from ocs_codesign.quantities import parse_bandwidth, parse_size, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ocs_codesign.lp import Options
     from ocs_codesign.recipe import Recipe
@@ -40,7 +42,26 @@ bandwidth_option = quantity_option(
 )
 message_option = quantity_option("--message", parse_size, "Size of the whole data, such as 1MiB.")
 
-GATHERING = tuple(kind.value for kind in collective.GATHERING)
+GATHERING = tuple(kind.name for kind in GATHERING_COLLECTIVES)
+ALLTOALL = Collective.ALLTOALL.name
+
+
+@final
+class LiveChoice(click.Choice[str]):
+    """A choice of the names that a registry has when a command runs."""
+
+    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+        self._names = names
+        super().__init__(names())
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The names."""
+        return tuple(self._names())
+
+    @choices.setter
+    def choices(self, names: Sequence[str]) -> None:
+        """Nothing: the registry says."""
 
 
 def collective_choice(*names: str) -> Callable[..., Any]:
@@ -144,6 +165,13 @@ class Source:
     def name(self) -> str:
         """What to call the topology in a title."""
         return self.recipe_text or self.graph_name or ""
+
+    def subject(self, topology: Topology | None) -> Subject:
+        """What an answer about this topology begins with; a recipe knows its size unbuilt."""
+        shape = topology if self.recipe is None else self.recipe
+        if shape is None:
+            raise ValueError("a graph file has a topology")
+        return Subject(self.recipe, self.graph_name, shape.num_nodes, shape.degree)
 
     def topology(self) -> Topology:
         """The topology, built or read."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ocs_codesign.cli.alltoall import in_decimals
+from ocs_codesign.answers.texts import in_decimals, t_b_text
 from ocs_codesign.cli.options import (
     SolverChoice,
     Source,
@@ -16,7 +16,7 @@ from ocs_codesign.cli.options import (
     recipe_argument,
     solver_options,
 )
-from ocs_codesign.cli.output import STDOUT, check_outputs, emit, show_facts, t_b_text
+from ocs_codesign.cli.output import STDOUT, check_outputs, emit, show_facts
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.cli.output import cost_json
+from ocs_codesign.answers.texts import cost_json
 from ocs_codesign.cli.plan_sentences import sentences
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def plan_json(
     value["inside"] = [
         {
             "design": one.option,
-            "collective": one.collective.value,
+            "collective": one.collective.name,
             "steps": one.steps,
             "saved_steps_at_most": one.saved_steps,
             "saved_s_at_most": str(one.saved_s),

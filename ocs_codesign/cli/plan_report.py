@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.cli.alltoall import in_decimals
-from ocs_codesign.cli.output import cost_text, show_facts, show_table
+from ocs_codesign.answers.texts import cost_text, in_decimals
+from ocs_codesign.cli.output import show_facts, show_table
 from ocs_codesign.cli.plan_sentences import delta_at, delta_text, sentences, time_text
 from ocs_codesign.quantities import exact, format_bandwidth, format_time
 
@@ -30,7 +30,7 @@ def show_plan(
     left_out: Sequence[str],
 ) -> None:
     """Print the runs, the totals, the break-even dead times and what they mean."""
-    kinds = ", ".join(one.value for one in plan.trace.collectives)
+    kinds = ", ".join(one.name for one in plan.trace.collectives)
     show_facts(
         console,
         [
@@ -74,7 +74,7 @@ def _show_designs(console: Console, plan: TracePlan) -> None:
                 option.name,
             ]
         )
-    columns = ("design", *(one.value for one in collectives), "label", "recipe")
+    columns = ("design", *(one.name for one in collectives), "label", "recipe")
     show_table(console, columns, rows, texts=2)
 
 

@@ -51,8 +51,8 @@ def _ranges(plan: TracePlan) -> Iterator[str]:
 
 
 def _inside_sentence(one: InsideBound) -> str:
-    halves = " (reduce-scatter, then allgather)" * (one.collective is Collective.ALLREDUCE)
-    where = f"{one.collective.value}{halves} on {one.option}, bandwidth-optimal in {one.steps}"
+    halves = " (reduce-scatter, then allgather)" * (one.collective == Collective.ALLREDUCE)
+    where = f"{one.collective.name}{halves} on {one.option}, bandwidth-optimal in {one.steps}"
     if not one.saved_steps:
         return f"Inside one {where} steps, switching cannot gain: no circuits save a step."
     verdict = "which could pay" if one.can_gain else "so it cannot gain"

@@ -121,7 +121,7 @@ def reconfigured_json(
     value: dict[str, Any] = {
         "nodes": answer.num_nodes,
         "degree": answer.degree,
-        "collective": answer.collective.value,
+        "collective": answer.collective.name,
         "max_configurations": answer.max_configurations,
         "reconfiguration_s": list(deltas),
         "candidates": [_entry(answer, one, deltas, workload) for one in answer.candidates],

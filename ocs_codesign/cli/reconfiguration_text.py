@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ocs_codesign.cli.alltoall import in_decimals
-from ocs_codesign.cli.output import cost_text, show_table
+from ocs_codesign.answers.texts import cost_text, in_decimals
+from ocs_codesign.cli.output import show_table
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def show_reconfigured(
 ) -> None:
     """The table of candidates, then whether changing circuits pays."""
     console.print(
-        f"{answer.num_nodes} nodes of degree {answer.degree}, {answer.collective.value}, up to "
+        f"{answer.num_nodes} nodes of degree {answer.degree}, {answer.collective.name}, up to "
         f"{answer.max_configurations} configurations in turn: {len(answer.static)} static and "
         f"{len(answer.switching)} that change circuits on the frontier, "
         f"{len(answer.dominated)} dominated"
@@ -71,7 +71,7 @@ def _show_candidates(
     workload: Workload | None,
 ) -> None:
     columns = ["configurations", "steps", "t_b", "decimal", "bound", "over bound"]
-    has_tree = answer.collective.value == ALLTOALL
+    has_tree = answer.collective.name == ALLTOALL
     columns += ["tree", "over tree"] * has_tree
     if workload is not None:
         columns += [f"at {format_time(delta)}" for delta in deltas]
@@ -193,7 +193,7 @@ def gain_of(answer: ReconfiguredFrontier) -> AllreduceGain | None:
     """What an allreduce can save, None for an all-to-all."""
     from ocs_codesign.reconfigure.frontier.gain import allreduce_gain
 
-    if answer.collective.value == ALLTOALL:
+    if answer.collective.name == ALLTOALL:
         return None
     costs = [one.switched.cost for one in answer.static]
     return allreduce_gain(answer.num_nodes, answer.degree, costs)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.cli.output import cost_json, show_facts, show_table
+from ocs_codesign.answers.texts import cost_json
+from ocs_codesign.cli.output import show_facts, show_table
 from ocs_codesign.cli.plan_sentences import time_text
 from ocs_codesign.cli.select_sentences import sentences
 from ocs_codesign.quantities import exact, format_bandwidth, format_size
@@ -62,7 +63,7 @@ def _plan_json(selection: Selection, plan: RankedPlan) -> dict[str, Any]:
         "parts": [
             {
                 "name": selection.workload.parts[one.part].name,
-                "collective": one.collective.value,
+                "collective": one.collective.name,
                 "phase": one.phase or None,
                 "design": plan.options[one.option].name,
                 "count": one.count,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
+from ocs_codesign.answers.texts import cost_text
 from ocs_codesign.cli.circuits import circuits_facts, circuits_json, show_changes
 from ocs_codesign.cli.options import (
     SolverChoice,
@@ -17,7 +18,7 @@ from ocs_codesign.cli.options import (
     quantity_option,
     solver_options,
 )
-from ocs_codesign.cli.output import STDOUT, check_outputs, cost_text, emit, show_facts
+from ocs_codesign.cli.output import STDOUT, check_outputs, emit, show_facts
 from ocs_codesign.cli.progress import progress
 from ocs_codesign.quantities import format_time, parse_time
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.cli.output import cost_json, cost_text, show_facts, show_table, t_b_text
+from ocs_codesign.answers.texts import cost_json, cost_text, t_b_text
+from ocs_codesign.cli.output import show_facts, show_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +20,7 @@ def survivability_json(found: Survivability) -> dict[str, Any]:
     return {
         "configuration": found.configuration.name,
         "fabric": found.configuration.cabling.fabric.name,
-        "collective": found.collective.value,
+        "collective": found.collective.name,
         "unit": "M/B, B the egress of a node of the intact topology",
         "intact": _remainder_json(found.intact),
         "worst": [
@@ -70,7 +71,7 @@ def show_survivability(console: Console, found: Survivability) -> None:
         [
             ("fabric", fabric.name),
             ("nodes, links", f"{intact.num_nodes}, {intact.num_links}"),
-            (f"{found.collective.value}, intact", _cost(intact)),
+            (f"{found.collective.name}, intact", _cost(intact)),
             ("alltoall, intact", _alltoall(intact)),
             (
                 "losses",

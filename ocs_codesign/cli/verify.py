@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
+from ocs_codesign.answers.texts import cost_json, cost_text, loads_table
 from ocs_codesign.cli.circuits import (
     circuits_facts,
     circuits_json,
@@ -14,14 +15,7 @@ from ocs_codesign.cli.circuits import (
     show_changes,
 )
 from ocs_codesign.cli.options import json_option
-from ocs_codesign.cli.output import (
-    check_outputs,
-    cost_json,
-    cost_text,
-    emit,
-    show_facts,
-    show_loads,
-)
+from ocs_codesign.cli.output import check_outputs, emit, show_facts, show_sections
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -29,7 +23,8 @@ if TYPE_CHECKING:
 
     from ocs_codesign.formats.designs.design_files import LoadedDesign
     from ocs_codesign.verification.programs import ProgramVerdict
-    from ocs_codesign.verification.schedules import Verdict, Witness
+    from ocs_codesign.verification.schedules import Verdict
+    from ocs_codesign.verification.witness import Witness
 
 NEGATIVE = 1
 
@@ -95,7 +90,7 @@ class _Report:
 
 def _false_claim(loaded: LoadedDesign, verdict: Verdict) -> Witness | None:
     """The first claim of the record, beside its cost, that the schedule does not bear out."""
-    from ocs_codesign.verification.schedules import Witness
+    from ocs_codesign.verification.witness import Witness
 
     loads = _false_loads(loaded, verdict)
     if loads is None and loaded.recipe is not None and not _is_of_recipe(loaded):
@@ -104,7 +99,7 @@ def _false_claim(loaded: LoadedDesign, verdict: Verdict) -> Witness | None:
 
 
 def _false_loads(loaded: LoadedDesign, verdict: Verdict | ProgramVerdict) -> Witness | None:
-    from ocs_codesign.verification.schedules import Witness
+    from ocs_codesign.verification.witness import Witness
 
     if loaded.loads is not None and loaded.loads != verdict.max_loads:
         return Witness("the claimed largest loads are not those of the sends")
@@ -128,7 +123,7 @@ def _answer(report: _Report) -> dict[str, Any]:
         "recipe": loaded.recipe,
         "nodes": schedule.topology.num_nodes,
         "degree": schedule.topology.degree if program is None else program.circuits.num_planes,
-        "collective": schedule.collective.value,
+        "collective": schedule.collective.name,
         **cost_json(verdict.cost),
         "t_b_float": float(verdict.cost.t_b),
         "max_load_per_step": [str(load) for load in verdict.max_loads],
@@ -184,7 +179,7 @@ def _show(console: Console, answer: dict[str, Any], report: _Report) -> None:
         ],
     )
     unit = "pieces" if answer["collective"] == "alltoall" else "shards"
-    show_loads(console, report.verdict.max_loads, unit)
+    show_sections(console, ["", loads_table(report.verdict.max_loads, unit)])
     if report.changing is not None:
         show_changes(console, report.changing.changes)
 

@@ -6,15 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.answers.texts import cost_json, cost_text
 from ocs_codesign.cli.options import json_option
-from ocs_codesign.cli.output import (
-    check_outputs,
-    cost_json,
-    cost_text,
-    emit,
-    show_facts,
-    show_table,
-)
+from ocs_codesign.cli.output import check_outputs, emit, show_facts, show_table
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:

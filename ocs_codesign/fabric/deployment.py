@@ -129,7 +129,7 @@ def deploy(
         _check_light(embedding)
         designs = []
         for kind in kinds:
-            tell(f"Building the {kind.value} of {one.name}")
+            tell(f"Building the {kind.name} of {one.name}")
             designs.append(_designed(one.recipe, topology, kind))
         configurations.append(DeployedConfiguration(one.recipe, embedding, tuple(designs)))
     tell("Planning changes")
@@ -148,7 +148,7 @@ def _checked(
         raise ValueError("a deployment has at least one recipe and one collective")
     for what, given in (
         ("name", [one.name for one in wanted]),
-        ("collective", [kind.value for kind in kinds]),
+        ("collective", [kind.name for kind in kinds]),
     ):
         twice = [one for one in given if given.count(one) > 1]
         if twice:
@@ -217,7 +217,7 @@ def _check_light(embedding: Embedding) -> None:
 
 
 def _designed(recipe: Recipe, topology: Topology, kind: Collective) -> BoundedDesign:
-    if kind is Collective.ALLTOALL:
+    if kind == Collective.ALLTOALL:
         from ocs_codesign.schedulers.alltoall.stepped import stepped_plan
 
         plan = stepped_plan(topology)

@@ -178,7 +178,7 @@ def _check_options(fabric: Fabric, workload: Workload, options: Sequence[FabricO
             )
         for collective in workload.trace.collectives:
             if option.cost(collective) is None:
-                raise ValueError(f"{option.name} has no cost of {collective.value}")
+                raise ValueError(f"{option.name} has no cost of {collective.name}")
 
 
 def _embedded(fabric: Fabric, option: FabricOption, base: Embedding | None = None) -> Embedding:

@@ -95,7 +95,7 @@ def phased_sequences(
 
 def _sizes(workload: Workload) -> set[Fraction]:
     jobs = (part.job for part in workload.parts)
-    return {job.message_bytes for job in jobs if job.collective is Collective.ALLTOALL}
+    return {job.message_bytes for job in jobs if job.collective == Collective.ALLTOALL}
 
 
 def _verdict(

@@ -114,7 +114,7 @@ def phased_legs(whole: Legs, phased: PhasedAlltoall, least_bytes: Fraction) -> L
     rows_of: list[list[int]] = []
     for leg in whole.legs:
         parts = [leg]
-        if leg.collective is Collective.ALLTOALL and leg.message_bytes >= least_bytes:
+        if leg.collective == Collective.ALLTOALL and leg.message_bytes >= least_bytes:
             parts = _phases(leg, phased)
         rows_of.append([*range(len(legs), len(legs) + len(parts))])
         legs += parts

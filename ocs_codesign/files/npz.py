@@ -23,7 +23,7 @@ import numpy as np
 
 from ocs_codesign.circuits import CircuitProgram
 from ocs_codesign.collective import Collective
-from ocs_codesign.schedule import COLUMNS, Schedule
+from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import MAX_LINKS, Topology
 
 if TYPE_CHECKING:
@@ -36,12 +36,13 @@ MAX_CONTENT_BYTES = 16 * 2**30
 """Largest declared size of all arrays together that is read."""
 
 _ENDS = ("tail", "head")
-_ROWS = (*COLUMNS, "phase")
+_SENDS = ("root", "lo", "hi", "link", "step")
+_ROWS = (*_SENDS, "phase")
 _LINKS = (*_ENDS, "link_speed")
 _SCALARS = ("num_chunks", "collective")
 _INTERVALS = ("up_link", "up_first", "up_last")
 _CIRCUITS = ("plane", *_INTERVALS, "pauses")
-_REQUIRED = (*_ENDS, *COLUMNS, *_SCALARS)
+_REQUIRED = (*_ENDS, *_SENDS, *_SCALARS)
 _NAMES = (*_LINKS, *_ROWS, *_SCALARS, *_CIRCUITS)
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -87,7 +88,7 @@ def write_schedule(
         arrays["link_speed"] = topology.link_speed
     arrays.update(zip(_ROWS, schedule.columns(), strict=False))
     arrays["num_chunks"] = np.array(schedule.num_chunks, dtype=np.int64)
-    arrays["collective"] = np.array(schedule.collective.value)
+    arrays["collective"] = np.array(schedule.collective.name)
     if circuits is not None:
         arrays.update(zip(_CIRCUITS, circuits.columns(), strict=True))
     with zipfile.ZipFile(file, "w") as archive:
@@ -290,9 +291,9 @@ def _schedule(arrays: dict[str, NDArray[Any]]) -> Schedule:
     last = int(arrays["step"].max(initial=0))
     if last > sends:
         raise ValueError(f"the last step is {last}, but there are only {sends} sends")
-    columns = {name: arrays[name] for name in _ROWS if name in arrays}
+    columns = [arrays[name] for name in _ROWS if name in arrays]
     collective = Collective.parse(str(arrays["collective"]))
-    return Schedule(topology, collective, int(arrays["num_chunks"]), **columns)
+    return Schedule(topology, collective, int(arrays["num_chunks"]), *columns)
 
 
 def _circuits(arrays: dict[str, NDArray[Any]], topology: Topology) -> CircuitProgram | None:

@@ -45,7 +45,7 @@ def reconfigured_figure(
         _draw_costs(axes[0], frontier)
         if workload is not None:
             _draw_times(axes[1], frontier, deltas_s, *workload)
-        name = frontier.collective.value
+        name = frontier.collective.name
         figure.suptitle(
             f"{frontier.num_nodes} nodes of degree {frontier.degree}: {name}", fontsize=11.5
         )
@@ -53,7 +53,7 @@ def reconfigured_figure(
 
 
 def _draw_costs(axes: Axes, frontier: ReconfiguredFrontier) -> None:
-    by_steps = frontier.collective is Collective.ALLREDUCE
+    by_steps = frontier.collective == Collective.ALLREDUCE
     top = _MOST_OVER_FRONT * max(float(one.switched.cost.t_b) for one in frontier.candidates)
     rest = [one for one in frontier.dominated if one.switched.cost.t_b <= top]
     sets: list[tuple[Sequence[ReconfiguredCandidate], str, dict[str, Any]]] = [

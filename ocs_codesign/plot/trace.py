@@ -149,7 +149,7 @@ def _set_time(axes: Axes, end: float) -> None:
 def _draw_legend(figure: Figure, colours: set[str]) -> None:
     from matplotlib.patches import Patch
 
-    names = {colour: collective.value for collective, colour in _COLOURS.items()}
+    names = {colour: collective.name for collective, colour in _COLOURS.items()}
     names |= {
         _MIXED: "jobs of several kinds",
         _GAP: "computation",

@@ -99,10 +99,10 @@ class Recipe(ABC):
     ) -> tuple[Fraction, ...]:
         """Predicted largest link load, in shards, of every step of a collective."""
         collective = Collective.parse_gathering(collective)
-        if collective is Collective.ALLGATHER:
+        if collective == Collective.ALLGATHER:
             return self.gather_loads()
         scatter = self.gather_loads(transposed=True)[::-1]
-        return scatter if collective is Collective.REDUCE_SCATTER else scatter + self.gather_loads()
+        return scatter if collective == Collective.REDUCE_SCATTER else scatter + self.gather_loads()
 
     def predict(self, collective: Collective | str = Collective.ALLGATHER) -> Cost:
         """Predicted cost of a collective: by formula from the base, never by building.
@@ -116,10 +116,10 @@ class Recipe(ABC):
     def expansion_schedule(self, collective: Collective | str = Collective.ALLGATHER) -> Schedule:
         """The base's schedule mapped through the expansions, without solving anything more."""
         collective = Collective.parse_gathering(collective)
-        if collective is Collective.ALLGATHER:
+        if collective == Collective.ALLGATHER:
             return self.gather_schedule()
         scatter = self.gather_schedule(transposed=True).reversed()
-        if collective is Collective.REDUCE_SCATTER:
+        if collective == Collective.REDUCE_SCATTER:
             return scatter
         return scatter.then(self.gather_schedule())
 

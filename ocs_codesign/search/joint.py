@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 class JointTimes:
     """Seconds of an allgather and of an all-to-all on one topology, each on its own."""
 
-    allgather_s: float
-    alltoall_s: float
+    allgather_s: Fraction
+    alltoall_s: Fraction
 
     @property
-    def total_s(self) -> float:
+    def total_s(self) -> Fraction:
         """One after the other."""
         return self.allgather_s + self.alltoall_s
 
@@ -154,7 +154,7 @@ class JointFrontier:
         if not self.candidates:
             raise ValueError("no candidate was solved: none is known to be the best")
 
-        def time_s(one: JointCandidate) -> float:
+        def time_s(one: JointCandidate) -> Fraction:
             times = one.times(model, message_bytes, alltoall_bytes)
             return times.total_s if self.with_allgather else times.alltoall_s
 

@@ -129,7 +129,7 @@ def _lifts(
 ) -> list[Candidate]:
     """Measured lifts, and their transposes, for steps that the frontier has no good design for."""
     front = [c.allgather for c in pareto(scored, Collective.ALLGATHER)[0]]
-    both = collective is Collective.ALLREDUCE
+    both = collective == Collective.ALLREDUCE
     found: dict[Recipe, None] = {}
     for recipe in climbed(question, front, effort, both=both):
         found[recipe] = None

@@ -22,7 +22,8 @@ import numpy as np
 
 from ocs_codesign.circuits import Change
 from ocs_codesign.cost import Cost
-from ocs_codesign.verification.schedules import Witness, verify
+from ocs_codesign.verification.schedules import verify
+from ocs_codesign.verification.witness import Witness
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

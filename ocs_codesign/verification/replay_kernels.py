@@ -1,109 +1,87 @@
-"""Compiled replay of sends, a block of roots at a time; used by the verifier alone."""
+"""Loops of the replay, a block of items at a time; plain functions, compiled where it pays.
+
+A send has what it carries at its ``start`` and brings it at its ``end``; sends are sorted by start.
+"""
 
 from __future__ import annotations
 
-from numba import njit
-
 NEVER = 2**31 - 1
 FINE, NOT_HELD, REDUNDANT, ROOT_SENDS, SENT_TWICE, STALE, LOST = range(7)
-OWN_PIECE, SENT_ON, LEAVES, IDLE, COMES_HOME = range(7, 12)
+OWN_PIECE, SENT_ON, LEAVES, IDLE, COMES_HOME, NOTHING_TO_SEND = range(7, 13)
 
 
-@njit(cache=True)
-def replay_gather(tail, head, root, lo, hi, link, step, first_root, held_since):
-    """Replay sends that copy: (row, chunk, fault) of the first bad one, fault FINE if none.
+def replay_copies(sender, receiver, item, lo, hi, start, end, first_item, once, held_since):
+    """Replay sends that copy: (row, span, fault) of the first bad one, fault FINE if none.
 
-    ``held_since[root - first_root, node, chunk]`` is the step at whose end the node holds the
-    chunk, NEVER at the start for all but the owner. Sends must be sorted by step.
+    ``held_since[item - first_item, node, span]`` is when the node holds the span, NEVER at first
+    for all but the root. With ``once`` a node must not receive what it has.
     """
-    for row in range(len(root)):
-        block = root[row] - first_root
+    for row in range(len(item)):
+        block = item[row] - first_item
         if block < 0 or block >= held_since.shape[0]:
             continue
-        sender, receiver = tail[link[row]], head[link[row]]
-        for chunk in range(lo[row], hi[row]):
-            if held_since[block, sender, chunk] >= step[row]:
-                return row, chunk, NOT_HELD
-            if held_since[block, receiver, chunk] != NEVER:
-                return row, chunk, REDUNDANT
-            held_since[block, receiver, chunk] = step[row]
+        for span in range(lo[row], hi[row]):
+            if held_since[block, sender[row], span] > start[row]:
+                return row, span, NOT_HELD
+            if held_since[block, receiver[row], span] == NEVER:
+                held_since[block, receiver[row], span] = end[row]
+            elif once:
+                return row, span, REDUNDANT
     return -1, -1, FINE
 
 
-@njit(cache=True)
-def replay_reduce(tail, head, root, lo, hi, link, step, first_root, state):
-    """Replay sends that add: (row, chunk, fault) of the first bad one, fault FINE if none.
+def replay_sums(sender, receiver, item, lo, hi, start, end, first_item, root, state):
+    """Replay sends that add: (row, span, fault) of the first bad one, fault FINE if none.
 
-    A send carries all that its sender has of a chunk's sum, its own contribution included.
-    ``state[root - first_root, node, chunk]`` is 0 at first, the step of the last contribution
-    received, or minus the step at which the node sent its partial sum away.
+    A send carries all that its sender has of a span's sum, its own contribution included.
+    ``root[item - first_item]`` is where the sum must end. ``state[item - first_item, node, span]``
+    is 0 at first, NEVER if the node has nothing to contribute, the end of the last contribution
+    received, or -1 once the node has sent its partial sum away.
     """
-    for row in range(len(root)):
-        block = root[row] - first_root
+    for row in range(len(item)):
+        block = item[row] - first_item
         if block < 0 or block >= state.shape[0]:
             continue
-        sender, receiver = tail[link[row]], head[link[row]]
-        for chunk in range(lo[row], hi[row]):
-            if sender == root[row]:
-                return row, chunk, ROOT_SENDS
-            if state[block, sender, chunk] < 0:
-                return row, chunk, SENT_TWICE
-            if state[block, sender, chunk] >= step[row]:
-                return row, chunk, STALE
-            state[block, sender, chunk] = -step[row]
-            if state[block, receiver, chunk] < 0:
-                return row, chunk, LOST
-            state[block, receiver, chunk] = step[row]
+        for span in range(lo[row], hi[row]):
+            held = state[block, sender[row], span]
+            if sender[row] == root[block]:
+                return row, span, ROOT_SENDS
+            if held < 0:
+                return row, span, SENT_TWICE
+            if held == NEVER:
+                return row, span, NOTHING_TO_SEND
+            if held > start[row]:
+                return row, span, STALE
+            state[block, sender[row], span] = -1
+            if state[block, receiver[row], span] < 0:
+                return row, span, LOST
+            last = state[block, receiver[row], span]
+            state[block, receiver[row], span] = end[row] if last == NEVER else max(last, end[row])
     return -1, -1, FINE
 
 
-@njit(cache=True)
-def replay_moves(tail, head, root, lo, hi, link, step, first_root, owner, place, since):
-    """Replay sends that move: (row, chunk, fault) of the first bad one, fault FINE if none.
+def replay_moves(sender, receiver, item, lo, hi, start, end, first_item, root, owner, place, since):
+    """Replay sends that move: (row, span, fault) of the first bad one, fault FINE if none.
 
-    ``place[root - first_root, chunk]`` is the one node that has the chunk, from the end of step
-    ``since`` on; at first the root, from step 0 on. ``owner[chunk]`` is the node that it is for.
+    ``place[item - first_item, span]`` is the one node that has the span, from ``since`` on; at
+    first ``root[item - first_item]``, from 0 on. ``owner``, of the same shape, is the node that it
+    is for.
     """
-    for row in range(len(root)):
-        block = root[row] - first_root
+    for row in range(len(item)):
+        block = item[row] - first_item
         if block < 0 or block >= place.shape[0]:
             continue
-        sender, receiver = tail[link[row]], head[link[row]]
-        for chunk in range(lo[row], hi[row]):
-            if owner[chunk] == root[row]:
-                return row, chunk, OWN_PIECE
-            if place[block, chunk] != sender or since[block, chunk] >= step[row]:
-                return row, chunk, NOT_HELD
-            if owner[chunk] == sender:
-                return row, chunk, LEAVES
-            if receiver == sender:
-                return row, chunk, IDLE
-            if receiver == root[row]:
-                return row, chunk, COMES_HOME
-            place[block, chunk] = receiver
-            since[block, chunk] = step[row]
+        for span in range(lo[row], hi[row]):
+            if owner[block, span] == root[block]:
+                return row, span, OWN_PIECE
+            if place[block, span] != sender[row] or since[block, span] > start[row]:
+                return row, span, NOT_HELD
+            if owner[block, span] == sender[row]:
+                return row, span, LEAVES
+            if receiver[row] == sender[row]:
+                return row, span, IDLE
+            if receiver[row] == root[block]:
+                return row, span, COMES_HOME
+            place[block, span] = receiver[row]
+            since[block, span] = end[row]
     return -1, -1, FINE
-
-
-@njit(cache=True)
-def first_unheld(held_since):
-    """First (root, node, chunk) of a block that is never held, or -1 for all three."""
-    for block in range(held_since.shape[0]):
-        for node in range(held_since.shape[1]):
-            for chunk in range(held_since.shape[2]):
-                if held_since[block, node, chunk] == NEVER:
-                    return block, node, chunk
-    return -1, -1, -1
-
-
-@njit(cache=True)
-def first_unsent(state, first_root):
-    """First (root, node, chunk) of a block whose contribution never leaves its node, or -1."""
-    for block in range(state.shape[0]):
-        for node in range(state.shape[1]):
-            if node == first_root + block:
-                continue
-            for chunk in range(state.shape[2]):
-                if state[block, node, chunk] >= 0:
-                    return block, node, chunk
-    return -1, -1, -1

@@ -1,17 +1,20 @@
 """Independent check of schedules: replay every send, then recompute what the schedule costs.
 
 Nothing here is shared with the code that makes schedules: the replay knows only the links, the
-columns and the pre- and postcondition of the collective.
+columns and the demand, whose items are replayed by their kind.
 
-* Copies (allgather): a node sends a chunk only after the step in which it received it, receives
-  every chunk exactly once, and in the end holds all.
-* Sums (reduce-scatter): a node sends its partial sum of a chunk exactly once, after the last
-  contribution it received; the root never does. So every contribution arrives exactly once.
-* Moves (all-to-all): every chunk is at one node at a time. A node sends it on only after the step
-  in which it arrived, its root never gets it back, and the node that it is for never sends it on;
-  in the end all are there. What a node has for itself is never sent.
-* Allreduce: phase 0 sums, phase 1 copies; a root may copy a chunk out only after its last
-  contribution arrived.
+* Copies (allgather, broadcast): a node sends a chunk only after the step in which it received it,
+  receives no chunk twice, and in the end all have it that must.
+* Sums (reduce-scatter, reduce): a node sends its partial sum of a chunk exactly once, after the
+  last contribution it received; the root never does. So every contribution arrives exactly once.
+* Moves (all-to-all, scatter, gather): every chunk is at one node at a time. A node sends it on only
+  after the step in which it arrived, its root never gets it back, and the node that it is for never
+  sends it on; in the end all are there. What a node has for itself is never sent.
+* An allreduce sums in phase 0 and copies in phase 1; a root may copy a chunk out only after its
+  last contribution arrived.
+
+Nodes that are no hosts are switches: what they get they pass on in the same step
+(``verification.switches``).
 """
 
 from __future__ import annotations
@@ -22,18 +25,27 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
+from ocs_codesign.demand import COPY, MOVE, SUM
+from ocs_codesign.kernels import for_work
+from ocs_codesign.verification import replay_kernels
+from ocs_codesign.verification.sends import Sends, sends_of
+from ocs_codesign.verification.switches import FORWARD_ONLY, direct_sends
+from ocs_codesign.verification.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.demand import Demand
     from ocs_codesign.schedule import Schedule
+    from ocs_codesign.verification.switches import Abilities
+
+EXACTLY_ONCE, AT_LEAST_ONCE = "exactly once", "at least once"
+"""How often a node may receive what it must have: a second copy is a fault, or is dropped."""
 
 _BLOCK_ENTRIES = 2**27
-_MARK_CHUNKS = 2**24
 
 _RULES = {
     1: "the sender does not hold this chunk before the step",
@@ -47,35 +59,8 @@ _RULES = {
     9: "the sender is the node that this chunk is for, so it must stay",
     10: "the link leads from the sender to itself, so this chunk does not move",
     11: "this chunk comes back to the root that sent it",
+    12: "the sender has nothing of this chunk to add",
 }
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """Where a schedule first breaks a rule: the send (row, step, link) or the node left without.
-
-    ``row``, ``step`` and ``link`` are None when something is missing rather than wrong; ``node`` is
-    then the node that lacks the chunk or never contributes to it. ``root`` and ``chunk`` are None
-    for a claimed cost that the sends do not have. ``plane`` is known where circuits change; a
-    circuit that breaks a rule of ports has no row, and ``node`` is then the port's.
-    """
-
-    rule: str
-    root: int | None = None
-    chunk: int | None = None
-    node: int | None = None
-    row: int | None = None
-    step: int | None = None
-    link: int | None = None
-    plane: int | None = None
-
-    def __str__(self) -> str:
-        names = ("row", "step", "link", "root", "chunk", "node", "plane")
-        known = [
-            f"{name} {getattr(self, name)}" for name in names if getattr(self, name) is not None
-        ]
-        return ", ".join(known) + (": " if known else "") + self.rule
 
 
 @final
@@ -97,12 +82,20 @@ class Verdict:
         return self.witness is None
 
 
-def verify(schedule: Schedule, claimed: Cost | None = None) -> Verdict:
+def verify(
+    schedule: Schedule,
+    claimed: Cost | None = None,
+    *,
+    strictness: str = EXACTLY_ONCE,
+) -> Verdict:
     """Replay a schedule and recompute its cost; ``claimed`` must then be exactly that cost.
 
-    Roots are replayed in blocks that fit in memory; the witness is the first bad send of the first
-    block that fails, or else the first thing missing.
+    Items are replayed in blocks that fit in memory; the witness is the first bad send of the first
+    block that fails, or else the first thing missing. ``strictness`` EXACTLY_ONCE is what reversing
+    a schedule needs; with AT_LEAST_ONCE a node may get copies that it has. Switches among the nodes
+    only forward; ``verification.networks.verify_on`` knows what those of a network can do.
 
+    >>> from ocs_codesign.collective import Collective
     >>> from ocs_codesign.topology import Topology
     >>> from ocs_codesign.schedule import Schedule
     >>> pair = Topology(2, [0, 1], [1, 0])
@@ -112,16 +105,22 @@ def verify(schedule: Schedule, claimed: Cost | None = None) -> Verdict:
     """
     max_loads = _max_loads(schedule)
     total = sum(max_loads, Fraction(0))
-    topology = schedule.topology
-    # B is the largest egress of a node and loads count units of M/N: see Topology.node_speed.
-    cost = Cost(len(max_loads), total * topology.node_speed() / topology.num_nodes)
-    witness = _replay(schedule)
-    if witness is None and claimed is not None and claimed != cost:
-        witness = Witness(
-            f"the claimed cost is {claimed.steps} steps and t_b {claimed.t_b}, "
-            f"the sends take {cost.steps} steps and t_b {cost.t_b}"
-        )
+    # B is the largest egress of a host, and loads count units of which M has so many.
+    units = max(demand.message_units for demand in schedule.demands)
+    speed = schedule.topology.node_speed(schedule.num_hosts)
+    cost = Cost(len(max_loads), total * speed / units)
+    witness = replay(schedule, FORWARD_ONLY, strictness) or wrong_claim(claimed, cost)
     return Verdict(cost, max_loads, witness)
+
+
+def wrong_claim(claimed: Cost | None, cost: Cost) -> Witness | None:
+    """The witness of a claimed cost that the sends do not have."""
+    if claimed is None or claimed == cost:
+        return None
+    return Witness(
+        f"the claimed cost is {claimed.steps} steps and t_b {claimed.t_b}, "
+        f"the sends take {cost.steps} steps and t_b {cost.t_b}"
+    )
 
 
 def _max_loads(schedule: Schedule) -> tuple[Fraction, ...]:
@@ -143,158 +142,174 @@ def _max_loads(schedule: Schedule) -> tuple[Fraction, ...]:
     return tuple(loads)
 
 
-def _replay(schedule: Schedule) -> Witness | None:
-    """The first witness of the first block of roots that fails."""
-    lo, hi, spans = _spans(schedule)
-    columns = [schedule.root, lo, hi, schedule.link, schedule.step]
-    nodes = schedule.topology.num_nodes
-    if schedule.collective is Collective.ALLTOALL:
-        moves = _Sends(schedule, spans, np.arange(schedule.num_sends), columns)
-        found = (_replay_moves(moves, roots) for roots in _blocks(nodes, 2 * len(spans)))
-        return next((witness for witness in found if witness is not None), None)
-    sums, copies = (
-        None if rows is None else _Sends(schedule, spans, rows, [c[rows] for c in columns])
-        for rows in _split_phases(schedule)
-    )
-    for roots in _blocks(nodes, nodes * len(spans)):
-        held_since = np.zeros((len(roots), len(spans)), dtype=np.int32)
-        witness = None
-        if sums is not None:
-            witness, held_since = _replay_sums(sums, roots)
-        if copies is not None and witness is None:
-            witness = _replay_copies(copies, roots, held_since)
-        if witness is not None:
-            return witness
+def replay(schedule: Schedule, abilities: Abilities, strictness: str) -> Witness | None:
+    """The first witness of the first block of items that fails; the switches have abilities."""
+    sends = sends_of(schedule)
+    if schedule.topology.num_nodes == schedule.num_hosts:
+        return replay_sends(schedule, sends, strictness)
+    passed = direct_sends(schedule, sends, abilities)
+    return passed if isinstance(passed, Witness) else replay_sends(schedule, passed, strictness)
+
+
+def replay_sends(schedule: Schedule, sends: Sends, strictness: str) -> Witness | None:
+    """The first witness of the first block of items that fails, of sends from host to host."""
+    if strictness not in (EXACTLY_ONCE, AT_LEAST_ONCE):
+        raise ValueError(f"strictness is {strictness!r}: {EXACTLY_ONCE!r} or {AT_LEAST_ONCE!r}")
+    parts = [
+        (demand, {kind: sends.of(phase, kind) for kind in np.unique(demand.kind).tolist()})
+        for phase, demand in enumerate(schedule.demands)
+    ]
+    nodes = 2 if (schedule.demands[0].kind == MOVE).all() else schedule.topology.num_nodes
+    for items in _blocks(schedule.demands[0].num_items, nodes * len(sends.spans)):
+        since = np.zeros((len(items), len(sends.spans)), dtype=np.int32)
+        for demand, by_kind in parts:
+            for kind in (SUM, COPY, MOVE):
+                if kind not in by_kind:
+                    continue
+                block = _Block(schedule, demand, by_kind[kind], items, kind)
+                if kind == SUM:
+                    witness, since = _replay_sums(block)
+                elif kind == COPY:
+                    witness = _replay_copies(block, since, strictness == EXACTLY_ONCE)
+                else:
+                    witness = _replay_moves(block)
+                if witness is not None:
+                    return witness
     return None
 
 
-def _blocks(nodes: int, entries: int) -> Iterator[NDArray[np.int64]]:
-    """All roots, in blocks that fit in memory when each takes so many entries."""
-    block = max(1, _BLOCK_ENTRIES // entries)
-    for first in range(0, nodes, block):
-        yield np.arange(first, min(nodes, first + block))
+def _blocks(num_items: int, entries: int) -> Iterator[NDArray[np.int64]]:
+    """All items, in blocks that fit in memory when each takes so many entries."""
+    block = max(1, _BLOCK_ENTRIES // max(1, entries))
+    for first in range(0, num_items, block):
+        yield np.arange(first, min(num_items, first + block))
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sends:
-    """The rows of a schedule that sum, copy or move, lo and hi counted in spans."""
+class _Block:
+    """Some items of a demand, of one kind or not, and all sends of that kind."""
 
     schedule: Schedule
-    spans: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    columns: list[NDArray[np.int32]]
+    demand: Demand
+    sends: Sends
+    items: NDArray[np.int64]
+    kind: int
+
+    def root(self) -> NDArray[np.int32]:
+        """The roots of the items."""
+        return self.demand.root[self.items]
+
+    def shape(self) -> tuple[int, int, int]:
+        """Items, nodes and spans."""
+        return len(self.items), self.schedule.topology.num_nodes, len(self.sends.spans)
+
+    def columns(self) -> list[NDArray[np.int32]]:
+        """What the loops read of the sends."""
+        sends = self.sends
+        return [
+            sends.sender,
+            sends.receiver,
+            sends.item,
+            sends.lo,
+            sends.hi,
+            sends.start,
+            sends.end,
+        ]
+
+    def pieces(self) -> NDArray[np.int64]:
+        """The piece of every item and span, -1 where there is none; shape (items, spans)."""
+        ends = self.demand.first_units() * self.schedule.chunks_per_unit
+        first = ends[self.demand.piece_start[self.items]][:, None]
+        last = ends[self.demand.piece_start[self.items + 1]][:, None]
+        chunk = first + self.sends.spans
+        piece = np.searchsorted(ends, chunk, side="right") - 1
+        is_there = (chunk < last) & (self.demand.kind[self.items] == self.kind)[:, None]
+        return np.where(is_there, piece, -1)
+
+    def concerned(self) -> NDArray[np.bool_]:
+        """Whether every node is of the group of every item's every span; the shape of the block."""
+        demand, piece = self.demand, self.pieces()
+        of_group = np.zeros((len(demand.group_start), self.shape()[1]), dtype=bool)
+        group = np.repeat(np.arange(len(demand.group_start) - 1), np.diff(demand.group_start))
+        of_group[group, demand.member] = True  # the last row is of no group
+        return of_group[np.where(piece < 0, -1, demand.group[piece])].transpose(0, 2, 1)
+
+    def rounds(self) -> int:
+        """Rounds of a loop over the spans of all sends."""
+        return int((self.sends.hi.astype(np.int64) - self.sends.lo).sum())
 
     def bad(self, at: int, span: int, fault: int) -> Witness:
-        """Witness of the send at a position among these rows."""
-        row = int(self.rows[at])
+        """Witness of the send at a position among these sends."""
+        row = int(self.sends.row[at])
         return Witness(
             _RULES[fault],
-            int(self.schedule.root[row]),
-            int(self.spans[span]),
+            int(self.demand.root[self.sends.item[at]]),
+            int(self.sends.spans[span]),
             None,
             row,
             int(self.schedule.step[row]),
             int(self.schedule.link[row]),
         )
 
-    def missing(self, rule: str, root: int, span: int, node: int) -> Witness:
-        """Witness of something that never happens."""
-        return Witness(rule, int(root), int(self.spans[span]), int(node))
+    def missing(self, rule: str, where: NDArray[np.bool_]) -> Witness | None:
+        """Witness of the first of the things that never happen, by item, node and span."""
+        if not where.any():
+            return None
+        item, node, span = np.unravel_index(int(where.argmax()), where.shape)
+        return Witness(rule, int(self.root()[item]), int(self.sends.spans[span]), int(node))
 
 
-def _replay_sums(
-    sends: _Sends, roots: NDArray[np.int64]
-) -> tuple[Witness | None, NDArray[np.int32]]:
+def _replay_sums(block: _Block) -> tuple[Witness | None, NDArray[np.int32]]:
     """First witness of the sends that sum, and the step at which every root's sum is complete."""
-    from ocs_codesign.verification.replay_kernels import first_unsent, replay_reduce
-
-    topology, first = sends.schedule.topology, int(roots[0])
-    state = np.zeros((len(roots), topology.num_nodes, len(sends.spans)), dtype=np.int32)
-    complete = state[roots - first, roots]
-    at, span, fault = replay_reduce(topology.tail, topology.head, *sends.columns, first, state)
+    concerned, root = block.concerned(), block.root()
+    state = np.where(concerned, 0, replay_kernels.NEVER).astype(np.int32)
+    loop = for_work(replay_kernels.replay_sums, block.rounds())
+    at, span, fault = loop(*block.columns(), int(block.items[0]), root, state)
+    complete = state[np.arange(len(root)), root]
     if fault:
-        return sends.bad(at, span, fault), complete
-    block, node, span = first_unsent(state, first)
-    if block >= 0:
-        rule = "the node's contribution to this chunk is never sent"
-        return sends.missing(rule, first + block, span, node), complete
-    return None, state[roots - first, roots]
+        return block.bad(at, span, fault), complete
+    unsent = (state >= 0) & (state != replay_kernels.NEVER)
+    unsent[np.arange(len(root)), root] = False
+    rule = "the node's contribution to this chunk is never sent"
+    return block.missing(rule, unsent), np.where(complete == replay_kernels.NEVER, 0, complete)
 
 
-def _replay_copies(
-    sends: _Sends, roots: NDArray[np.int64], own_since: NDArray[np.int32]
-) -> Witness | None:
+def _replay_copies(block: _Block, own_since: NDArray[np.int32], once: bool) -> Witness | None:
     """First witness of the sends that copy; a root holds its own chunks from ``own_since`` on."""
-    from ocs_codesign.verification.replay_kernels import NEVER, first_unheld, replay_gather
-
-    topology, first = sends.schedule.topology, int(roots[0])
-    shape = (len(roots), topology.num_nodes, len(sends.spans))
-    held_since = np.full(shape, NEVER, dtype=np.int32)
-    held_since[roots - first, roots] = own_since
-    at, span, fault = replay_gather(topology.tail, topology.head, *sends.columns, first, held_since)
+    held_since = np.full(block.shape(), replay_kernels.NEVER, dtype=np.int32)
+    held_since[np.arange(len(block.items)), block.root()] = own_since
+    loop = for_work(replay_kernels.replay_copies, block.rounds())
+    at, span, fault = loop(*block.columns(), int(block.items[0]), once, held_since)
     if fault:
-        return sends.bad(at, span, fault)
-    block, node, span = first_unheld(held_since)
-    if block >= 0:
-        return sends.missing("the node never receives this chunk", first + block, span, node)
-    return None
+        return block.bad(at, span, fault)
+    never = held_since == replay_kernels.NEVER
+    if never.any():
+        never &= block.concerned()
+    return block.missing("the node never receives this chunk", never)
 
 
-def _replay_moves(sends: _Sends, roots: NDArray[np.int64]) -> Witness | None:
+def _replay_moves(block: _Block) -> Witness | None:
     """First witness of the sends that move."""
-    from ocs_codesign.verification.replay_kernels import NOT_HELD, SENT_ON, replay_moves
-
-    topology, first = sends.schedule.topology, int(roots[0])
-    owner = sends.spans // sends.schedule.chunks_per_unit
-    place = np.repeat(roots.astype(np.int32)[:, None], len(owner), axis=1)
+    demand, piece, root = block.demand, block.pieces(), block.root()
+    owner = demand.member[demand.group_start[demand.group[piece]]].astype(np.int32)
+    owner = np.where(piece < 0, root[:, None], owner)
+    place = np.repeat(root[:, None], owner.shape[1], axis=1)
     since = np.zeros_like(place)
-    at, span, fault = replay_moves(
-        topology.tail, topology.head, *sends.columns, first, owner, place, since
-    )
+    loop = for_work(replay_kernels.replay_moves, block.rounds())
+    at, span, fault = loop(*block.columns(), int(block.items[0]), root, owner, place, since)
     if fault:
-        sent_on = fault == NOT_HELD and _sent_earlier(sends, at, span)
-        return sends.bad(at, span, SENT_ON if sent_on else fault)
-    if (astray := place != owner).any():
-        block, span = np.unravel_index(astray.argmax(), astray.shape)
-        rule = "this chunk never reaches the node that it is for"
-        return sends.missing(rule, first + int(block), int(span), owner[span])
-    return None
+        sent_on = fault == replay_kernels.NOT_HELD and _sent_earlier(block.sends, at, span)
+        return block.bad(at, span, replay_kernels.SENT_ON if sent_on else fault)
+    if not (astray := place != owner).any():
+        return None
+    item, span = np.unravel_index(int(astray.argmax()), astray.shape)
+    rule = "this chunk never reaches the node that it is for"
+    chunk = int(block.sends.spans[span])
+    return Witness(rule, int(root[item]), chunk, int(owner[item, span]))
 
 
-def _sent_earlier(sends: _Sends, at: int, span: int) -> bool:
-    """Whether an earlier row takes the same chunks of the same root away from the same sender."""
-    root, lo, hi, link, _ = sends.columns
-    sender = sends.schedule.topology.tail[link[: at + 1]]
-    same = (root[:at] == root[at]) & (lo[:at] <= span) & (span < hi[:at])
-    return bool((same & (sender[:at] == sender[at])).any())
-
-
-def _split_phases(
-    schedule: Schedule,
-) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
-    """Rows that sum and rows that copy; None for what the collective does not do."""
-    rows = np.arange(schedule.num_sends)
-    if schedule.phase is not None:
-        return rows[schedule.phase == 0], rows[schedule.phase == 1]
-    return (None, rows) if schedule.collective is Collective.ALLGATHER else (rows, None)
-
-
-def _spans(
-    schedule: Schedule,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """Columns lo and hi counted in spans, and every span's first chunk.
-
-    A span is a run of chunks that all sends carry together; in an all-to-all it is of one piece.
-    """
-    unit = schedule.chunks_per_unit
-    if schedule.num_chunks <= _MARK_CHUNKS:
-        marked = np.zeros(schedule.num_chunks + 1, dtype=bool)
-        marked[schedule.lo] = marked[schedule.hi] = marked[::unit] = True
-        edges = np.flatnonzero(marked)
-        number = (np.cumsum(marked) - 1).astype(np.int32)
-        return number[schedule.lo], number[schedule.hi], edges[:-1]
-    bounds = np.arange(0, schedule.num_chunks + 1, unit)
-    edges = np.unique(np.concatenate([schedule.lo, schedule.hi, bounds]))
-    lo = np.searchsorted(edges, schedule.lo).astype(np.int32)
-    return lo, np.searchsorted(edges, schedule.hi).astype(np.int32), edges[:-1]
+def _sent_earlier(sends: Sends, at: int, span: int) -> bool:
+    """Whether an earlier row takes the same chunks of the same item away from the same sender."""
+    same = (sends.item[:at] == sends.item[at]) & (sends.lo[:at] <= span) & (span < sends.hi[:at])
+    return bool((same & (sends.sender[:at] == sends.sender[at])).any())

@@ -12,7 +12,7 @@ from ocs_codesign.bundle.check.inventory import INVENTORY
 from ocs_codesign.bundle.check.plans import plan_name
 from ocs_codesign.bundle.check.schedules import DESIGN_FILES
 from ocs_codesign.bundle.check.wiring import CABLING
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import WITHOUT_PARAMETERS
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.plain_text import read_plain_text
 from ocs_codesign.formats.fabric.fabric_files import MAX_FABRIC_BYTES, parse_fabric
@@ -118,7 +118,7 @@ def _claim(value: Any) -> ClaimedConfiguration:
         raise ValueError(f"nodes is {shown(nodes)}: it must be from 1 to {MAX_NODES}")
     if type(degree) is not int:
         raise ValueError(f"degree is {shown(degree)}: it must be a whole number")
-    known = [one.value for one in Collective]
+    known = [one.name for one in WITHOUT_PARAMETERS]
     if not isinstance(collectives, list) or any(one not in known for one in collectives):
         raise ValueError(f"collectives must be of {', '.join(known)}")
     if len(set(collectives)) < len(collectives):

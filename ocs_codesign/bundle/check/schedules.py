@@ -53,8 +53,8 @@ def check_schedule(
     if loaded.program is not None:
         files.findings.add(archive, None, "its circuits change, which those of a bundle do not")
         return None
-    if loaded.schedule.collective.value != collective:
-        rule = f"this is of {loaded.schedule.collective.value}, not of {collective}"
+    if loaded.schedule.collective.name != collective:
+        rule = f"this is of {loaded.schedule.collective.name}, not of {collective}"
         files.findings.add(archive, None, rule)
     if loaded.recipe != recipe:
         rule = f"recipe is {loaded.recipe}: in the manifest it is {recipe}"

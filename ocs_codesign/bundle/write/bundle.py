@@ -151,7 +151,7 @@ def _contents(deployment: Deployment) -> dict[str, bytes]:
 def _save_designs(deployment: Deployment, directory: Path) -> None:
     for one in deployment.configurations:
         for bounded in one.designs:
-            place = directory / "schedules" / one.name / bounded.collective.value
+            place = directory / "schedules" / one.name / bounded.collective.name
             save_design(bounded.design, place)
 
 
@@ -168,7 +168,7 @@ def _manifest(deployment: Deployment, files: Sequence[BundleFile]) -> dict[str, 
                 "recipe": repr(one.recipe),
                 "nodes": one.topology.num_nodes,
                 "degree": one.topology.degree,
-                "collectives": [bounded.collective.value for bounded in one.designs],
+                "collectives": [bounded.collective.name for bounded in one.designs],
             }
             for one in deployment.configurations
         ],

@@ -139,7 +139,7 @@ def _costs(deployment: Deployment) -> str:
     sizes = [format_size(size) for size in SIZES_BYTES]
     rows = [
         (
-            *(one.name, bounded.collective.value),
+            *(one.name, bounded.collective.name),
             *(bounded.design.cost.steps, bounded.bound.steps),
             *(_decimal(bounded.design.cost.t_b), _decimal(bounded.bound.t_b)),
             *(format_time(bounded.design.cost.time_s(model, size)) for size in SIZES_BYTES),
@@ -159,7 +159,7 @@ def _costs(deployment: Deployment) -> str:
 
 def _alltoall_note(deployment: Deployment) -> str:
     kinds: list[BoundedDesign] = [d for one in deployment.configurations for d in one.designs]
-    if any(bounded.collective.value == "alltoall" for bounded in kinds):
+    if any(bounded.collective.name == "alltoall" for bounded in kinds):
         return "; that of an all-to-all is for schedules of as many steps."
     return "."
 

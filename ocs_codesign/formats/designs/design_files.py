@@ -162,7 +162,7 @@ def _checked(
 ) -> LoadedProgram | None:
     """The program and its claims, if the record is of this schedule; ValueError if not."""
     real = {
-        "collective": schedule.collective.value,
+        "collective": schedule.collective.name,
         "nodes": schedule.topology.num_nodes,
         "degree": schedule.topology.degree if circuits is None else circuits.num_planes,
         "num_chunks": schedule.num_chunks,

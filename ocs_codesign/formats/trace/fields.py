@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.files.naming import shown
 from ocs_codesign.quantities import exact, parse_size, parse_time
 from ocs_codesign.reconfigure.hold.trace import MAX_JOBS, Job
@@ -44,7 +44,7 @@ def _collective(value: Any, name: str) -> Collective:
     try:
         return Collective.parse(value)
     except ValueError:
-        names = ", ".join(member.value for member in Collective)
+        names = ", ".join(member.name for member in WITHOUT_PARAMETERS)
         raise ValueError(f"{name} {shown(value)} is not known: it is one of {names}") from None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.fabric.workload import AllowedChanges
 from ocs_codesign.files.naming import shown
 from ocs_codesign.formats.fabric.scalars import Name
@@ -23,7 +23,7 @@ MAX_GAP_S = 10**6
 
 
 def _collective(value: Any) -> Any:
-    names = ", ".join(member.value for member in Collective)
+    names = ", ".join(member.name for member in WITHOUT_PARAMETERS)
     if not isinstance(value, str):
         raise ValueError(f"is {shown(value)}: it is one of {names}")
     try:
@@ -64,7 +64,7 @@ def _text(example: str) -> WithJsonSchema:
 Kind = Annotated[
     Any,
     BeforeValidator(_collective),
-    WithJsonSchema({"enum": [member.value for member in Collective]}),
+    WithJsonSchema({"enum": [member.name for member in WITHOUT_PARAMETERS]}),
 ]
 Allowed = Annotated[
     Any,

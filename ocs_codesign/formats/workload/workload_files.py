@@ -82,4 +82,4 @@ def _part(one: CollectivePart, position: int) -> Part:
         gap_after_s=one.gap_after,
         count=one.count,
     )
-    return Part(one.name or f"{one.collective.value} {position}", job)
+    return Part(one.name or f"{one.collective.name} {position}", job)

@@ -94,13 +94,13 @@ class ReconfiguredFrontier:
 
     def t_b_bound(self, num_configurations: int) -> Fraction:
         """What no design that holds so many configurations in turn can beat, in M/B."""
-        if self.collective is Collective.ALLTOALL:
+        if self.collective == Collective.ALLTOALL:
             return sequence_bound(self.num_nodes, self.degree, num_configurations)
         return self.bound.t_b
 
     def t_b_tree_bound(self, num_configurations: int) -> Fraction:
         """The weaker bound of an all-to-all by a full (C d)-ary tree, else ``t_b_bound``."""
-        if self.collective is Collective.ALLTOALL:
+        if self.collective == Collective.ALLTOALL:
             return tree_bound(self.num_nodes, self.degree, num_configurations)
         return self.t_b_bound(num_configurations)
 
@@ -184,11 +184,11 @@ def reconfigured_frontier(
     if collective not in (Collective.ALLREDUCE, Collective.ALLTOALL):
         raise ValueError(
             "the frontier with reconfiguration is for allreduce and alltoall, "
-            f"not {collective.value}"
+            f"not {collective.name}"
         )
     if max_configurations < 1:
         raise ValueError(f"{max_configurations} configurations: there must be at least 1")
-    if collective is Collective.ALLTOALL:
+    if collective == Collective.ALLTOALL:
         found = alltoall_candidates(num_nodes, degree, max_configurations, effort, on_progress)
     else:
         found = allreduce_candidates(num_nodes, degree, max_configurations, on_progress)

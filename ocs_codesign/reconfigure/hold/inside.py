@@ -69,7 +69,7 @@ def inside_bound(
         return None
     if cost.t_b != bound(recipe.num_nodes, recipe.degree, collective).t_b:
         return None
-    halves = 2 if collective is Collective.ALLREDUCE else 1
+    halves = 2 if collective == Collective.ALLREDUCE else 1
     saved = cost.steps - halves * fewest_steps(recipe.num_nodes, recipe.degree)
     saved_s, least_dead_s = saved * exact(model.alpha_s), reconfiguration.dead_time_s(1)
     return InsideBound(option.name, collective, cost.steps, saved, saved_s, least_dead_s)

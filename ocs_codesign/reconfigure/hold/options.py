@@ -48,7 +48,7 @@ class FabricOption:
 
     def cost(self, collective: Collective) -> Cost | None:
         """Cost of a collective; an allreduce is reduce-scatter, then allgather."""
-        if collective is Collective.ALLREDUCE:
+        if collective == Collective.ALLREDUCE:
             if self.reduce_scatter is None or self.allgather is None:
                 return None
             return self.reduce_scatter + self.allgather

@@ -174,7 +174,7 @@ def _seconds(steps: TraceSteps, options: Sequence[FabricOption], model: CostMode
         row = int(np.argmin(served))
         job = int(np.argmax(steps.rows == row)) + 1
         raise ValueError(
-            f"job {job} is {steps.demands[row].collective.value}, which none of the "
+            f"job {job} is {steps.demands[row].collective.name}, which none of the "
             f"{len(options)} designs can serve"
         )
     return times

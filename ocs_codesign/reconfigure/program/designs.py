@@ -165,7 +165,7 @@ def _scheduled(
     options: Options,
     on_progress: Callable[[int, int], None] | None,
 ) -> tuple[Programmed, Fraction | None]:
-    if collective is not Collective.ALLTOALL:
+    if collective != Collective.ALLTOALL:
         return sequence_gather(topologies, used, collective, on_progress), None
     plan = sequence_alltoall(topologies, used, max_chunks, options)
     return plan.made, plan.bound
@@ -181,7 +181,7 @@ def _steps(
     check_alike(topologies)
     if steps_each is None:
         steps_each = fewest_steps_each(topologies, order)
-        if collective is Collective.ALLREDUCE:
+        if collective == Collective.ALLREDUCE:
             steps_each = max(steps_each, fewest_steps_each(topologies, order[::-1]))
     counts = [steps_each] * len(order) if isinstance(steps_each, int) else list(steps_each)
     if len(counts) != len(order):

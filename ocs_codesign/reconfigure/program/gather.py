@@ -55,12 +55,12 @@ def sequence_gather(
     collective = Collective.parse_gathering(collective)
     layers = layered(configurations)
     check_nodes(layers.topology.num_nodes)
-    if collective is Collective.ALLGATHER:
+    if collective == Collective.ALLGATHER:
         return programmed(layers, used, _allgather(layers, used, on_progress))
     backwards = tuple(used)[::-1]
     mirrored = _allgather(layers.transpose(), backwards, on_progress)
     scatter_steps = backwards[: mirrored.num_steps][::-1]
-    if collective is Collective.REDUCE_SCATTER:
+    if collective == Collective.REDUCE_SCATTER:
         return programmed(layers, scatter_steps, mirrored.reversed())
     gather = _allgather(layers, backwards, on_progress)
     both = mirrored.reversed().then(gather)

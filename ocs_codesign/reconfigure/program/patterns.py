@@ -107,12 +107,12 @@ def halving_doubling(
     if overlap and num_planes < 2:
         raise ValueError("overlap needs a second plane: one changes while others send")
     pairing = _Pairings.of(num_nodes, num_planes, overlap)
-    halves = 1 + (collective is Collective.ALLREDUCE)
+    halves = 1 + (collective == Collective.ALLREDUCE)
     _check_sends(halves * num_nodes * (num_nodes - 1) * pairing.parts)
     held = pairing.held
-    if collective is Collective.ALLREDUCE:
+    if collective == Collective.ALLREDUCE:
         held = np.concatenate([held, held[::-1]])
-    elif collective is Collective.ALLGATHER:
+    elif collective == Collective.ALLGATHER:
         held = held[::-1]
     check_table(len(held), num_planes, num_nodes)
     node = np.arange(num_nodes, dtype=np.int32)
@@ -178,9 +178,9 @@ def _exchanges(collective: Collective, pairing: _Pairings, wired: Wired) -> Sche
             rows.append(np.stack([root.ravel(), sender, mate, *same]))
     roots, sender, mate, parts, turn, plane = np.concatenate(rows, axis=1)
     halves = []
-    if collective is not Collective.ALLGATHER:
+    if collective != Collective.ALLGATHER:
         halves.append((turn, wired.link[turn, plane, sender]))
-    if collective is not Collective.REDUCE_SCATTER:
+    if collective != Collective.REDUCE_SCATTER:
         back = len(wired.link) - 1 - turn
         halves.append((back, wired.link[back, plane, mate]))
     phase = np.repeat([0, 1], len(roots)) if len(halves) == 2 else None

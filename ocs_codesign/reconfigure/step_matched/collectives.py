@@ -149,7 +149,7 @@ def ring(num_nodes: int, collective: Collective | str = Collective.ALLREDUCE) ->
     """
     collective = Collective.parse_gathering(collective)
     _check_nodes(num_nodes)
-    rounds = (num_nodes - 1) * (1 + (collective is Collective.ALLREDUCE))
+    rounds = (num_nodes - 1) * (1 + (collective == Collective.ALLREDUCE))
     steps = ((0, Fraction(1, num_nodes)) for _ in range(rounds))
     return _collective("ring", collective, [_shift(num_nodes, 1)], steps)
 

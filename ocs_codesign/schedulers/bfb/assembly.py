@@ -50,10 +50,10 @@ def bfb(
     (16, ['1', '1/2'])
     """
     collective = Collective.parse_gathering(collective)
-    if collective is Collective.ALLGATHER:
+    if collective == Collective.ALLGATHER:
         return _allgather(topology, on_progress)
     reduce_scatter = _allgather(topology.transpose(), on_progress).reversed()
-    if collective is Collective.REDUCE_SCATTER:
+    if collective == Collective.REDUCE_SCATTER:
         return reduce_scatter
     return reduce_scatter.then(_allgather(topology, on_progress))
 

@@ -210,10 +210,10 @@ def _best(halves: Halves, bounds: dict[tuple[Half, ...], Fraction]) -> list[Gath
 
 
 def _combined(gathers: list[Gather], collective: Collective) -> Schedule:
-    if collective is Collective.ALLGATHER:
+    if collective == Collective.ALLGATHER:
         return gathers[0].schedule
     scatter = gathers[0].schedule.reversed()
-    return scatter if collective is Collective.REDUCE_SCATTER else scatter.then(gathers[1].schedule)
+    return scatter if collective == Collective.REDUCE_SCATTER else scatter.then(gathers[1].schedule)
 
 
 def _status(
@@ -231,9 +231,9 @@ def _status(
 
 
 def _too_few(halves: Halves, collective: Collective, num_steps: int) -> str:
-    least = halves.diameter * (2 if collective is Collective.ALLREDUCE else 1)
+    least = halves.diameter * (2 if collective == Collective.ALLREDUCE else 1)
     steps, are = _count(num_steps, "step"), "is" if num_steps == 1 else "are"
-    return f"{steps} {are} too few, {collective.value} takes at least {least} here"
+    return f"{steps} {are} too few, {collective.name} takes at least {least} here"
 
 
 def _count(number: int, noun: str) -> str:
@@ -244,7 +244,7 @@ def _checked(
     topology: Topology, num_steps: int, num_chunks: int, collective: Collective | str
 ) -> Collective:
     collective = Collective.parse(collective)
-    if collective is Collective.ALLTOALL:
+    if collective == Collective.ALLTOALL:
         raise ValueError("exact schedules are of allgather, reduce-scatter and allreduce")
     if topology.num_nodes < 2:
         raise ValueError("a collective needs at least two nodes")

@@ -83,10 +83,10 @@ class Halves:
     def splits(self, collective: Collective, num_steps: int) -> list[tuple[Half, ...]]:
         """The ways to make a collective of so many steps from allgathers; none if too few steps."""
         least = self.diameter
-        if collective is Collective.ALLREDUCE:
+        if collective == Collective.ALLREDUCE:
             first = range(least, num_steps - least + 1)
             return [(Half(True, steps), Half(False, num_steps - steps)) for steps in first]
-        mirrored = collective is Collective.REDUCE_SCATTER
+        mirrored = collective == Collective.REDUCE_SCATTER
         return [(Half(mirrored, num_steps),)] if num_steps >= least else []
 
     def limit(self, half: Half) -> Fraction:

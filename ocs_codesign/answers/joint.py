@@ -1,29 +1,35 @@
-"""What is printed and written of all-to-all frontiers: tables, sentences, JSON."""
+"""All-to-all frontiers as answers: JSON, tables, sentences."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.cli.alltoall import COLLECTIVE, in_decimals
-from ocs_codesign.cli.output import show_table
-from ocs_codesign.quantities import format_bandwidth, format_size, format_time
+from ocs_codesign.answers.catalogue import NONE_WITHIN, nearest_sentence
+from ocs_codesign.answers.frontier import MAX_DOMINATED_ROWS, more_dominated
+from ocs_codesign.answers.sections import Table, counted
+from ocs_codesign.answers.texts import (
+    ASK_FOR_A_MODEL,
+    MAX_FRACTION,
+    in_decimals,
+    model_json,
+    model_text,
+)
+from ocs_codesign.quantities import format_size, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
-    from rich.console import Console
-
+    from ocs_codesign.answers.sections import Section
     from ocs_codesign.cost import CostModel
+    from ocs_codesign.question import Question
     from ocs_codesign.schedulers.alltoall.result import Throughput
     from ocs_codesign.search.joint import JointCandidate, JointFrontier
 
     Workload = tuple[CostModel, float]
 
-MAX_DOMINATED_ROWS = 40
 _UNSOLVED_ROWS = 3
 _MAX_RECIPE = 160
-_MAX_FRACTION = 24
 
 
 def joint_json(answer: JointFrontier, workload: Workload | None = None) -> dict[str, Any]:
@@ -36,7 +42,7 @@ def joint_json(answer: JointFrontier, workload: Workload | None = None) -> dict[
     value: dict[str, Any] = {
         "nodes": answer.question.num_nodes,
         "degree": answer.question.degree,
-        "collective": COLLECTIVE,
+        "collective": "alltoall",
         "with_allgather": answer.with_allgather,
         "candidates": [entry_json(answer, one, workload) for one in answer.candidates],
         "bound": str(answer.bound),
@@ -45,14 +51,9 @@ def joint_json(answer: JointFrontier, workload: Workload | None = None) -> dict[
         "stopped": answer.stopped,
     }
     if workload is not None:
-        model, message_bytes = workload
         best = answer.best(*workload) if answer.candidates else None
         value["best"] = None if best is None else repr(best.recipe)
-        value["cost_model"] = {
-            "alpha_s": model.alpha_s,
-            "node_bandwidth_Bps": model.node_bandwidth_Bps,
-            "message_bytes": message_bytes,
-        }
+        value["cost_model"] = model_json(*workload)
     return value
 
 
@@ -84,41 +85,75 @@ def entry_json(
     return value
 
 
-def show_joint(
-    console: Console, answer: JointFrontier, workload: Workload | None, show_all: bool
-) -> None:
+def stored_json(answer: JointFrontier, asked: Question) -> dict[str, Any]:
+    """The JSON form of what a catalogue's designs of a size can do."""
+    return {
+        "nodes": asked.num_nodes,
+        "degree": asked.degree,
+        "bidirectional": asked.bidirectional,
+        "collective": "alltoall",
+        "exact": answer.question == asked,
+        "found_nodes": answer.question.num_nodes,
+        "candidates": [entry_json(answer, one, None) for one in answer.candidates],
+        "bound": str(answer.bound),
+        "unsolved": [entry_json(answer, one, None) for one in answer.unsolved],
+        "stopped": answer.stopped,
+    }
+
+
+def joint_sections(
+    answer: JointFrontier, workload: Workload | None, *, show_all: bool
+) -> Iterator[Section]:
     """The frontier as a table, its bound, the best for a workload, what is unsolved."""
     question = answer.question
     what = "allgather and all-to-all" if answer.with_allgather else "all-to-all"
     unsolved = f", {len(answer.unsolved)} unsolved" if answer.unsolved else ""
-    console.print(
+    yield (
         f"{question.num_nodes} nodes of degree {question.degree}, {what}: "
-        f"{_count(len(answer.candidates), 'candidate')} on the frontier, "
+        f"{counted(len(answer.candidates), 'candidate')} on the frontier, "
         f"{len(answer.dominated)} dominated{unsolved}"
     )
     if answer.candidates:
-        show_candidates(console, answer, answer.candidates, workload)
-    console.print(
+        yield from _candidates(answer, answer.candidates, workload)
+    yield (
         f"All-to-all t_b of no topology of this size can be below {answer.bound} "
         f"({float(answer.bound):.6g}); messages may split over paths."
     )
     if workload is None:
-        console.print("Give --alpha, --bandwidth and --message to learn which is fastest for them.")
+        yield ASK_FOR_A_MODEL
     elif answer.candidates:
-        console.print(_best_sentence(answer, *workload))
+        yield _best_sentence(answer, *workload)
     if answer.unsolved:
-        console.print(unsolved_sentence(answer))
+        yield _unsolved_sentence(answer)
     if show_all and answer.dominated:
-        _show_dominated(console, answer, workload)
+        yield from _dominated(answer, workload)
 
 
-def show_candidates(
-    console: Console,
+def stored_sections(answer: JointFrontier, asked: Question, stored: int) -> Iterator[Section]:
+    """What the designs that a catalogue stores for a size, so many, can do."""
+    kind = ", links in both directions" if asked.bidirectional else ""
+    yield f"{asked.num_nodes} nodes of degree {asked.degree}{kind}, alltoall"
+    if answer.question != asked:
+        yield nearest_sentence(asked, answer.question)
+    if answer.candidates:
+        yield from _candidates(answer, answer.candidates, None)
+    else:
+        yield NONE_WITHIN
+    if answer.unsolved:
+        yield _unsolved_sentence(answer)
+    yield (
+        f"All-to-all is not stored: that of {stored} stored designs was bounded or solved now. "
+        f"No topology of this size can be below {answer.bound} ({float(answer.bound):.6g}); "
+        f"frontier --collective alltoall searches for better ones."
+    )
+
+
+def _candidates(
     answer: JointFrontier,
     candidates: Sequence[JointCandidate],
     workload: Workload | None,
     dominators: Sequence[str] | None = None,
-) -> None:
+) -> Iterator[Section]:
     """A table of candidates, of the dominated ones with what beats them in a last column."""
     columns = ["steps", "allgather t_b", "all-to-all t_b", "decimal", "over bound"]
     if workload is not None:
@@ -128,13 +163,13 @@ def show_candidates(
     rows = [_row(answer, one, workload) for one in candidates]
     if dominators is not None:
         columns.append("dominated by")
-        rows = [[*row, name] for row, name in zip(rows, dominators, strict=True)]
-    show_table(console, columns, rows, numbers, texts=2 if dominators is None else 3)
+        rows = [(*row, name) for row, name in zip(rows, dominators, strict=True)]
+    yield Table(tuple(columns), rows, numbers, texts=2 if dominators is None else 3)
     if any(len(repr(one.recipe)) > _MAX_RECIPE for one in candidates):
-        console.print("The JSON answer (--json) has the recipes that are cut off here.")
+        yield "The JSON answer (--json) has the recipes that are cut off here."
 
 
-def _row(answer: JointFrontier, one: JointCandidate, workload: Workload | None) -> list[str]:
+def _row(answer: JointFrontier, one: JointCandidate, workload: Workload | None) -> tuple[str, ...]:
     cost = one.candidate.cost
     steps = cost.steps if answer.with_allgather else one.diameter
     row = [str(steps), str(cost.t_b)]
@@ -152,7 +187,7 @@ def _row(answer: JointFrontier, one: JointCandidate, workload: Workload | None) 
     recipe = repr(one.recipe)
     if len(recipe) > _MAX_RECIPE:
         recipe = recipe[: _MAX_RECIPE - 1] + "…"
-    return [*row, proof, one.recipe.label(), recipe]
+    return (*row, proof, one.recipe.label(), recipe)
 
 
 def _numbers(time: Fraction, answer: JointFrontier) -> list[str]:
@@ -162,7 +197,7 @@ def _numbers(time: Fraction, answer: JointFrontier) -> list[str]:
 def _exact_text(found: Throughput) -> str:
     """The fraction where it is the least time and can be read."""
     text = str(found.time)
-    is_fraction = found.is_optimal and len(text) <= _MAX_FRACTION
+    is_fraction = found.is_optimal and len(text) <= MAX_FRACTION
     return text if is_fraction else in_decimals(found.time)
 
 
@@ -176,13 +211,10 @@ def _best_sentence(answer: JointFrontier, model: CostModel, message_bytes: float
         what = f"an allgather and an all-to-all of {size} each"
         parts = f"{format_time(times.allgather_s)} and {alltoall}"
         time = f"{format_time(times.total_s)} ({parts})"
-    return (
-        f"Best for {what} at alpha {format_time(model.alpha_s)} and "
-        f"{format_bandwidth(model.node_bandwidth_Bps)} a node: {best.recipe.label()} in {time}."
-    )
+    return f"{model_text(what, model)}: {best.recipe.label()} in {time}."
 
 
-def unsolved_sentence(answer: JointFrontier) -> str:
+def _unsolved_sentence(answer: JointFrontier) -> str:
     """Which designs may belong to the frontier, and what their hops prove."""
     names = ", ".join(
         f"{one.recipe.label()} at least {float(one.hop_bound / answer.bound):.4f} of it"
@@ -194,24 +226,18 @@ def unsolved_sentence(answer: JointFrontier) -> str:
     )
 
 
-def _show_dominated(console: Console, answer: JointFrontier, workload: Workload | None) -> None:
+def _dominated(answer: JointFrontier, workload: Workload | None) -> Iterator[Section]:
     """The dominated ones, the fastest first; ``hops only`` marks times that hops are a bound of."""
 
-    def time(one: JointCandidate) -> float:
+    def time(one: JointCandidate) -> Fraction:
         if workload is None:
-            return float(one.alltoall_cost.t_b)
+            return one.alltoall_cost.t_b
         times = one.times(*workload)
         return times.total_s if answer.with_allgather else times.alltoall_s
 
     ranked = sorted(answer.dominated, key=time)[:MAX_DOMINATED_ROWS]
     better = [answer.dominator(one) for one in ranked]
     names = ["-" if one is None else one.recipe.label() for one in better]
-    console.print("\nDominated; where hops were enough to know, at least so much:")
-    show_candidates(console, answer, ranked, workload, names)
-    more = len(answer.dominated) - len(ranked)
-    if more:
-        console.print(f"{_count(more, 'more dominated candidate')} in the JSON answer (--json).")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+    yield "\nDominated; where hops were enough to know, at least so much:"
+    yield from _candidates(answer, ranked, workload, names)
+    yield from more_dominated(len(answer.dominated) - len(ranked))
