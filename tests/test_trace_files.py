@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.formats.trace.trace_files import read_csv_trace, read_json_trace, read_trace
+from ocs_codesign.formats.trace_files import read_csv_trace, read_json_trace, read_trace
 from ocs_codesign.reconfigure import Job, Trace
 from ocs_codesign.reconfigure.hold.trace import MAX_JOBS
 
@@ -177,7 +177,7 @@ def test_errors_of_files(tmp_path, name, content, error):
 
 
 def test_too_large_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("ocs_codesign.formats.trace.trace_files.MAX_TRACE_BYTES", 2**20)
+    monkeypatch.setattr("ocs_codesign.formats.trace_files.MAX_TRACE_BYTES", 2**20)
     with pytest.raises(ValueError, match="more than 1 MiB are not read"):
         read_trace(written(tmp_path, "t.csv", b"#" * (2**20 + 1)))
 

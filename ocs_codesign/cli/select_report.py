@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.answers.plan import time_text
 from ocs_codesign.answers.texts import cost_json
 from ocs_codesign.cli.output import show_facts, show_table
-from ocs_codesign.cli.plan_sentences import time_text
 from ocs_codesign.cli.select_sentences import sentences
 from ocs_codesign.quantities import exact, format_bandwidth, format_size
 

@@ -11,7 +11,7 @@ from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.fabric.workload import AllowedChanges
 from ocs_codesign.files.naming import shown
 from ocs_codesign.formats.fabric.scalars import Name
-from ocs_codesign.formats.trace.fields import LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES
+from ocs_codesign.formats.trace_files import LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from ocs_codesign.quantities import exact, parse_size, parse_time
 from ocs_codesign.reconfigure.hold.trace import MAX_JOBS
 
