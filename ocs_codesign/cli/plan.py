@@ -19,7 +19,7 @@ from ocs_codesign.cli.progress import progress
 from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
-    from ocs_codesign.answers.plan import PlannedTrace
+    from ocs_codesign.answers.plan.sections import PlannedTrace
     from ocs_codesign.question import Question
     from ocs_codesign.recipe import Recipe
     from ocs_codesign.reconfigure.hold.trace import Trace
@@ -83,7 +83,8 @@ def plan(
 
         check_suffix(Path(plot).suffix)
     check_outputs(json_path, plot)
-    from ocs_codesign.answers.plan import PlannedTrace, plan_json, plan_sections
+    from ocs_codesign.answers.plan.record import plan_json
+    from ocs_codesign.answers.plan.sections import PlannedTrace, plan_sections
     from ocs_codesign.cost import CostModel
     from ocs_codesign.formats.trace_files import read_trace
     from ocs_codesign.question import Question
@@ -130,9 +131,9 @@ def _recipes(
     left_out: tuple[str, ...] = ()
     if catalogue_path is not None or not designs:
         with Catalogue(catalogue_path) as store:
-            stored = catalogue_recipes(store, question, trace.collectives)
-        recipes += stored.recipes
-        left_out = tuple(repr(recipe) for recipe in stored.left_out)
+            stored, too_large = catalogue_recipes(store, question, trace.collectives)
+        recipes += stored
+        left_out = tuple(map(repr, too_large))
     if not recipes:
         raise ValueError(
             f"all {len(left_out)} designs of the catalogue for {question.num_nodes} nodes of "
@@ -153,7 +154,7 @@ def _check_size(recipe: Recipe, question: Question) -> None:
 
 
 def _figure(answer: PlannedTrace, suffix: str) -> bytes:
-    from ocs_codesign.answers.plan import delta_text
+    from ocs_codesign.answers.plan.sections import delta_text
     from ocs_codesign.plot.files import figure_bytes
     from ocs_codesign.plot.trace import trace_figure
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.answers.plan import time_text
+from ocs_codesign.answers.plan.sections import time_text
 from ocs_codesign.answers.texts import cost_json
 from ocs_codesign.cli.output import show_facts, show_table
 from ocs_codesign.cli.select_sentences import sentences

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ocs_codesign.answers.plan import time_text
+from ocs_codesign.answers.plan.sections import time_text
 from ocs_codesign.fabric.selection import PlanKind
 from ocs_codesign.fabric.workload import AllowedChanges
 

@@ -205,19 +205,16 @@ def _collective(value: Any, name: str) -> Collective:
         raise ValueError(f"{name} {shown(value)} is not known: it is one of {names}") from None
 
 
-def _message(value: Any, name: str, read: Callable[[Any, str], Fraction]) -> Fraction:
+def _bounded(
+    value: Any,
+    name: str,
+    read: Callable[[Any, str], Fraction],
+    limits: tuple[Fraction, int],
+    rule: str,
+) -> Fraction:
     number = read(value, name)
-    if number and not LEAST_MESSAGE_BYTES <= number <= MAX_MESSAGE_BYTES:
-        rule = "it must be 0 or from 1 bit to 10^18 bytes"
-        raise ValueError(f"{name} is {float(number):.6g}: {rule}")
-    return number
-
-
-def _gap(value: Any, name: str, read: Callable[[Any, str], Fraction]) -> Fraction:
-    number = read(value, name)
-    if number and not LEAST_GAP_S <= number <= MAX_GAP_S:
-        rule = "it must be 0 or from 1 ps to 10^9 seconds"
-        raise ValueError(f"{name} is {float(number):.6g}: {rule}")
+    if number and not limits[0] <= number <= limits[1]:
+        raise ValueError(f"{name} is {float(number):.6g}: it must be 0 or {rule}")
     return number
 
 
@@ -253,16 +250,20 @@ def _count(value: Any, name: str) -> int:
     return value
 
 
+_MESSAGE = partial(
+    _bounded, limits=(LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES), rule="from 1 bit to 10^18 bytes"
+)
+_GAP = partial(_bounded, limits=(LEAST_GAP_S, MAX_GAP_S), rule="from 1 ps to 10^9 seconds")
 _SIZE = partial(_quantity, parse=parse_size, example="1MiB")
 _TIME = partial(_quantity, parse=parse_time, example="1.5ms")
 FIELDS: dict[str, tuple[str, Callable[[Any, str], Any]]] = {
     "collective": ("collective", _collective),
-    "message": ("message_bytes", partial(_message, read=_SIZE)),
-    "message_bytes": ("message_bytes", partial(_message, read=_number)),
-    "gap": ("gap_before_s", partial(_gap, read=_TIME)),
-    "gap_s": ("gap_before_s", partial(_gap, read=_number)),
-    "gap_after": ("gap_after_s", partial(_gap, read=_TIME)),
-    "gap_after_s": ("gap_after_s", partial(_gap, read=_number)),
+    "message": ("message_bytes", partial(_MESSAGE, read=_SIZE)),
+    "message_bytes": ("message_bytes", partial(_MESSAGE, read=_number)),
+    "gap": ("gap_before_s", partial(_GAP, read=_TIME)),
+    "gap_s": ("gap_before_s", partial(_GAP, read=_number)),
+    "gap_after": ("gap_after_s", partial(_GAP, read=_TIME)),
+    "gap_after_s": ("gap_after_s", partial(_GAP, read=_number)),
     "count": ("count", _count),
 }
 """Every column of a CSV trace and key of a job in JSON: the part that it gives and its reader."""

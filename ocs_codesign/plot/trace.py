@@ -38,9 +38,10 @@ def trace_figure(plan: TracePlan, title: str = "") -> Figure:
     hides as well. Long traces are drawn run by run, very long ones only in their beginning, and say
     so.
     """
-    shown = [(name, chosen) for name, chosen in _plans(plan) if chosen is not None]
+    both = ("optimum in hindsight", plan.offline), ("online policy", plan.online)
+    shown = [(name, chosen) for name, chosen in both if chosen is not None]
     lanes = sorted({int(at) for _, chosen in shown for at in set(chosen.choice.tolist())})
-    labels = [shortened(_label(plan, option)) for option in lanes]
+    labels = [shortened(plan.options[option].label) for option in lanes]
     height = 1.3 + len(shown) * (0.75 + 0.38 * len(lanes))
     with drawing(10, height) as figure:
         panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
@@ -54,16 +55,6 @@ def trace_figure(plan: TracePlan, title: str = "") -> Figure:
             figure.suptitle(title, fontsize=11.5, x=0.01, ha="left")
         figure.tight_layout(rect=(0, 0.34 / height, 1, 1))
     return figure
-
-
-def _plans(plan: TracePlan) -> Iterator[tuple[str, SwitchPlan | None]]:
-    yield "optimum in hindsight", plan.offline
-    yield "online policy", plan.online
-
-
-def _label(plan: TracePlan, at: int) -> str:
-    option = plan.options[at]
-    return option.name if option.recipe is None else option.recipe.label()
 
 
 def _summary(plan: TracePlan, chosen: SwitchPlan) -> str:
@@ -88,14 +79,8 @@ def _draw(axes: Axes, plan: TracePlan, chosen: SwitchPlan, lanes: Sequence[int])
             spans, (lane - _HEIGHT / 2, _HEIGHT), facecolors=colour, edgecolor="none", zorder=3
         )
     if len(drawn) < len(runs):
-        axes.text(
-            1.0,
-            1.02,
-            f"the first {len(drawn)} of {len(runs)} runs are drawn",
-            transform=axes.transAxes,
-            ha="right",
-            fontsize=FONT_SIZE,
-        )
+        text = f"the first {len(drawn)} of {len(runs)} runs are drawn"
+        axes.text(1.0, 1.02, text, transform=axes.transAxes, ha="right", fontsize=FONT_SIZE)
     return {colour for _, colour in bars}
 
 
@@ -130,8 +115,7 @@ def _set_axes(axes: Axes, labels: Sequence[str], title: str) -> None:
         axes.axhline(lane, color=_HELD, linewidth=0.6, zorder=1)
     axes.grid(axis="x", color="#e8e8e8", linewidth=0.7)
     axes.set_axisbelow(True)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
 
 
 def _set_time(axes: Axes, end: float) -> None:

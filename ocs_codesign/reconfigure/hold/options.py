@@ -46,6 +46,11 @@ class FabricOption:
         if not self.name.strip():
             raise ValueError("a design needs a name")
 
+    @property
+    def label(self) -> str:
+        """The short name of the recipe, or the name."""
+        return self.name if self.recipe is None else self.recipe.label()
+
     def cost(self, collective: Collective) -> Cost | None:
         """Cost of a collective; an allreduce is reduce-scatter, then allgather."""
         if collective == Collective.ALLREDUCE:
@@ -57,15 +62,6 @@ class FabricOption:
             Collective.REDUCE_SCATTER: self.reduce_scatter,
             Collective.ALLTOALL: self.alltoall,
         }[collective]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class CatalogueRecipes:
-    """The designs of a catalogue for a size; those ``left_out`` are too large for all-to-all."""
-
-    recipes: tuple[Recipe, ...]
-    left_out: tuple[Recipe, ...]
 
 
 def recipe_option(recipe: Recipe, collectives: Iterable[Collective]) -> FabricOption:
@@ -116,11 +112,11 @@ def recipe_options(
 
 def catalogue_recipes(
     catalogue: Catalogue, question: Question, collectives: Iterable[Collective]
-) -> CatalogueRecipes:
-    """All designs that a catalogue stores for exactly this size.
+) -> tuple[list[Recipe], list[Recipe]]:
+    """All designs that a catalogue stores for exactly this size, and those that are left out.
 
-    If all-to-all is wanted, designs with more than MAX_COLUMNS columns to solve are left out.
-    Raises ValueError if the catalogue has no design of the size.
+    These are, if all-to-all is wanted, designs with more than MAX_COLUMNS columns to solve. Raises
+    ValueError if the catalogue has no design of the size.
     """
     entries = catalogue.entries(question)
     if not entries:
@@ -129,10 +125,7 @@ def catalogue_recipes(
             f"{question.degree}" + " with links in both directions" * question.bidirectional
         )
     recipes = [parse(entry.recipe) for entry in entries]
-    large: set[Recipe] = set()
+    large: list[Recipe] = []
     if Collective.ALLTOALL in collectives:
-        large = {one for one in recipes if columns_to_solve(one.topology()) > MAX_COLUMNS}
-    return CatalogueRecipes(
-        tuple(recipe for recipe in recipes if recipe not in large),
-        tuple(recipe for recipe in recipes if recipe in large),
-    )
+        large = [recipe for recipe in recipes if columns_to_solve(recipe.topology()) > MAX_COLUMNS]
+    return [recipe for recipe in recipes if recipe not in large], large

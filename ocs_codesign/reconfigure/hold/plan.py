@@ -81,14 +81,6 @@ class SwitchPlan:
         return self.working + self.switching
 
     @property
-    def gap(self) -> Fraction | None:
-        """How far the total may be above the least possible, relative to the bound."""
-        if self.certificate is None:
-            return None
-        above = self.total - self.certificate.bound
-        return above / self.certificate.bound if self.certificate.bound else above
-
-    @property
     def is_optimal(self) -> bool:
         """Whether the certificate proves that no plan costs less."""
         return self.certificate is not None and self.certificate.bound == self.total

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Numbers = ArrayLike | Exact | Sequence[Exact] | Sequence[Sequence[Exact]]
 
 MAX_STATES = 2**26
-"""Largest number of steps times topologies: 512 MB of potentials."""
+"""Largest number of steps times topologies: 1 GB of costs to go."""
 
 
 @final

@@ -1,13 +1,13 @@
-"""The plan of a trace: what is held when, how policies compare, and from which delta it pays."""
+"""The plan of a trace for people: the runs, how policies compare, and from which delta it pays."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from ocs_codesign.answers.sections import Facts, Table, counted
-from ocs_codesign.answers.texts import MAX_FRACTION, cost_json, cost_text, in_decimals
+from ocs_codesign.answers.texts import MAX_FRACTION, cost_text, in_decimals
 from ocs_codesign.collective import Collective
 from ocs_codesign.quantities import format_bandwidth, format_time
 
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from ocs_codesign.cost import Cost
     from ocs_codesign.question import Question
     from ocs_codesign.reconfigure.hold.inside import InsideBound
-    from ocs_codesign.reconfigure.hold.lines import BreakEvenPiece, FactorRange
-    from ocs_codesign.reconfigure.hold.options import FabricOption
-    from ocs_codesign.reconfigure.hold.plan import SwitchPlan
+    from ocs_codesign.reconfigure.hold.lines import FactorRange
     from ocs_codesign.reconfigure.hold.trace_plan import TracePlan
 
 MAX_ROWS = 40
@@ -44,123 +42,6 @@ class PlannedTrace:
         if held is not None:
             return self.plan.options[held].name
         return "cold" if self.plan.reconfiguration.cold_start else "warm"
-
-
-def plan_json(answer: PlannedTrace) -> dict[str, Any]:
-    """The JSON form of a plan; exact times are fractions of a second, as text."""
-    plan, cost = answer.plan, answer.plan.reconfiguration
-    static, greedy = plan.static, plan.greedy
-    online = None
-    if plan.online is not None:
-        online = {
-            **_runs_json(plan, plan.online),
-            "ratio": None if plan.online_ratio is None else float(plan.online_ratio),
-            "promised_ratio": None if plan.promise is None else plan.promise.ratio,
-            "promised_extra_s": None if plan.promise is None else str(plan.promise.extra),
-        }
-    return {
-        "trace": answer.name,
-        "jobs": plan.trace.num_jobs,
-        "compute_s": str(plan.trace.compute_s),
-        "nodes": answer.question.num_nodes,
-        "degree": answer.question.degree,
-        "delta_s": str(cost.fixed_s),
-        "delta_per_circuit_s": str(cost.per_circuit_s),
-        "start": answer.start,
-        "cost_model": {
-            "alpha_s": plan.model.alpha_s,
-            "node_bandwidth_Bps": plan.model.node_bandwidth_Bps,
-        },
-        "designs": [_design_json(option) for option in plan.options],
-        "left_out": list(answer.left_out),
-        "offline": {**_runs_json(plan, plan.offline), "proven_optimal": plan.offline.is_optimal},
-        "online": online,
-        "static": None
-        if static is None
-        else {"design": plan.options[int(static.choice[0])].name, **_total_json(plan, static)},
-        "greedy": None if greedy is None else _total_json(plan, greedy),
-        "break_even": {
-            "complete": plan.break_even.complete,
-            "delta_s": [str(factor * plan.factor_s) for factor in plan.break_even.factors],
-            "pieces": [
-                {
-                    **_range_json(plan, piece),
-                    "from_factor": str(piece.begin),
-                    "to_factor": None if piece.end is None else str(piece.end),
-                    "total_at_begin_s": str(piece.total(piece.begin)),
-                    "num_switches": piece.num_switches,
-                    "designs": [plan.options[at].name for at in piece.topologies],
-                }
-                for piece in plan.break_even.pieces
-            ],
-        },
-        "pays": plan.pays,
-        "paying": [_range_json(plan, factors) for factors in plan.paying],
-        "ceases_to_pay": None if plan.ceasing is None else _range_json(plan, plan.ceasing),
-        "inside": [
-            {
-                "design": gain.option,
-                "collective": gain.collective.name,
-                "steps": gain.steps,
-                "saved_steps_at_most": gain.saved_steps,
-                "saved_s_at_most": str(gain.saved_s),
-                "can_gain": gain.can_gain,
-            }
-            for gain in plan.inside
-        ],
-        "sentences": plan_sentences(plan),
-    }
-
-
-def _range_json(plan: TracePlan, factors: FactorRange | BreakEvenPiece) -> dict[str, Any]:
-    return {
-        "from_delta_s": str(factors.begin * plan.factor_s),
-        "to_delta_s": None if factors.end is None else str(factors.end * plan.factor_s),
-    }
-
-
-def _design_json(option: FabricOption) -> dict[str, Any]:
-    def known(cost: Cost | None) -> dict[str, Any] | None:
-        return None if cost is None else cost_json(cost)
-
-    bound = option.alltoall_bound
-    return {
-        "recipe": option.name,
-        "label": None if option.recipe is None else option.recipe.label(),
-        "allgather": known(option.allgather),
-        "reduce_scatter": known(option.reduce_scatter),
-        "alltoall": known(option.alltoall),
-        "alltoall_proven_bound": None if bound is None else str(bound),
-    }
-
-
-def _total_json(plan: TracePlan, chosen: SwitchPlan) -> dict[str, Any]:
-    return {
-        "total_s": str(chosen.total),
-        "total_s_float": float(chosen.total),
-        "elapsed_s_float": float(chosen.total + plan.trace.compute_s),
-        "working_s": str(chosen.working),
-        "dark_s": str(chosen.switching),
-        "hidden_s": str(chosen.hidden),
-        "num_switches": chosen.num_switches,
-    }
-
-
-def _runs_json(plan: TracePlan, chosen: SwitchPlan) -> dict[str, Any]:
-    runs = [
-        {
-            "first_job": run.first_step,
-            "last_job": run.last_step,
-            "design": plan.options[run.topology].name,
-            "begin_s_float": float(run.begin),
-            "dark_s": str(run.switching),
-            "hidden_s": str(run.hidden),
-            "working_s": str(run.working),
-            "compute_s": str(run.waiting),
-        }
-        for run in chosen.runs()
-    ]
-    return {**_total_json(plan, chosen), "runs": runs}
 
 
 def plan_sections(answer: PlannedTrace) -> Iterator[Section]:
@@ -201,8 +82,7 @@ def _designs(plan: TracePlan) -> Table:
     rows = []
     for at, option in enumerate(plan.options):
         costs = [_cost_text(option.cost(collective)) for collective in collectives]
-        label = option.name if option.recipe is None else option.recipe.label()
-        rows.append((_mark(at), *costs, label, option.name))
+        rows.append((_mark(at), *costs, option.label, option.name))
     names = (collective.name for collective in collectives)
     return Table(("design", *names, "label", "recipe"), rows, texts=2)
 
@@ -234,7 +114,7 @@ def _runs(plan: TracePlan) -> Table:
 
 
 def _totals(plan: TracePlan) -> Table:
-    proof = "proven" if plan.offline.is_optimal else f"gap {float(plan.offline.gap or 0):.1g}"
+    proof = "proven" if plan.offline.is_optimal else ""
     best = "" if plan.static is None else _mark(int(plan.static.choice[0]))
     rows = []
     for name, chosen, note in (
@@ -269,7 +149,7 @@ def _pieces(plan: TracePlan) -> Table:
         first, *others = group
         end = (others or [first])[-1].end
         total, marks = time_text(first.total(first.begin)), map(_mark, first.topologies)
-        span = (delta_at(plan, first.begin), "any" if end is None else delta_at(plan, end))
+        span = (delta_text(plan, first.begin), "any" if end is None else delta_text(plan, end))
         rows.append((*span, total, str(first.num_switches), " ".join(marks)))
     columns = ("delta from", "to", "time at from", "switches", "designs")
     return Table(columns, _trimmed(rows), numbers=4, texts=1)
@@ -287,10 +167,8 @@ def plan_sentences(plan: TracePlan) -> list[str]:
     """Whether switching pays and from which delta; what it could gain inside a collective."""
     inside = [_inside_sentence(gain) for gain in plan.inside]
     if plan.static is None:
-        return [
-            "No single design can serve all jobs: switching is needed, whatever it costs.",
-            *inside,
-        ]
+        needed = "No single design can serve all jobs: switching is needed, whatever it costs."
+        return [needed, *inside]
     delta, design = delta_text(plan), plan.options[int(plan.static.choice[0])].name
     if not plan.pays:
         first = f"Switching between jobs does not pay at delta {delta}: hold {design}."
@@ -307,24 +185,24 @@ def _ranges(plan: TracePlan) -> Iterator[str]:
     searched = ""
     if not plan.break_even.complete:
         end = pieces[-1].end
-        until = "on" if end is None else f"to {delta_at(plan, end)}"
-        searched = f", as far as it was searched (from {delta_at(plan, pieces[0].begin)} {until})"
+        until = "on" if end is None else f"to {delta_text(plan, end)}"
+        searched = f", as far as it was searched (from {delta_text(plan, pieces[0].begin)} {until})"
     if plan.paying:
         spans = " and ".join(_range_text(plan, factors) for factors in plan.paying)
         yield f"It pays for delta {spans}{searched}."
     else:
         yield f"It does not at any other delta either{searched}."
     if plan.ceasing is not None and plan.ceasing.end is not None:
-        still, no_more = delta_at(plan, plan.ceasing.begin), delta_at(plan, plan.ceasing.end)
+        still, no_more = delta_text(plan, plan.ceasing.begin), delta_text(plan, plan.ceasing.end)
         yield f"It still pays at {still}, but not at {no_more}."
 
 
 def _range_text(plan: TracePlan, factors: FactorRange) -> str:
     begin, end = factors.begin, factors.end
     if end is None:
-        return f"above {delta_at(plan, begin)}" if begin else "of any length"
-    until = delta_at(plan, end)
-    return f"between {delta_at(plan, begin)} and {until}" if begin else f"below {until}"
+        return f"above {delta_text(plan, begin)}" if begin else "of any length"
+    until = delta_text(plan, end)
+    return f"between {delta_text(plan, begin)} and {until}" if begin else f"below {until}"
 
 
 def _inside_sentence(gain: InsideBound) -> str:
@@ -338,17 +216,13 @@ def _inside_sentence(gain: InsideBound) -> str:
     return f"Inside one {where} steps, {most} ({price}), {verdict}."
 
 
-def delta_at(plan: TracePlan, factor: Fraction) -> str:
-    """A break-even factor as a dead time."""
-    return _dead_time_text(factor * plan.factor_s, factor * plan.reconfiguration.per_circuit_s)
-
-
-def delta_text(plan: TracePlan) -> str:
-    """The dead time that was planned with."""
-    return _dead_time_text(plan.reconfiguration.fixed_s, plan.reconfiguration.per_circuit_s)
-
-
-def _dead_time_text(fixed_s: Fraction, per_circuit_s: Fraction) -> str:
+def delta_text(plan: TracePlan, factor: Fraction | None = None) -> str:
+    """The dead time that was planned with, or that a break-even factor makes."""
+    cost = plan.reconfiguration
+    if factor is None:
+        fixed_s, per_circuit_s = cost.fixed_s, cost.per_circuit_s
+    else:
+        fixed_s, per_circuit_s = factor * plan.factor_s, factor * cost.per_circuit_s
     if not per_circuit_s:
         return time_text(fixed_s)
     each = f"{time_text(per_circuit_s)} a circuit"
