@@ -163,9 +163,8 @@ def switches_of(
     possible = prices < ticks.infinite
     if not possible.all():
         run = int(np.argmin(possible))
-        place = f"from topology {before[run - 1]}"
-        if run == 0:
-            place = "at the start" if problem.start is None else f"from topology {problem.start}"
+        last = int(before[run - 1]) if run else problem.start
+        place = "at the start" if last is None else f"from topology {last}"
         step = int(begins[run])
         raise ValueError(f"step {step + 1} cannot be on topology {held[step]}: no switch {place}")
     return begins, prices, ticks.gaps[problem.rows[begins]]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from blocking_oracle import table
+from hold_oracle import table
 
 from ocs_codesign.reconfigure import SwitchProblem, price_plan
-from ocs_codesign.reconfigure.hold.ticks import number_at
 
 COSTS = [(4, 9), (9, 4)]
 INF, NAN = float("inf"), float("nan")
@@ -83,14 +81,6 @@ def test_a_step_that_only_the_unreachable_serves_is_named_in_its_place():
         price_plan(problem, [1, 1])
 
 
-def exact_ticks(problem):
-    return [
-        problem.ticks.tick * value
-        for value in problem.ticks.costs.ravel().tolist()
-        if value != problem.ticks.infinite
-    ]
-
-
 @pytest.mark.parametrize(
     "values",
     [
@@ -106,14 +96,10 @@ def exact_ticks(problem):
     ],
 )
 def test_ticks_are_exact(values):
-    array = table([values])
-    problem = SwitchProblem(array, 0, start=0)
-    expected = [number_at(problem.costs, (0, at)) for at in range(len(values))]
-    assert exact_ticks(problem) == expected
-    assert not problem.ticks.rounded
-    for value, fraction in zip(values, expected, strict=True):
+    ticks = SwitchProblem(table([values]), 0, start=0).ticks
+    for value, whole in zip(values, ticks.costs[0].tolist(), strict=True):
         text = repr(float(value)) if isinstance(value, float | np.floating) else value
-        assert fraction == Fraction(text)
+        assert ticks.tick * whole == Fraction(text)
 
 
 def test_ticks_are_the_coarsest():
@@ -122,26 +108,14 @@ def test_ticks_are_the_coarsest():
     assert problem.ticks.costs.tolist() == [[8, 18]]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_rounded_ticks_bound_from_below(seed, monkeypatch):
-    monkeypatch.setattr("ocs_codesign.reconfigure.hold.ticks._SMALL", 0)
-    drawn = random.Random(seed)
-    scale = 10.0 ** drawn.randint(-12, 12)
-    costs = [[drawn.random() * scale for _ in range(3)] for _ in range(4)]
-    gaps = [drawn.random() * scale for _ in range(4)]
-    delta = [[0 if a == b else drawn.random() * scale for b in range(3)] for a in range(3)]
-    problem = SwitchProblem(costs, delta, start=0, gaps=gaps)
-    ticks = problem.ticks
-    assert ticks.rounded
-    slack = Fraction(repr(scale)) / 10**14
-    for mine, given, sign in (
-        (ticks.costs, costs, 1),
-        (ticks.delta, delta, 1),
-        (ticks.gaps, gaps, -1),
-    ):
-        decimals = [Fraction(repr(value)) for value in np.ravel(given).tolist()]
-        for value, decimal in zip(mine.ravel().tolist(), decimals, strict=True):
-            assert 0 <= sign * (decimal - value * ticks.tick) < slack
+@pytest.mark.parametrize("digits", [3, 15, 17])
+def test_arrays_of_floats_are_their_decimals(digits):
+    rng = np.random.default_rng(digits)
+    for scale in (1e-12, 1.0, 1e9):
+        costs = np.array([float(f"{x * scale:.{digits}g}") for x in rng.random(20)]).reshape(4, 5)
+        ticks = SwitchProblem(costs, 0.5, start=0).ticks
+        expected = [Fraction(repr(value)) for value in costs.ravel().tolist()]
+        assert [ticks.tick * whole for whole in ticks.costs.ravel().tolist()] == expected
 
 
 def test_arrays_are_copies_that_cannot_be_written_to():

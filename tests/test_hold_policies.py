@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from blocking_oracle import INFINITE, brute_force, random_instance, table, total_of
+from hold_oracle import INFINITE, brute_force, random_instance, table, total_of
 
 from ocs_codesign.reconfigure import (
     SwitchProblem,
@@ -18,6 +18,7 @@ from ocs_codesign.reconfigure import (
     static_plan,
     switch_plan,
 )
+from ocs_codesign.reconfigure.hold import dynamic_program
 
 
 def cut(one, steps):
@@ -46,9 +47,11 @@ def slow_work_function(one):
     return choice
 
 
+@pytest.mark.parametrize("most_uncompiled", [0, 2**16], ids=["compiled", "python"])
 @pytest.mark.parametrize("scale", [1, 10**25])
 @pytest.mark.parametrize("seed", range(60))
-def test_is_the_work_function_policy(seed, scale):
+def test_is_the_work_function_policy(seed, scale, most_uncompiled, monkeypatch):
+    monkeypatch.setattr(dynamic_program, "MAX_UNCOMPILED", most_uncompiled)
     one = random_instance(random.Random(f"{seed} {scale} online"), scale=scale)
     plan, expected = online_plan(one.problem()), slow_work_function(one)
     assert (plan is None) == (expected is None)
