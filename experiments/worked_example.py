@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from reporting import EXPERIMENTS, Report, Row, parse_arguments, publish
 
 from ocs_codesign import parse
-from ocs_codesign.bundle.check.bundle import check_bundle
+from ocs_codesign.bundle.verify import check_bundle
 from ocs_codesign.bundle.write.bundle import write_bundle
 from ocs_codesign.fabric import (
     Deployment,

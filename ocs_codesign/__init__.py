@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ocs_codesign.bounds import hop_sum as hop_sum
     from ocs_codesign.bounds import moore_steps as moore_steps
     from ocs_codesign.bounds import topology_bound as topology_bound
-    from ocs_codesign.bundle.check.bundle import check_bundle as check_bundle
+    from ocs_codesign.bundle.verify import check_bundle as check_bundle
     from ocs_codesign.bundle.write.bundle import write_bundle as write_bundle
     from ocs_codesign.circuits import CircuitProgram as CircuitProgram
     from ocs_codesign.collective import Collective as Collective
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from ocs_codesign.design import measure as measure
     from ocs_codesign.design import measure_topology as measure_topology
     from ocs_codesign.design import predict as predict
-    from ocs_codesign.fabric import Deployment as Deployment
-    from ocs_codesign.fabric import Fabric as Fabric
-    from ocs_codesign.fabric import InfeasibleError as InfeasibleError
-    from ocs_codesign.fabric import NamedRecipe as NamedRecipe
-    from ocs_codesign.fabric import Workload as Workload
-    from ocs_codesign.fabric import deploy as deploy
-    from ocs_codesign.fabric import embed as embed
-    from ocs_codesign.fabric import fabric_facts as fabric_facts
-    from ocs_codesign.fabric import free_rewiring as free_rewiring
-    from ocs_codesign.fabric import minimum_rewiring as minimum_rewiring
-    from ocs_codesign.fabric import repair as repair
-    from ocs_codesign.fabric import select as select
-    from ocs_codesign.fabric import survivability as survivability
-    from ocs_codesign.fabric import topology_of as topology_of
+    from ocs_codesign.fabric.deployment import Deployment as Deployment
+    from ocs_codesign.fabric.deployment import NamedRecipe as NamedRecipe
+    from ocs_codesign.fabric.deployment import deploy as deploy
+    from ocs_codesign.fabric.description import Fabric as Fabric
+    from ocs_codesign.fabric.embed.embedding import embed as embed
+    from ocs_codesign.fabric.facts import fabric_facts as fabric_facts
+    from ocs_codesign.fabric.infeasible import InfeasibleError as InfeasibleError
+    from ocs_codesign.fabric.light import topology_of as topology_of
+    from ocs_codesign.fabric.relabelling import free_rewiring as free_rewiring
+    from ocs_codesign.fabric.repair import repair as repair
+    from ocs_codesign.fabric.rewiring import minimum_rewiring as minimum_rewiring
+    from ocs_codesign.fabric.selection import select as select
+    from ocs_codesign.fabric.survivability import survivability as survivability
+    from ocs_codesign.fabric.workload import Workload as Workload
     from ocs_codesign.factorisation import factorise as factorise
     from ocs_codesign.formats.designs.design_files import load_design as load_design
     from ocs_codesign.formats.designs.design_files import save_design as save_design
@@ -60,13 +60,37 @@ if TYPE_CHECKING:
     from ocs_codesign.formats.fabric.fabric_files import save_fabric as save_fabric
     from ocs_codesign.formats.graphs.graph_files import import_graph as import_graph
     from ocs_codesign.formats.workload.workload_files import load_workload as load_workload
-    from ocs_codesign.groups import Affine as Affine
-    from ocs_codesign.groups import Cyclic as Cyclic
-    from ocs_codesign.groups import Dicyclic as Dicyclic
-    from ocs_codesign.groups import Dihedral as Dihedral
-    from ocs_codesign.groups import DirectProduct as DirectProduct
-    from ocs_codesign.groups import Permutations as Permutations
-    from ocs_codesign.groups import Semidirect as Semidirect
+    from ocs_codesign.graphs.expansions.degree import Degree as Degree
+    from ocs_codesign.graphs.expansions.line import Line as Line
+    from ocs_codesign.graphs.expansions.product import Power as Power
+    from ocs_codesign.graphs.expansions.product import Product as Product
+    from ocs_codesign.graphs.expansions.reverse import Bidirected as Bidirected
+    from ocs_codesign.graphs.expansions.reverse import Transpose as Transpose
+    from ocs_codesign.graphs.families.cayley import Cayley as Cayley
+    from ocs_codesign.graphs.families.dense import Complete as Complete
+    from ocs_codesign.graphs.families.dense import CompleteBipartite as CompleteBipartite
+    from ocs_codesign.graphs.families.dense import Hamming as Hamming
+    from ocs_codesign.graphs.families.lift import Lift as Lift
+    from ocs_codesign.graphs.families.named import Named as Named
+    from ocs_codesign.graphs.families.rings import BiRing as BiRing
+    from ocs_codesign.graphs.families.rings import Circulant as Circulant
+    from ocs_codesign.graphs.families.rings import DirectedCirculant as DirectedCirculant
+    from ocs_codesign.graphs.families.rings import Hypercube as Hypercube
+    from ocs_codesign.graphs.families.rings import Torus as Torus
+    from ocs_codesign.graphs.families.rings import UniRing as UniRing
+    from ocs_codesign.graphs.families.shifts import DeBruijn as DeBruijn
+    from ocs_codesign.graphs.families.shifts import GeneralizedKautz as GeneralizedKautz
+    from ocs_codesign.graphs.families.shifts import Kautz as Kautz
+    from ocs_codesign.graphs.families.shifts import ModifiedDeBruijn as ModifiedDeBruijn
+    from ocs_codesign.graphs.groups.affine import Affine as Affine
+    from ocs_codesign.graphs.groups.cyclic import Cyclic as Cyclic
+    from ocs_codesign.graphs.groups.cyclic import DirectProduct as DirectProduct
+    from ocs_codesign.graphs.groups.permutations import Permutations as Permutations
+    from ocs_codesign.graphs.groups.semidirect import Dicyclic as Dicyclic
+    from ocs_codesign.graphs.groups.semidirect import Dihedral as Dihedral
+    from ocs_codesign.graphs.groups.semidirect import Semidirect as Semidirect
+    from ocs_codesign.graphs.recipe import Recipe as Recipe
+    from ocs_codesign.graphs.text import parse as parse
     from ocs_codesign.network import Network as Network
     from ocs_codesign.networks.boxes import boxes as boxes
     from ocs_codesign.networks.direct import direct as direct
@@ -75,30 +99,6 @@ if TYPE_CHECKING:
     from ocs_codesign.networks.switched import fat_tree as fat_tree
     from ocs_codesign.networks.switched import star as star
     from ocs_codesign.plot import frontier_figure as frontier_figure
-    from ocs_codesign.recipe import Bidirected as Bidirected
-    from ocs_codesign.recipe import BiRing as BiRing
-    from ocs_codesign.recipe import Cayley as Cayley
-    from ocs_codesign.recipe import Circulant as Circulant
-    from ocs_codesign.recipe import Complete as Complete
-    from ocs_codesign.recipe import CompleteBipartite as CompleteBipartite
-    from ocs_codesign.recipe import DeBruijn as DeBruijn
-    from ocs_codesign.recipe import Degree as Degree
-    from ocs_codesign.recipe import DirectedCirculant as DirectedCirculant
-    from ocs_codesign.recipe import GeneralizedKautz as GeneralizedKautz
-    from ocs_codesign.recipe import Hamming as Hamming
-    from ocs_codesign.recipe import Hypercube as Hypercube
-    from ocs_codesign.recipe import Kautz as Kautz
-    from ocs_codesign.recipe import Lift as Lift
-    from ocs_codesign.recipe import Line as Line
-    from ocs_codesign.recipe import ModifiedDeBruijn as ModifiedDeBruijn
-    from ocs_codesign.recipe import Named as Named
-    from ocs_codesign.recipe import Power as Power
-    from ocs_codesign.recipe import Product as Product
-    from ocs_codesign.recipe import Recipe as Recipe
-    from ocs_codesign.recipe import Torus as Torus
-    from ocs_codesign.recipe import Transpose as Transpose
-    from ocs_codesign.recipe import UniRing as UniRing
-    from ocs_codesign.recipe import parse as parse
     from ocs_codesign.reconfigure import DemandMatrix as DemandMatrix
     from ocs_codesign.reconfigure import PlaneProblem as PlaneProblem
     from ocs_codesign.reconfigure import ReconfigurationCost as ReconfigurationCost
@@ -150,33 +150,51 @@ if TYPE_CHECKING:
 
 _NAMES_BY_MODULE = {
     "bounds": "bound hop_sum moore_steps topology_bound",
-    "bundle.check.bundle": "check_bundle",
+    "bundle.verify": "check_bundle",
     "bundle.write.bundle": "write_bundle",
     "circuits": "CircuitProgram",
     "collective": "Collective",
     "cost": "Cost CostModel",
     "demand": "Demand demand_of",
     "design": "Candidate Design Score build build_topology measure measure_topology predict",
-    "fabric": (
-        "Deployment Fabric InfeasibleError NamedRecipe Workload deploy embed fabric_facts "
-        "free_rewiring minimum_rewiring repair select survivability topology_of"
-    ),
+    "fabric.deployment": "Deployment NamedRecipe deploy",
+    "fabric.description": "Fabric",
+    "fabric.embed.embedding": "embed",
+    "fabric.facts": "fabric_facts",
+    "fabric.infeasible": "InfeasibleError",
+    "fabric.light": "topology_of",
+    "fabric.relabelling": "free_rewiring",
+    "fabric.repair": "repair",
+    "fabric.rewiring": "minimum_rewiring",
+    "fabric.selection": "select",
+    "fabric.survivability": "survivability",
+    "fabric.workload": "Workload",
     "factorisation": "factorise",
     "formats.designs.design_files": "load_design save_design save_program",
     "formats.fabric.fabric_files": "load_fabric save_fabric",
     "formats.graphs.graph_files": "import_graph",
     "formats.workload.workload_files": "load_workload",
-    "groups": "Affine Cyclic Dicyclic Dihedral DirectProduct Permutations Semidirect",
+    "graphs.expansions.degree": "Degree",
+    "graphs.expansions.line": "Line",
+    "graphs.expansions.product": "Power Product",
+    "graphs.expansions.reverse": "Bidirected Transpose",
+    "graphs.families.cayley": "Cayley",
+    "graphs.families.dense": "Complete CompleteBipartite Hamming",
+    "graphs.families.lift": "Lift",
+    "graphs.families.named": "Named",
+    "graphs.families.rings": "BiRing Circulant DirectedCirculant Hypercube Torus UniRing",
+    "graphs.families.shifts": "DeBruijn GeneralizedKautz Kautz ModifiedDeBruijn",
+    "graphs.groups.affine": "Affine",
+    "graphs.groups.cyclic": "Cyclic DirectProduct",
+    "graphs.groups.permutations": "Permutations",
+    "graphs.groups.semidirect": "Dicyclic Dihedral Semidirect",
+    "graphs.recipe": "Recipe",
+    "graphs.text": "parse",
     "network": "Network",
     "networks.boxes": "boxes",
     "networks.direct": "direct mesh torus",
     "networks.switched": "fat_tree star",
     "plot": "frontier_figure",
-    "recipe": (
-        "BiRing Bidirected Cayley Circulant Complete CompleteBipartite DeBruijn Degree "
-        "DirectedCirculant GeneralizedKautz Hamming Hypercube Kautz Lift Line ModifiedDeBruijn "
-        "Named Power Product Recipe Torus Transpose UniRing parse"
-    ),
     "reconfigure": (
         "DemandMatrix PlaneProblem ReconfigurationCost build_direct build_halving_doubling "
         "build_sequence check_timeline phased_alltoall plan_demand plan_planes plan_trace "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.recipe import Base, Expanded, Recipe, measured_gather_loads
+from ocs_codesign.graphs.recipe import Base, Expanded, Recipe, measured_gather_loads
 from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
 from ocs_codesign.schedulers.registry import Task, made_by
@@ -141,7 +141,7 @@ def measure(
     which is all that a search needs of candidates that may yet be dropped. A stored one is verified
     when it is read.
 
-    >>> from ocs_codesign.recipe import parse
+    >>> from ocs_codesign.graphs.text import parse
     >>> candidate = measure(parse("Degree(CompleteBipartite(2), 2)"))
     >>> candidate.cost, candidate.score.schedule, candidate.moore_optimal
     (Cost(steps=2, t_b=Fraction(7, 8)), 'bfb', True)
@@ -184,7 +184,7 @@ def build(
     The best is that of "bfb", "expansion" or "stored". Raises ValueError if the schedule is too
     large, or the scheduler has none, RuntimeError if it does not verify.
 
-    >>> from ocs_codesign.recipe import parse
+    >>> from ocs_codesign.graphs.text import parse
     >>> build(parse("Line(Complete(3))"), "allreduce").cost
     Cost(steps=4, t_b=Fraction(2, 1))
     """

@@ -290,8 +290,8 @@ def _check_demands(
     units = _largest_weight(demands)
     if num_chunks % units:
         raise ValueError(
-            f"num_chunks is {num_chunks}: it must be a multiple of {units}, "
-            "the units of the largest item (in an all-to-all a piece for each node)"
+            f"num_chunks is {num_chunks}: it must be a multiple of the {units} units of the "
+            "largest item (in an all-to-all a piece for each node)"
         )
 
 

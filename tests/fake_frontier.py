@@ -9,7 +9,7 @@ from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import Candidate, Score
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -13,8 +13,8 @@ from samples import loaded_topologies
 from strategies import recipes
 from test_lp_programs import program
 
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import solve
-from ocs_codesign.recipe import parse
 from ocs_codesign.schedulers.alltoall.certificates import (
     UNIT,
     as_prices,

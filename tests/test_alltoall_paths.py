@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from samples import loaded_topologies
 from strategies import multigraphs, recipes
 
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options
-from ocs_codesign.recipe import parse
 from ocs_codesign.schedulers.alltoall.choices import disjoint_choices, soft_shares
 from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle
 from ocs_codesign.schedulers.alltoall.paths import (

@@ -14,10 +14,14 @@ from ocs_codesign.bounds import bound, hop_sum
 from ocs_codesign.collective import Collective
 from ocs_codesign.fabric.selection_candidates import candidate_recipes
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
-from ocs_codesign.groups import Cyclic, Dihedral, DirectProduct
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.reverse import Transpose
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+from ocs_codesign.graphs.groups.cyclic import Cyclic, DirectProduct
+from ocs_codesign.graphs.groups.semidirect import Dihedral
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import GeneralizedKautz, Line, Transpose, parse
 from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.search.alltoall.climbs import Kind, climbed, least_hops
 from ocs_codesign.search.alltoall.digraphs import ONE_WAY, GroupTable

@@ -13,8 +13,8 @@ from strategies import multigraphs, recipes
 from test_lp_programs import program
 
 from ocs_codesign.cost import Cost
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options, solve
-from ocs_codesign.recipe import parse
 from ocs_codesign.schedulers.alltoall.chunks import (
     chunk_flow,
     common_denominator,

@@ -12,8 +12,8 @@ import pytest
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
 from ocs_codesign.search.catalogue.entry import Entry, Provenance
 from ocs_codesign.search.catalogue.lookup import find, stored_frontier
 from ocs_codesign.search.catalogue.store import Catalogue

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from ocs_codesign.cli import main
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 
 def answer(capsys, *arguments):

@@ -8,11 +8,11 @@ from fractions import Fraction
 import pytest
 from fake_frontier import FakeFrontier, candidate
 
+from ocs_codesign.answers.frontier import MAX_DOMINATED_ROWS
 from ocs_codesign.cli import main
-from ocs_codesign.cli.frontier import MAX_DOMINATED_ROWS
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.design import measure
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 ASK = ["frontier", "--nodes", "1024", "--degree", "4"]
 MODEL = ["--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1MiB"]

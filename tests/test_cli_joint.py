@@ -12,9 +12,9 @@ from ocs_codesign.answers.joint import joint_json, joint_sections
 from ocs_codesign.cli import main
 from ocs_codesign.cli.output import console, show_sections
 from ocs_codesign.cost import CostModel
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.plot import figure_bytes
 from ocs_codesign.plot.joint import joint_figure
-from ocs_codesign.recipe import parse
 from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.frontier import joint_frontier

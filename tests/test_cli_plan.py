@@ -84,28 +84,6 @@ def test_the_form_of_the_json(capsys, trace):
     keys = "trace jobs compute_s nodes degree delta_s delta_per_circuit_s start cost_model designs "
     keys += "left_out offline online static greedy break_even pays paying ceases_to_pay inside "
     assert " ".join(found) == f"{keys}sentences"
-        "trace",
-        "jobs",
-        "compute_s",
-        "nodes",
-        "degree",
-        "delta_s",
-        "delta_per_circuit_s",
-        "start",
-        "cost_model",
-        "designs",
-        "left_out",
-        "offline",
-        "online",
-        "static",
-        "greedy",
-        "break_even",
-        "pays",
-        "paying",
-        "ceases_to_pay",
-        "inside",
-        "sentences",
-    ]
     assert (found["delta_s"], found["delta_per_circuit_s"]) == ("1/1000", "1/1000000")
     assert found["start"] == "cold"
     assert found["online"]["ratio"] >= 1

@@ -10,8 +10,8 @@ import pytest
 from ocs_codesign.cli import main
 from ocs_codesign.fabric import Part, Workload, select
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.plot.selection import selection_figure
-from ocs_codesign.recipe import parse
 from ocs_codesign.reconfigure import Job, recipe_options
 
 FABRIC = """\

@@ -14,7 +14,7 @@ from ocs_codesign.bounds import bound, hop_sum, moore_steps, topology_bound
 from ocs_codesign.collective import GATHERING, WITHOUT_PARAMETERS, Collective
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.design import measure_topology
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 costs = st.builds(Cost, st.integers(0, 9), st.fractions(0, 3, max_denominator=6))

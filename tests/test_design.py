@@ -20,7 +20,7 @@ from ocs_codesign.design import (
     measure_topology,
     predict,
 )
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification.schedules import Verdict, verify

@@ -21,7 +21,7 @@ from ocs_codesign.fabric import (
     planes_of,
     topology_of,
 )
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 

@@ -11,12 +11,12 @@ from ocs_codesign.bounds import bound, moore_steps
 from ocs_codesign.collective import GATHERING
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.design import build, measure
-from ocs_codesign.expansions.line import line_bfb_loads
-from ocs_codesign.families.cayley import transitive
-from ocs_codesign.groups import Cyclic, Dihedral, Semidirect
+from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.graphs.groups.semidirect import Dihedral, Semidirect
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.graphs.transitive import transitive
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, line_bfb_loads
 from ocs_codesign.search.bases import BASE_SOURCES, cayley_recipe, searched
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.frontier import MAX_NODES, frontier

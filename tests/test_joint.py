@@ -8,8 +8,8 @@ import pytest
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
-from ocs_codesign.groups import Semidirect
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.groups.semidirect import Semidirect
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.search.bases import cayley_recipe
 from ocs_codesign.search.effort import Effort

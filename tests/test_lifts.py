@@ -10,8 +10,8 @@ import pytest
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
 from ocs_codesign.schedulers.bfb.loads import bfb_loads
 from ocs_codesign.search import lifts
 from ocs_codesign.search.effort import Effort

@@ -15,7 +15,7 @@ from samples import loaded_topologies
 from strategies import multigraphs
 
 from ocs_codesign.collective import GATHERING, Collective
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.verification.schedules import verify

@@ -17,7 +17,7 @@ from ocs_codesign.fabric import (
 )
 from ocs_codesign.fabric.port_use import host_strands
 from ocs_codesign.fabric.repair import Port, Repair, repair
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 MODELS = (PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING)
 

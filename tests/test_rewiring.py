@@ -21,7 +21,7 @@ from ocs_codesign.fabric import (
     plane_state,
     planes_of,
 )
-from ocs_codesign.fabric.planes import check_ports
+from ocs_codesign.fabric.planes.planes import check_ports
 from ocs_codesign.fabric.rewiring_kempe import improve_planes
 from ocs_codesign.fabric.rewiring_matchings import matched_planes
 from ocs_codesign.fabric.rewiring_program import (
@@ -30,8 +30,8 @@ from ocs_codesign.fabric.rewiring_program import (
     part_program,
     solve_part,
 )
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options
-from ocs_codesign.recipe import parse
 from ocs_codesign.topology import Topology
 
 SIMPLEX, TWO_SIDED, MATCHING = PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING

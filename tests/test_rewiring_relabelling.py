@@ -7,7 +7,7 @@ import pytest
 from rewiring_samples import most_kept_anywhere, near_topology, random_state
 
 from ocs_codesign.fabric import PortModel, free_rewiring, minimum_rewiring, plane_state, planes_of
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 
 def both(before, after, model=PortModel.SIMPLEX):

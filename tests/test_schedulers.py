@@ -14,7 +14,7 @@ from ocs_codesign.bounds import topology_bound
 from ocs_codesign.cli import app, main
 from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.design import build
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.schedulers.registry import SCHEDULERS, Made, Scheduler, Task, made_by
 from ocs_codesign.topology import Topology

@@ -13,7 +13,7 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.fabric.selection import PlanKind, select
 from ocs_codesign.fabric.workload import AllowedChanges, Part, Workload
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure.hold.options import FabricOption, recipe_options
 from ocs_codesign.reconfigure.hold.trace import Job
 

@@ -9,8 +9,8 @@ import pytest
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.design import build, measure
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
 from ocs_codesign.search.catalogue.lookup import find
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.literature import literature

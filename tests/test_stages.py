@@ -18,7 +18,7 @@ from ocs_codesign.fabric import (
     staged,
 )
 from ocs_codesign.fabric.rewiring_connectivity import Connectivity, connectivity
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 
 COST = ReconfigurationCost(Fraction(1, 40), Fraction(1, 1000))

@@ -15,8 +15,8 @@ import pytest
 from ocs_codesign.cli import main
 from ocs_codesign.collective import GATHERING
 from ocs_codesign.design import measure
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
 from ocs_codesign.search.catalogue.lookup import find
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.frontier import frontier

@@ -123,7 +123,7 @@ def test_a_cold_start_pays_for_the_first_design():
 
 
 def test_times_of_recipes_and_circuits_changed():
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     texts = [f"DirectedCirculant(8, {offsets})" for offsets in ("(1, 3)", "(1, 2)", "(5, 7)")]
     options = [recipe_option(parse(text), WITHOUT_PARAMETERS) for text in texts]
@@ -223,7 +223,7 @@ def test_what_switching_saves_at_most_inside_an_allreduce(size, diameter, saved)
 
 
 def test_inside_a_bandwidth_optimal_design():
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     model, delta = CostModel(1e-6, 1e9), ReconfigurationCost(1e-5, 1e-7)
     best = recipe_option(parse("UniRing(1, 8)"), [Collective.ALLREDUCE])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.cost import Cost
     from ocs_codesign.design import Score
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.schedulers.alltoall.result import Throughput
 
 

@@ -96,7 +96,7 @@ def show_command(recipe: str, path: str | None, json_path: str | None) -> None:
     """Show what the catalogue knows of a RECIPE and where it comes from; exit code 1 if nothing."""
     check_outputs(json_path)
     from ocs_codesign.collective import Collective
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
     from ocs_codesign.search.catalogue.store import Catalogue
 
     with Catalogue(path) as store:
@@ -164,7 +164,7 @@ def _rescored(
     import random
 
     from ocs_codesign.design import measure
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     entries = [entry for _, entry in store.all_entries()]
     chosen = random.Random(seed).sample(entries, min(sample, len(entries)))

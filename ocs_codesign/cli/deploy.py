@@ -96,7 +96,7 @@ def deploy(
 def named_recipes(texts: Sequence[str]) -> list[NamedRecipe]:
     """The recipes that were given, those without a name called ``configuration1`` and so on."""
     from ocs_codesign.fabric.deployment import NamedRecipe
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     named = []
     for number, text in enumerate(texts, 1):

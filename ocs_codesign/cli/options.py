@@ -19,8 +19,8 @@ from ocs_codesign.quantities import parse_bandwidth, parse_size, parse_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
-    from ocs_codesign.recipe import Recipe
     from ocs_codesign.topology import Topology
 
 
@@ -46,7 +46,6 @@ GATHERING = tuple(kind.name for kind in GATHERING_COLLECTIVES)
 ALLTOALL = Collective.ALLTOALL.name
 
 
-@final
 class LiveChoice(click.Choice[str]):
     """A choice of the names that a registry has when a command runs."""
 
@@ -147,7 +146,7 @@ class Source:
             raise click.UsageError("give either a RECIPE or --graph FILE")
         if recipe is None:
             return cls(None, Path(graph or ""))
-        from ocs_codesign.recipe import parse
+        from ocs_codesign.graphs.text import parse
 
         return cls(parse(recipe), None)
 

@@ -20,8 +20,8 @@ from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
     from ocs_codesign.answers.plan.sections import PlannedTrace
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
-    from ocs_codesign.recipe import Recipe
     from ocs_codesign.reconfigure.hold.trace import Trace
 
 COLD, WARM = "cold", "warm"
@@ -87,8 +87,8 @@ def plan(
     from ocs_codesign.answers.plan.sections import PlannedTrace, plan_sections
     from ocs_codesign.cost import CostModel
     from ocs_codesign.formats.trace_files import read_trace
+    from ocs_codesign.graphs.text import parse
     from ocs_codesign.question import Question
-    from ocs_codesign.recipe.text import parse
     from ocs_codesign.reconfigure.change import ReconfigurationCost
     from ocs_codesign.reconfigure.hold.options import recipe_options
     from ocs_codesign.reconfigure.hold.trace_plan import plan_trace
@@ -121,7 +121,7 @@ def _recipes(
     trace: Trace,
 ) -> tuple[list[Recipe], tuple[str, ...]]:
     """Designs to choose from, each once, and the names of those left out as too large."""
-    from ocs_codesign.recipe.text import parse
+    from ocs_codesign.graphs.text import parse
     from ocs_codesign.reconfigure.hold.options import catalogue_recipes
     from ocs_codesign.search.catalogue.store import Catalogue
 

@@ -122,13 +122,13 @@ def _planned(
     seed: int,
     shown: Progress,
 ) -> RewiringAnswer:
-    from ocs_codesign.fabric.planes_models import planes_of
+    from ocs_codesign.fabric.planes.models import planes_of
     from ocs_codesign.fabric.relabelling import free_rewiring
     from ocs_codesign.fabric.rewiring import minimum_rewiring, naive_rewiring
     from ocs_codesign.fabric.rewiring_state import plane_state
     from ocs_codesign.fabric.stages import staged
+    from ocs_codesign.graphs.text import parse
     from ocs_codesign.lp import Options
-    from ocs_codesign.recipe import parse
     from ocs_codesign.reconfigure.change import ReconfigurationCost
 
     parsed = [parse(text) for text in recipes]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.selection import Selection
     from ocs_codesign.fabric.workload import Workload
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
 
 
 @click.command(short_help="Rank designs and plans for a workload on a fabric.")
@@ -110,7 +110,7 @@ def _selected(
 
 def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
     """Recipes by name, which must have a node a working host."""
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     recipes = [parse(text) for text in designs]
     for recipe in recipes:

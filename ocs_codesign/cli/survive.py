@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ocs_codesign.cli.progress import Progress
-    from ocs_codesign.fabric.embed import Embedding
+    from ocs_codesign.fabric.embed.embedding import Embedding
     from ocs_codesign.fabric.infeasible import InfeasibleError
     from ocs_codesign.fabric.repair import Port
 
@@ -115,9 +115,9 @@ def _lost(texts: Sequence[str]) -> tuple[list[str], list[Port], list[str]]:
 
 
 def _embedded(recipe: str, fabric_path: str, prefer: str) -> Embedding:
-    from ocs_codesign.fabric.embed import embed
+    from ocs_codesign.fabric.embed.embedding import embed
     from ocs_codesign.formats.fabric.fabric_files import load_fabric
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     topology = parse(recipe).topology()
     return embed(load_fabric(fabric_path), topology, prefer=prefer)

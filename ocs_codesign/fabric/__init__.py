@@ -1,121 +1,69 @@
-"""Fabric: a design on real optical circuit switches, its ports, circuits, cables and changes."""
+"""Fabric: a design on real optical circuit switches, its ports, circuits, cables and changes.
+
+Names are loaded from their modules when they are first used.
+"""
 
 from __future__ import annotations
 
-from ocs_codesign.fabric.blocks import Blocks, double_cover_blocks
-from ocs_codesign.fabric.clos import Clos, three_stages
-from ocs_codesign.fabric.configuration_changes import ConfigurationChange, configuration_change
-from ocs_codesign.fabric.deployment import Deployment, NamedRecipe, deploy
-from ocs_codesign.fabric.description import (
-    Fabric,
-    FieldError,
-    PortModel,
-    Source,
-    Switch,
-    SwitchProfile,
-)
-from ocs_codesign.fabric.embed import Embedding, Prefer, embed
-from ocs_codesign.fabric.embed_cables import Partition
-from ocs_codesign.fabric.facts import FabricFacts, PlaneFacts, fabric_facts
-from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.light_budget import LightPath, light_paths
-from ocs_codesign.fabric.light_paths import topology_of
-from ocs_codesign.fabric.planes import Certificate, Planes, Proof, given_planes
-from ocs_codesign.fabric.planes_choice import (
-    PlaneLoss,
-    factorisations,
-    loss_of_planes,
-    most_survivable,
-)
-from ocs_codesign.fabric.planes_models import PORT_MODELS, planes_of
-from ocs_codesign.fabric.port_use import PortUse, port_use
-from ocs_codesign.fabric.prices import PriceItem, PriceList, fabric_price
-from ocs_codesign.fabric.profiles import PROFILES, profile_named
-from ocs_codesign.fabric.relabelling import FreeRewiring, free_rewiring
-from ocs_codesign.fabric.repair import Port, Repair, repair
-from ocs_codesign.fabric.rewiring import Optimality, Rewiring, minimum_rewiring
-from ocs_codesign.fabric.rewiring_connectivity import Connectivity, connectivity
-from ocs_codesign.fabric.rewiring_state import plane_state
-from ocs_codesign.fabric.rotations import rotations
-from ocs_codesign.fabric.selection import PlanKind, RankedPlan, Selection, select
-from ocs_codesign.fabric.selection_candidates import candidate_recipes
-from ocs_codesign.fabric.stages import RewiringPlan, Service, Stage, staged
-from ocs_codesign.fabric.survivability import LossKind, Survivability, survivability
-from ocs_codesign.fabric.wiring import Cabling, Configuration
-from ocs_codesign.fabric.workload import AllowedChanges, Part, Workload
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
-__all__ = [
-    "PORT_MODELS",
-    "PROFILES",
-    "AllowedChanges",
-    "Blocks",
-    "Cabling",
-    "Certificate",
-    "Clos",
-    "Configuration",
-    "ConfigurationChange",
-    "Connectivity",
-    "Deployment",
-    "Embedding",
-    "Fabric",
-    "FabricFacts",
-    "FieldError",
-    "FreeRewiring",
-    "InfeasibleError",
-    "LightPath",
-    "LossKind",
-    "NamedRecipe",
-    "Optimality",
-    "Part",
-    "Partition",
-    "PlanKind",
-    "PlaneFacts",
-    "PlaneLoss",
-    "Planes",
-    "Port",
-    "PortModel",
-    "PortUse",
-    "Prefer",
-    "PriceItem",
-    "PriceList",
-    "Proof",
-    "RankedPlan",
-    "Reason",
-    "Repair",
-    "Rewiring",
-    "RewiringPlan",
-    "Selection",
-    "Service",
-    "Source",
-    "Stage",
-    "Survivability",
-    "Switch",
-    "SwitchProfile",
-    "Workload",
-    "candidate_recipes",
-    "configuration_change",
-    "connectivity",
-    "deploy",
-    "double_cover_blocks",
-    "embed",
-    "fabric_facts",
-    "fabric_price",
-    "factorisations",
-    "free_rewiring",
-    "given_planes",
-    "light_paths",
-    "loss_of_planes",
-    "minimum_rewiring",
-    "most_survivable",
-    "plane_state",
-    "planes_of",
-    "port_use",
-    "profile_named",
-    "repair",
-    "rotations",
-    "select",
-    "staged",
-    "survivability",
-    "three_stages",
-    "topology_of",
-]
+_NAMES_BY_MODULE = {
+    "configuration_changes": "ConfigurationChange configuration_change",
+    "deployment": "Deployment NamedRecipe deploy",
+    "description": "Fabric FieldError PortModel Source Switch SwitchProfile",
+    "embed.blocks": "Blocks double_cover_blocks",
+    "embed.cables": "Partition",
+    "embed.clos": "Clos three_stages",
+    "embed.embedding": "Embedding Prefer embed",
+    "facts": "FabricFacts PlaneFacts fabric_facts",
+    "infeasible": "InfeasibleError Reason",
+    "light": "topology_of",
+    "light_budget": "LightPath light_paths",
+    "planes.choice": "PlaneLoss factorisations loss_of_planes most_survivable",
+    "planes.models": "PORT_MODELS planes_of",
+    "planes.planes": "Certificate Planes Proof given_planes",
+    "port_use": "PortUse port_use",
+    "prices": "PriceItem PriceList fabric_price",
+    "profiles": "PROFILES profile_named",
+    "relabelling": "FreeRewiring free_rewiring",
+    "repair": "Port Repair repair",
+    "rewiring": "Optimality Rewiring minimum_rewiring",
+    "rewiring_connectivity": "Connectivity connectivity",
+    "rewiring_state": "plane_state",
+    "selection": "PlanKind RankedPlan Selection select",
+    "selection_candidates": "candidate_recipes",
+    "stages": "RewiringPlan Service Stage staged",
+    "states": "rotations",
+    "survivability": "LossKind Survivability survivability",
+    "wiring": "Cabling Configuration",
+    "workload": "AllowedChanges Part Workload",
+}
+_HOME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+class _Names(ModuleType):
+    """This module: a name of the table stays what it is when a module of that name is loaded."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in _HOME or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Names

@@ -14,9 +14,9 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, verified
 from ocs_codesign.fabric.configuration_changes import configuration_change
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.embed import Embedding, Prefer, embed
+from ocs_codesign.fabric.embed.embedding import Embedding, Prefer, embed
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.light_paths import topology_of
+from ocs_codesign.fabric.light import topology_of
 from ocs_codesign.fabric.rewiring import minimum_rewiring
 from ocs_codesign.fabric.rewiring_state import plane_state
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.configuration_changes import ConfigurationChange
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.wiring import Cabling, Configuration
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.topology import Topology
 
 _DEPENDS_ON_CABLES = (Reason.CABLING, Reason.NOT_FOUND)

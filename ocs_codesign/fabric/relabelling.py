@@ -124,10 +124,11 @@ def free_rewiring(
     (``options.time_limit_s``, 60 s) allow; else the best that local searches find, with a bound.
     Raises as ``minimum_rewiring`` does.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> from ocs_codesign.factorisation import factorise, plane_heads
-    >>> ring = directed_circulant(8, (1,))
-    >>> found = free_rewiring(plane_heads(ring, factorise(ring)), directed_circulant(8, (3,)))
+    >>> ring = DirectedCirculant(8, (1,)).topology()
+    >>> other = DirectedCirculant(8, (3,)).topology()
+    >>> found = free_rewiring(plane_heads(ring, factorise(ring)), other)
     >>> found.num_changed, found.is_optimal
     (0, True)
     """

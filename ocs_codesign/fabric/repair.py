@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.embed import Embedding
-from ocs_codesign.fabric.light_paths import topology_of
+from ocs_codesign.fabric.embed.embedding import Embedding
+from ocs_codesign.fabric.light import topology_of
 from ocs_codesign.fabric.port_use import STRANDS
 from ocs_codesign.fabric.repair_bench import Bench
 from ocs_codesign.fabric.repair_steps import leave_ports, leave_switches, replace_hosts

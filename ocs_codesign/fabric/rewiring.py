@@ -16,8 +16,9 @@ import numpy as np
 
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.planes import NO_LINK, Planes, check_equal_speeds, check_ports
-from ocs_codesign.fabric.planes_models import planes_of
+from ocs_codesign.fabric.planes.circuits import NO_LINK, check_equal_speeds
+from ocs_codesign.fabric.planes.models import planes_of
+from ocs_codesign.fabric.planes.planes import Planes, check_ports
 from ocs_codesign.fabric.rewiring_kempe import improve_planes
 from ocs_codesign.fabric.rewiring_matchings import matched_planes
 from ocs_codesign.fabric.rewiring_program import (
@@ -119,11 +120,11 @@ def minimum_rewiring(
     state that no switches hold and for RESTRICTED planes, InfeasibleError if the topology does not
     fit on the planes.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> from ocs_codesign.factorisation import factorise, plane_heads
-    >>> before = directed_circulant(8, (1, 3))
+    >>> before = DirectedCirculant(8, (1, 3)).topology()
     >>> held = plane_heads(before, factorise(before))
-    >>> found = minimum_rewiring(held, directed_circulant(8, (1, 2)))
+    >>> found = minimum_rewiring(held, DirectedCirculant(8, (1, 2)).topology())
     >>> found.num_changed, found.is_optimal
     (8, True)
     """

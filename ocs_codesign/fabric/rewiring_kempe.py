@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.fabric.blocks import connected
+from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.description import PortModel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.fabric.planes import Planes
+    from ocs_codesign.fabric.planes.planes import Planes
 
 MAX_ROUNDS = 300
 WORK = 3_000_000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.embed import embed
+from ocs_codesign.fabric.embed.embedding import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError
 from ocs_codesign.fabric.selection_inside import InsideVerdict, phased_sequences
 from ocs_codesign.fabric.selection_steps import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.fabric.embed import Embedding
+    from ocs_codesign.fabric.embed.embedding import Embedding
     from ocs_codesign.fabric.selection_inside import PhasedSequence
     from ocs_codesign.fabric.selection_steps import Legs, PartTime
     from ocs_codesign.fabric.workload import Workload

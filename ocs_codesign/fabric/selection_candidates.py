@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
 from ocs_codesign.reconfigure.hold.options import MAX_COLUMNS
 from ocs_codesign.schedulers.alltoall.throughput import columns_to_solve
 from ocs_codesign.search.alltoall.search import alltoall_recipes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.search.catalogue.store import Catalogue
 
 

@@ -13,8 +13,7 @@ from ocs_codesign.fabric.selection_steps import slowest_change
 from ocs_codesign.reconfigure.hold.options import recipe_option
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
 from ocs_codesign.reconfigure.phases.message_times import transmission_s
-from ocs_codesign.reconfigure.phases.network import phase_network
-from ocs_codesign.reconfigure.phases.program import num_columns
+from ocs_codesign.reconfigure.phases.network import num_columns, phase_network
 from ocs_codesign.reconfigure.sequences.search import (
     MAX_NODES,
     SequenceEffort,
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.fabric.embed import Embedding
+    from ocs_codesign.fabric.embed.embedding import Embedding
     from ocs_codesign.fabric.workload import Workload
     from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
@@ -127,7 +126,7 @@ def _searched(fabric: Fabric, workload: Workload, number: int) -> Iterator[Phase
         return
     answer = search_sequences(nodes, degree, number, effort=_EFFORT)
     collectives = workload.trace.collectives
-    options = tuple(recipe_option(one, collectives) for one in answer.sequence.recipes())
+    options = tuple(recipe_option(one, collectives) for one in answer.recipes)
     yield PhasedSequence(options, answer.alltoall)
 
 

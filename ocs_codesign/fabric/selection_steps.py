@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.cost import Cost, CostModel
-    from ocs_codesign.fabric.embed import Embedding
+    from ocs_codesign.fabric.embed.embedding import Embedding
     from ocs_codesign.fabric.workload import Workload
     from ocs_codesign.reconfigure.change import ReconfigurationCost
     from ocs_codesign.reconfigure.hold.options import FabricOption

@@ -8,15 +8,10 @@ from ocs_codesign.reconfigure.demand.effort import DemandEffort
 from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
 from ocs_codesign.reconfigure.demand.plan import DemandPlan, check_demand_plan
 from ocs_codesign.reconfigure.demand.planner import plan_demand
-from ocs_codesign.reconfigure.frontier.gain import (
-    AllreduceGain,
-    allreduce_gain,
-    most_steps_saved,
-)
 from ocs_codesign.reconfigure.frontier.reconfigured import (
-    BreakEvenDelta,
-    PayingRange,
+    AllreduceGain,
     ReconfiguredFrontier,
+    most_steps_saved,
     reconfigured_frontier,
 )
 from ocs_codesign.reconfigure.frontier.sources import (
@@ -68,31 +63,22 @@ from ocs_codesign.reconfigure.planes.timeline import Activity, Interval, Timelin
 from ocs_codesign.reconfigure.planes.timeline_check import TimelineWitness, check_timeline
 from ocs_codesign.reconfigure.program.designs import (
     ProgramDesign,
-    build_direct,
-    build_halving_doubling,
     build_sequence,
-    build_topology_sequence,
     verified_program,
 )
-from ocs_codesign.reconfigure.program.layers import Programmed
+from ocs_codesign.reconfigure.program.patterns import build_direct, build_halving_doubling
 from ocs_codesign.reconfigure.program.program_times import ProgramTime, program_time
 from ocs_codesign.reconfigure.program.wiring import Wired, wire
-from ocs_codesign.reconfigure.sequences.generators import (
-    FoundSequence,
-    GeneratorSequence,
-    direct_sequence,
-    direct_time,
-)
+from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time
 from ocs_codesign.reconfigure.sequences.search import (
+    FoundSequence,
     SequenceEffort,
     search_sequences,
 )
-from ocs_codesign.reconfigure.step_matched.collectives import (
+from ocs_codesign.reconfigure.step_matched import (
     MATCHED,
     MatchedCollective,
     MatchedStep,
-)
-from ocs_codesign.reconfigure.step_matched.reuse import (
     ReusePlan,
     reuse_plan,
 )
@@ -103,7 +89,6 @@ __all__ = [
     "Activity",
     "AllreduceGain",
     "BreakEven",
-    "BreakEvenDelta",
     "BreakEvenPiece",
     "Certificate",
     "DemandBaselines",
@@ -113,21 +98,18 @@ __all__ = [
     "FabricOption",
     "FactorRange",
     "FoundSequence",
-    "GeneratorSequence",
     "InsideBound",
     "Interval",
     "Job",
     "MatchedCollective",
     "MatchedStep",
     "MessageRange",
-    "PayingRange",
     "PhasedAlltoall",
     "PlanVerdict",
     "PlanePlan",
     "PlaneProblem",
     "ProgramDesign",
     "ProgramTime",
-    "Programmed",
     "Promise",
     "ReconfigurationCost",
     "ReconfiguredCandidate",
@@ -143,13 +125,11 @@ __all__ = [
     "Trace",
     "TracePlan",
     "Wired",
-    "allreduce_gain",
     "break_even",
     "break_even_delta_s",
     "build_direct",
     "build_halving_doubling",
     "build_sequence",
-    "build_topology_sequence",
     "changed_circuits",
     "check_demand_plan",
     "check_plan",

@@ -11,28 +11,16 @@ from itertools import islice
 from math import isqrt
 from typing import TYPE_CHECKING
 
-from ocs_codesign.families.named import named_graphs
-from ocs_codesign.groups import Cyclic
+from ocs_codesign.graphs.families.cayley import Cayley
+from ocs_codesign.graphs.families.dense import Complete, CompleteBipartite, Hamming
+from ocs_codesign.graphs.families.named import Named, named_graphs
+from ocs_codesign.graphs.families.rings import BiRing, Circulant, DirectedCirculant, Torus, UniRing
+from ocs_codesign.graphs.families.shifts import DeBruijn, GeneralizedKautz, Kautz, ModifiedDeBruijn
+from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.graphs.recipe import Recipe
+from ocs_codesign.graphs.stored import stored_schedules
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import (
-    BiRing,
-    Cayley,
-    Circulant,
-    Complete,
-    CompleteBipartite,
-    DeBruijn,
-    DirectedCirculant,
-    GeneralizedKautz,
-    Hamming,
-    Kautz,
-    ModifiedDeBruijn,
-    Named,
-    Recipe,
-    Torus,
-    UniRing,
-    parse,
-)
-from ocs_codesign.schedulers.stored import stored_schedules
 from ocs_codesign.search.generators import (
     generator_sets,
     multiplication_table,
@@ -44,7 +32,7 @@ from ocs_codesign.search.small_groups import groups_of_order
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ocs_codesign.groups import Group
+    from ocs_codesign.graphs.groups.group import Group
     from ocs_codesign.search.effort import Effort
 
 PUBLISHED_MODIFIED_DE_BRUIJN = tuple(

@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.groups import Group
+    from ocs_codesign.graphs.groups.group import Group
 
 
 @final
@@ -139,7 +139,7 @@ def score_generator_sets(
     Source v reaches the in-neighbour s^-1 as s * v reaches the identity, so one search backwards
     from the identity tells the admissible in-links of every source.
 
-    >>> from ocs_codesign.groups import Cyclic
+    >>> from ocs_codesign.graphs.groups.cyclic import Cyclic
     >>> scores = score_generator_sets(multiplication_table(Cyclic(8)), np.array([[1, 3], [2, 4]]))
     >>> scores.steps.tolist(), scores.total_load.tolist()
     ([3, 0], [7, 0])
@@ -165,7 +165,7 @@ def generator_hop_sums(
     It is N / d times a lower bound on all-to-all. 0 for a set that does not generate the group, and
     for one whose sum is more than an eighth above the least of those before it.
 
-    >>> from ocs_codesign.groups import Cyclic
+    >>> from ocs_codesign.graphs.groups.cyclic import Cyclic
     >>> sets = np.array([[1, 2], [1, 3], [2, 4], [1, 7]])
     >>> generator_hop_sums(multiplication_table(Cyclic(8)), sets).tolist()
     [16, 14, 0, 0]

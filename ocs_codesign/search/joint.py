@@ -14,8 +14,8 @@ from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import BFB, measure
+from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.lp import DEFAULT_OPTIONS
-from ocs_codesign.recipe import Transpose
 from ocs_codesign.search.alltoall.search import alltoall_recipes
 from ocs_codesign.search.alltoall.solving import Solving, alltoall_graph
 from ocs_codesign.search.search import enumerate_candidates
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cost import CostModel
     from ocs_codesign.design import Candidate
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
     from ocs_codesign.question import Question
-    from ocs_codesign.recipe import Recipe
     from ocs_codesign.schedulers.alltoall.result import Throughput
     from ocs_codesign.search.effort import Effort
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.groups import Cyclic
-from ocs_codesign.recipe import Lift
+from ocs_codesign.graphs.families.lift import Lift
+from ocs_codesign.graphs.groups.cyclic import Cyclic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

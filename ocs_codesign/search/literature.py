@@ -10,17 +10,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ocs_codesign.recipe import (
-    CompleteBipartite,
-    DirectedCirculant,
-    GeneralizedKautz,
-    Line,
-    Power,
-    Product,
-    Recipe,
-    Torus,
-    UniRing,
-)
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.product import Power, Product
+from ocs_codesign.graphs.families.dense import CompleteBipartite
+from ocs_codesign.graphs.families.rings import DirectedCirculant, Torus, UniRing
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.search.bases import PUBLISHED_MODIFIED_DE_BRUIJN, optimal_circulant
 
 if TYPE_CHECKING:

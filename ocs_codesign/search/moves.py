@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, final
 
+from ocs_codesign.graphs.expansions.degree import Degree
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.product import Power, Product
+from ocs_codesign.graphs.expansions.reverse import Bidirected
+from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import Bidirected, Degree, Line, Power, Product, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

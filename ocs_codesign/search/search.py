@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.design import Candidate, can_confirm, measure, predict
-from ocs_codesign.expansions.line import line_bfb_loads
+from ocs_codesign.graphs.expansions.reverse import Transpose
+from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import Recipe, Transpose
+from ocs_codesign.schedulers.bfb.loads import line_bfb_loads
 from ocs_codesign.search.bases import BASE_SOURCES
 from ocs_codesign.search.lifts import climbed
 from ocs_codesign.search.literature import literature

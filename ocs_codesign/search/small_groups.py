@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.groups import Affine, Cyclic, Dicyclic, Dihedral, DirectProduct, Semidirect
-from ocs_codesign.groups.affine import matrix_power
+from ocs_codesign.graphs.groups.affine import Affine, matrix_power
+from ocs_codesign.graphs.groups.cyclic import Cyclic, DirectProduct
+from ocs_codesign.graphs.groups.semidirect import Dicyclic, Dihedral, Semidirect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.groups import Group
+    from ocs_codesign.graphs.groups.group import Group
 
 _MAX_FIELD = 2048
 _MAX_PRODUCTS = 16

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign import __version__
 from ocs_codesign.collective import GATHERING, Collective
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.search.catalogue.entry import Entry, Provenance
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.effort import Effort

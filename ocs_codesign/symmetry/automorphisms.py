@@ -60,8 +60,8 @@ def quotient_and_images(topology: Topology) -> tuple[Quotient, tuple[Images, ...
 def images(whole: Quotient) -> tuple[Images, ...] | None:
     """The automorphisms that spread each source over its orbit, None if the orbits are of none.
 
-    >>> from ocs_codesign.families.rings import uni_ring
-    >>> images(quotient(uni_ring(1, 4)))[0].nodes.tolist()
+    >>> from ocs_codesign.graphs.families.rings import UniRing
+    >>> images(quotient(UniRing(1, 4).topology()))[0].nodes.tolist()
     [[0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2]]
     """
     topology, orbit = whole.topology, whole.link_orbit

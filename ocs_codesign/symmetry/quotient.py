@@ -60,8 +60,9 @@ class Quotient:
 def quotient(topology: Topology) -> Quotient:
     """The quotient by the declared symmetry if it respects link speeds, else the trivial one.
 
-    >>> from ocs_codesign.families.dense import complete
-    >>> quotient(complete(5)).num_orbits, quotient(complete(5)).sources.tolist()
+    >>> from ocs_codesign.graphs.families.dense import Complete
+    >>> whole = quotient(Complete(5).topology())
+    >>> whole.num_orbits, whole.sources.tolist()
     (4, [0])
     """
     symmetry, speeds = topology.symmetry, topology.speeds()

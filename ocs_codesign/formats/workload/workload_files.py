@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.fabric.workload import Part, Workload
-from ocs_codesign.files.broken_rules import file_error, first_broken_rule
+from ocs_codesign.files.broken_rules import checked_part, file_error
 from ocs_codesign.files.limited import check_size, read_limited
 from ocs_codesign.files.plain_text import read_plain_text
 from ocs_codesign.reconfigure.hold.trace import Job
@@ -42,20 +42,10 @@ def parse_workload(data: bytes, name: str, *, is_json: bool = False) -> Workload
 as in 64MiB
     """
     check_size(data, name, MAX_WORKLOAD_BYTES)
-    plain = read_plain_text(data, name, is_json=is_json)
-    if not isinstance(plain.value, dict):
-        raise ValueError(
-            f"{name}: a workload file holds a map of keys to values, with name and collectives"
-        )
-    from pydantic import ValidationError
-
     from ocs_codesign.formats.workload.schema import WorkloadPart, keys_at
 
-    try:
-        part = WorkloadPart.model_validate(plain.value)
-    except ValidationError as error:
-        place, rule = first_broken_rule(error, keys_at)
-        raise file_error(name, plain, place, rule, "the workload") from None
+    plain = read_plain_text(data, name, is_json=is_json)
+    part = checked_part(plain, name, WorkloadPart, keys_at, "workload", keys="name and collectives")
     try:
         return _workload(part)
     except ValueError as error:

@@ -24,8 +24,8 @@ def changed_circuits(topologies: Sequence[Topology]) -> NDArray[np.int64]:
     Parallel links count as often as they are, self-loops are circuits too; what is only taken down
     does not count. Raises ValueError for no topologies and unequal numbers of nodes.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> rings = [directed_circulant(8, offsets) for offsets in ((1, 3), (1, 2), (5, 7))]
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> rings = [DirectedCirculant(8, offsets).topology() for offsets in ((1, 3), (1, 2), (5, 7))]
     >>> changed_circuits(rings).tolist()
     [[0, 8, 16], [8, 0, 16], [16, 16, 0]]
     """
@@ -59,9 +59,9 @@ def switching_costs(
 ) -> NDArray[Any]:
     """Dead time in seconds of every switch, Fractions of shape (K, K), as ``SwitchProblem`` wants.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> from ocs_codesign.reconfigure import ReconfigurationCost
-    >>> rings = [directed_circulant(8, (1,)), directed_circulant(8, (3,))]
+    >>> rings = [DirectedCirculant(8, (1,)).topology(), DirectedCirculant(8, (3,)).topology()]
     >>> print(switching_costs(rings, ReconfigurationCost(10, 1))[0, 1])
     18
     """

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.alltoall.throughput import columns_to_solve, throughput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from fractions import Fraction
 
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
-    from ocs_codesign.recipe import Recipe
     from ocs_codesign.search.catalogue.store import Catalogue
     from ocs_codesign.topology import Topology
 
@@ -67,8 +67,9 @@ class FabricOption:
 def recipe_option(recipe: Recipe, collectives: Iterable[Collective]) -> FabricOption:
     """The option of a recipe, measured for the collectives that are wanted.
 
-    >>> from ocs_codesign.recipe import parse
-    >>> option = recipe_option(parse("CompleteBipartite(4)"), list(Collective))
+    >>> from ocs_codesign.graphs.text import parse
+    >>> from ocs_codesign.collective import WITHOUT_PARAMETERS
+    >>> option = recipe_option(parse("CompleteBipartite(4)"), WITHOUT_PARAMETERS)
     >>> option.cost(Collective.ALLREDUCE), option.alltoall
     (Cost(steps=4, t_b=Fraction(7, 4)), Cost(steps=2, t_b=Fraction(5, 4)))
     """

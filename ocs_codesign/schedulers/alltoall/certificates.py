@@ -37,8 +37,8 @@ def price_bound(
     the topology is not strongly connected.
 
     >>> from ocs_codesign.symmetry.quotient import quotient
-    >>> from ocs_codesign.families.dense import complete_bipartite
-    >>> whole = quotient(complete_bipartite(4))
+    >>> from ocs_codesign.graphs.families.dense import CompleteBipartite
+    >>> whole = quotient(CompleteBipartite(4).topology())
     >>> price_bound(whole, np.ones(whole.num_orbits, dtype=np.int64))[0]
     Fraction(5, 4)
     """

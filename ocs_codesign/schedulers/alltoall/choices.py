@@ -110,8 +110,8 @@ def disjoint_choices(whole: Quotient, is_down: NDArray[np.bool_], num_paths: int
     Raises ValueError if some pair has none, or if they are too many.
 
     >>> from ocs_codesign.symmetry.quotient import quotient
-    >>> from ocs_codesign.families.rings import bi_ring
-    >>> choices = disjoint_choices(quotient(bi_ring(2, 4)), np.zeros(8, dtype=bool), 2)
+    >>> from ocs_codesign.graphs.families.rings import BiRing
+    >>> choices = disjoint_choices(quotient(BiRing(2, 4).topology()), np.zeros(8, dtype=bool), 2)
     >>> choices.num_pairs, choices.hops().tolist()
     (3, [1, 3, 2, 2, 1, 3])
     """
@@ -151,9 +151,9 @@ def soft_shares(choices: Choices, options: Options) -> Shares:
     Ends within the gap of the options (default a thousandth), after some rounds, or out of time.
 
     >>> from ocs_codesign.symmetry.quotient import quotient
-    >>> from ocs_codesign.families.rings import bi_ring
+    >>> from ocs_codesign.graphs.families.rings import BiRing
     >>> from ocs_codesign.lp import Options
-    >>> choices = disjoint_choices(quotient(bi_ring(2, 5)), np.zeros(10, dtype=bool), 2)
+    >>> choices = disjoint_choices(quotient(BiRing(2, 5).topology()), np.zeros(10, dtype=bool), 2)
     >>> shares = soft_shares(choices, Options())
     >>> round(float(choices.busy(shares.share).max()), 1)
     3.0

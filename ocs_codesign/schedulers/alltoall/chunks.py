@@ -66,8 +66,8 @@ def chunk_flow(network: TimeNetwork, flow: NDArray[np.float64], max_chunks: int)
 
     >>> from ocs_codesign.symmetry.quotient import quotient
     >>> from ocs_codesign.schedulers.alltoall.time_network import time_network
-    >>> from ocs_codesign.families.rings import bi_ring
-    >>> ring = bi_ring(2, 4)
+    >>> from ocs_codesign.graphs.families.rings import BiRing
+    >>> ring = BiRing(2, 4).topology()
     >>> network = time_network(quotient(ring), ring.distances()[:1], 2)
     >>> whole = chunk_flow(network, conserved(network, np.zeros(network.num_arcs)), 4)
     >>> whole.chunks, [str(load) for load in whole.loads]

@@ -21,10 +21,10 @@ def dependency_cycle(table: PathTable) -> list[int] | None:
     None if there is no cycle: then the paths are free of deadlock.
 
     >>> from ocs_codesign.schedulers.alltoall.paths import path_table
-    >>> from ocs_codesign.families.rings import uni_ring
-    >>> dependency_cycle(path_table(uni_ring(1, 3)))
+    >>> from ocs_codesign.graphs.families.rings import UniRing
+    >>> dependency_cycle(path_table(UniRing(1, 3).topology()))
     [0, 1, 2]
-    >>> dependency_cycle(path_table(uni_ring(1, 2))) is None
+    >>> dependency_cycle(path_table(UniRing(1, 2).topology())) is None
     True
     """
     from ocs_codesign.schedulers.alltoall.route_kernels import find_cycle

@@ -27,8 +27,8 @@ def soft_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) -> T
     if the topology is not strongly connected or has more than MAX_ARCS arcs.
 
     >>> from ocs_codesign.symmetry.quotient import quotient
-    >>> from ocs_codesign.families.shifts import generalized_kautz
-    >>> found = soft_throughput(quotient(generalized_kautz(4, 9)))
+    >>> from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+    >>> found = soft_throughput(quotient(GeneralizedKautz(4, 9).topology()))
     >>> float(found.bound) <= 5 / 3 <= float(found.time) and float(found.gap) < 0.01
     True
     """

@@ -46,8 +46,8 @@ def master_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) ->
     SolverUnavailableError if the solver cannot take it.
 
     >>> from ocs_codesign.symmetry.quotient import quotient
-    >>> from ocs_codesign.families.shifts import generalized_kautz
-    >>> master_throughput(quotient(generalized_kautz(4, 9))).time
+    >>> from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+    >>> master_throughput(quotient(GeneralizedKautz(4, 9).topology())).time
     Fraction(5, 3)
     """
     links, columns = quotient.topology.num_links, num_columns(quotient)
@@ -115,8 +115,8 @@ def master_program(quotient: Quotient) -> LinearProgram:
     Row s * (N - 1) + i is the balance of the i-th node but the source, then a row a link orbit.
 
     >>> from ocs_codesign.symmetry.quotient import quotient
-    >>> from ocs_codesign.families.shifts import generalized_kautz
-    >>> program = master_program(quotient(generalized_kautz(2, 5)))
+    >>> from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+    >>> program = master_program(quotient(GeneralizedKautz(2, 5).topology()))
     >>> len(program.cost), len(program.row_lower)
     (51, 30)
     """

@@ -40,8 +40,8 @@ def orbit_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) -> 
     cannot take a program.
 
     >>> from ocs_codesign.symmetry.quotient import quotient
-    >>> from ocs_codesign.families.rings import circulant
-    >>> orbit_throughput(quotient(circulant(12, (2, 3)))).time
+    >>> from ocs_codesign.graphs.families.rings import Circulant
+    >>> orbit_throughput(quotient(Circulant(12, (2, 3)).topology())).time
     Fraction(14, 9)
     """
     began = time.monotonic()

@@ -57,8 +57,8 @@ def path_table(
 
     The bound is for all routings over such paths. Raises as ``stepped_plan`` does.
 
-    >>> from ocs_codesign.families.dense import complete_bipartite
-    >>> table = path_table(complete_bipartite(4))
+    >>> from ocs_codesign.graphs.families.dense import CompleteBipartite
+    >>> table = path_table(CompleteBipartite(4).topology())
     >>> table.time, table.bound
     (Fraction(5, 4), Fraction(5, 4))
     """
@@ -96,8 +96,8 @@ def disjoint_path_table(
     not strongly connected or too large, SolverUnavailableError if the solver cannot take the
     program.
 
-    >>> from ocs_codesign.families.rings import bi_ring
-    >>> table = disjoint_path_table(bi_ring(2, 6), 2)
+    >>> from ocs_codesign.graphs.families.rings import BiRing
+    >>> table = disjoint_path_table(BiRing(2, 6).topology(), 2)
     >>> table.time, [links for _, links in table.paths(0, 2)]
     (Fraction(3, 2), [[0, 2]])
     """

@@ -64,8 +64,8 @@ def soft_optimum(
 
     >>> from ocs_codesign.symmetry.quotient import quotient
     >>> from ocs_codesign.schedulers.alltoall.time_network import time_network
-    >>> from ocs_codesign.families.rings import hypercube
-    >>> cube = hypercube(3)
+    >>> from ocs_codesign.graphs.families.rings import Hypercube
+    >>> cube = Hypercube(3).topology()
     >>> flow, bound = soft_optimum(time_network(quotient(cube), cube.distances()[:1], 3))
     >>> round(float(flow.sum()), 6), bound
     (21.0, Fraction(4, 1))

@@ -80,8 +80,8 @@ def alltoall_schedule(
 ) -> Schedule:
     """The schedule of ``stepped_plan``.
 
-    >>> from ocs_codesign.families.dense import complete_bipartite
-    >>> alltoall_schedule(complete_bipartite(2))
+    >>> from ocs_codesign.graphs.families.dense import CompleteBipartite
+    >>> alltoall_schedule(CompleteBipartite(2).topology())
     Schedule(alltoall, 24 sends in 2 steps, 8 chunks a shard, Topology(4 nodes, 8 links, degree 2))
     """
     return stepped_plan(topology, num_steps, max_chunks, options).schedule
@@ -100,8 +100,8 @@ def stepped_plan(
     ValueError if the topology has one node, is not strongly connected or too large, or if the steps
     are too few, SolverUnavailableError if the solver cannot take the program.
 
-    >>> from ocs_codesign.families.dense import complete
-    >>> plan = stepped_plan(complete(5))
+    >>> from ocs_codesign.graphs.families.dense import Complete
+    >>> plan = stepped_plan(Complete(5).topology())
     >>> plan.cost, plan.is_optimal
     (Cost(steps=1, t_b=Fraction(4, 5)), True)
     """
@@ -183,8 +183,8 @@ def alltoall_frontier(
     It stops early when a plan is as fast as any number of steps allows (``throughput``). The time
     limit is for each solve. Raises ValueError as ``stepped_plan``.
 
-    >>> from ocs_codesign.families.shifts import generalized_kautz
-    >>> [str(plan.cost.t_b) for plan in alltoall_frontier(generalized_kautz(4, 9), 4)]
+    >>> from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+    >>> [str(plan.cost.t_b) for plan in alltoall_frontier(GeneralizedKautz(4, 9).topology(), 4)]
     ['16/9', '5/3']
     """
     diameter = topology.diameter()

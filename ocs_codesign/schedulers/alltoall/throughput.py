@@ -25,7 +25,7 @@ def throughput(topology: Topology, options: Options = DEFAULT_OPTIONS) -> Throug
     always with a certified gap. Raises ValueError if the topology is not strongly
     connected, SolverUnavailableError if the solver cannot take a program.
 
-    >>> from ocs_codesign.recipe import parse
+    >>> from ocs_codesign.graphs.text import parse
     >>> throughput(parse("CompleteBipartite(4)").topology()).time
     Fraction(5, 4)
     """
@@ -40,7 +40,7 @@ def throughput(topology: Topology, options: Options = DEFAULT_OPTIONS) -> Throug
 def columns_to_solve(topology: Topology) -> int:
     """Columns of the program that ``throughput`` solves, 0 for cutting planes, which take no time.
 
-    >>> from ocs_codesign.recipe import parse
+    >>> from ocs_codesign.graphs.text import parse
     >>> columns_to_solve(parse("GeneralizedKautz(4, 16)").topology())
     513
     """

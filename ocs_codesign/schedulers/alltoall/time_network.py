@@ -88,8 +88,8 @@ def time_network(quotient: Quotient, distance: NDArray[Any], num_steps: int) -> 
     """The time network of so many steps; ``distance`` (sources x N) is in hops from each source.
 
     >>> from ocs_codesign.symmetry.quotient import quotient
-    >>> from ocs_codesign.families.rings import uni_ring
-    >>> ring = uni_ring(1, 3)
+    >>> from ocs_codesign.graphs.families.rings import UniRing
+    >>> ring = UniRing(1, 3).topology()
     >>> network = time_network(quotient(ring), ring.distances()[:1], 2)
     >>> [column.tolist() for column in (network.step, network.tail, network.head, network.link)]
     [[1, 2, 2, 2], [0, 0, 1, 1], [1, 1, 1, 2], [0, 0, -1, 1]]
@@ -132,8 +132,8 @@ def stepped_program(network: TimeNetwork) -> LinearProgram:
     """The program: a column an arc, then U of every phase; a row a state, then ``network.row``.
 
     >>> from ocs_codesign.symmetry.quotient import quotient
-    >>> from ocs_codesign.families.rings import uni_ring
-    >>> ring = uni_ring(1, 3)
+    >>> from ocs_codesign.graphs.families.rings import UniRing
+    >>> ring = UniRing(1, 3).topology()
     >>> program = stepped_program(time_network(quotient(ring), ring.distances()[:1], 2))
     >>> program.num_rows, program.num_columns
     (5, 6)
@@ -179,8 +179,8 @@ def stepped_bound(network: TimeNetwork, prices: NDArray[np.int64]) -> Fraction:
     of the linear program above. Raises ValueError for prices that prove nothing or are too large.
 
     >>> from ocs_codesign.symmetry.quotient import quotient
-    >>> from ocs_codesign.families.rings import uni_ring
-    >>> ring = uni_ring(1, 3)
+    >>> from ocs_codesign.graphs.families.rings import UniRing
+    >>> ring = UniRing(1, 3).topology()
     >>> network = time_network(quotient(ring), ring.distances()[:1], 2)
     >>> stepped_bound(network, np.ones(2, dtype=np.int64))
     Fraction(3, 1)

@@ -40,8 +40,8 @@ def up_down_order(topology: Topology, root: int = 0) -> NDArray[np.int64] | None
     By rounds from the root, in node order. None if some node cannot be placed: then no order with
     this root serves all pairs by going to lower nodes first and to higher ones last.
 
-    >>> from ocs_codesign.families.rings import bi_ring, uni_ring
-    >>> up_down_order(bi_ring(2, 5)).tolist(), up_down_order(uni_ring(1, 5))
+    >>> from ocs_codesign.graphs.families.rings import BiRing, UniRing
+    >>> up_down_order(BiRing(2, 5).topology()).tolist(), up_down_order(UniRing(1, 5).topology())
     ([0, 1, 3, 4, 2], None)
     """
     placed = np.zeros(topology.num_nodes, dtype=bool)
@@ -91,8 +91,8 @@ def depth_first_order(
 def has_up_down_order(topology: Topology) -> bool:
     """Whether some node allows an order.
 
-    >>> from ocs_codesign.families.rings import bi_ring, uni_ring
-    >>> has_up_down_order(bi_ring(2, 5)), has_up_down_order(uni_ring(1, 5))
+    >>> from ocs_codesign.graphs.families.rings import BiRing, UniRing
+    >>> has_up_down_order(BiRing(2, 5).topology()), has_up_down_order(UniRing(1, 5).topology())
     (True, False)
     """
     return next(_roots(topology), None) is not None
@@ -113,8 +113,8 @@ def up_down_table(
     has a cycle, and otherwise as ``disjoint_path_table``.
 
     >>> from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle
-    >>> from ocs_codesign.families.rings import bi_ring
-    >>> table = up_down_table(bi_ring(2, 5))
+    >>> from ocs_codesign.graphs.families.rings import BiRing
+    >>> table = up_down_table(BiRing(2, 5).topology())
     >>> table.time, dependency_cycle(table) is None
     (Fraction(8, 5), True)
     """

@@ -49,8 +49,8 @@ def bfb_lp_loads(
     Raises ValueError for an unknown solver or formulation or a topology without a collective,
     RuntimeError with the solver's sentence if a program is not solved.
 
-    >>> from ocs_codesign.families.dense import complete_bipartite
-    >>> bfb_lp_loads(complete_bipartite(2))
+    >>> from ocs_codesign.graphs.families.dense import CompleteBipartite
+    >>> bfb_lp_loads(CompleteBipartite(2).topology())
     (Fraction(1, 1), Fraction(1, 2))
     """
     if formulation not in FORMULATIONS:

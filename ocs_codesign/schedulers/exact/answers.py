@@ -77,8 +77,8 @@ def exact_schedule(
     schedule found. Raises ValueError for an all-to-all, fewer than two nodes, a topology that is
     not strongly connected or too large, SolverUnavailableError if the solver cannot take a program.
 
-    >>> from ocs_codesign.families.shifts import kautz
-    >>> answer = exact_schedule(kautz(2, 1), 3, 2)
+    >>> from ocs_codesign.graphs.families.shifts import Kautz
+    >>> answer = exact_schedule(Kautz(2, 1).topology(), 3, 2)
     >>> answer.cost, answer.is_optimal
     (Cost(steps=3, t_b=Fraction(5, 6)), True)
     """
@@ -99,8 +99,8 @@ def exact_answers(
     them: each number of steps may use an equal share of what is left. Raises as ``exact_schedule``,
     when the answer in question is asked for; those before it stand.
 
-    >>> from ocs_codesign.families.shifts import kautz
-    >>> [str(one.cost.t_b) for one in exact_answers(kautz(2, 1), 3, 1)]
+    >>> from ocs_codesign.graphs.families.shifts import Kautz
+    >>> [str(one.cost.t_b) for one in exact_answers(Kautz(2, 1).topology(), 3, 1)]
     ['1', '1']
     """
     collective = _checked(topology, max_steps, num_chunks, collective)
@@ -118,8 +118,8 @@ def exact_frontier(
 
     Empty if ``max_steps`` is less than the collective takes.
 
-    >>> from ocs_codesign.families.shifts import kautz
-    >>> [str(one.cost.t_b) for one in exact_frontier(kautz(2, 1), 5, 2)]
+    >>> from ocs_codesign.graphs.families.shifts import Kautz
+    >>> [str(one.cost.t_b) for one in exact_frontier(Kautz(2, 1).topology(), 5, 2)]
     ['1', '5/6']
     """
     return undominated(exact_answers(topology, max_steps, num_chunks, collective, options), cost_of)
@@ -144,8 +144,8 @@ def fractional_bound(
     meet it, not always. Raises ValueError as ``exact_schedule`` does, and for fewer steps than the
     collective takes.
 
-    >>> from ocs_codesign.families.shifts import kautz
-    >>> fractional_bound(kautz(2, 1), 2), fractional_bound(kautz(2, 1), 3)
+    >>> from ocs_codesign.graphs.families.shifts import Kautz
+    >>> fractional_bound(Kautz(2, 1).topology(), 2), fractional_bound(Kautz(2, 1).topology(), 3)
     (Fraction(1, 1), Fraction(5, 6))
     """
     collective = _checked(topology, num_steps, 1, collective)

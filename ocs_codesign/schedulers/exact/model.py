@@ -201,8 +201,8 @@ class Broadcasts:
 def broadcasts(topology: Topology, num_steps: int, *, invariant: bool) -> Broadcasts:
     """The sends of an allgather in at most so many steps; invariant ones if there is a symmetry.
 
-    >>> from ocs_codesign.families.rings import uni_ring
-    >>> broadcasts(uni_ring(1, 4), 3, invariant=True).num_sends
+    >>> from ocs_codesign.graphs.families.rings import UniRing
+    >>> broadcasts(UniRing(1, 4).topology(), 3, invariant=True).num_sends
     6
     """
     roots = np.arange(topology.num_nodes)

@@ -21,8 +21,8 @@ def automorphisms(topology: Topology, node: int) -> tuple[NDArray[np.int32], NDA
     ``node`` is the first of its orbit; shapes (orbit, N) and (orbit, links). Raises ValueError if
     the topology declares no symmetry or the orbits are not those of a group that acts freely.
 
-    >>> from ocs_codesign.families.rings import uni_ring
-    >>> automorphisms(uni_ring(1, 3), 0)[0].tolist()
+    >>> from ocs_codesign.graphs.families.rings import UniRing
+    >>> automorphisms(UniRing(1, 3).topology(), 0)[0].tolist()
     [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
     """
     if topology.symmetry is None:

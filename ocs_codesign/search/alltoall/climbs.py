@@ -23,7 +23,7 @@ from ocs_codesign.search.small_groups import groups_of_order
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ocs_codesign.groups import Group
+    from ocs_codesign.graphs.groups.group import Group
     from ocs_codesign.question import Question
     from ocs_codesign.search.effort import Effort
 

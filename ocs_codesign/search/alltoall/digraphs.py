@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 
-from ocs_codesign.recipe import Lift, Line, Recipe
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.families.lift import Lift
+from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.search.bases import cayley_recipe
 from ocs_codesign.search.generators import multiplication_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.groups import Group
+    from ocs_codesign.graphs.groups.group import Group
 
 ONE_WAY = -1
 """Mate of a link that has none in the other direction."""
@@ -107,7 +109,7 @@ class VoltageDigraph:
     def line(self) -> VoltageDigraph:
         """The line digraph: a link of row u to (w, a) is followed by every link out of row w.
 
-        >>> from ocs_codesign.groups import Cyclic
+        >>> from ocs_codesign.graphs.groups.cyclic import Cyclic
         >>> both = np.array([1, 2]), np.array([1, 0])
         >>> ring = VoltageDigraph(GroupTable.of(Cyclic(3)), 2, *both)
         >>> ring.line().to.tolist(), ring.line().num_nodes

@@ -26,7 +26,7 @@ from ocs_codesign.search.small_groups import groups_of_order
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.search.effort import Effort
 
     Progress = Callable[[str, int, int], None]

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.reverse import Transpose
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.lp import SolverUnavailableError
 from ocs_codesign.quantities import exact
-from ocs_codesign.recipe import GeneralizedKautz, Line, Recipe, Transpose
 from ocs_codesign.schedulers.alltoall.certificates import price_bound
 from ocs_codesign.schedulers.alltoall.large import soft_throughput
 from ocs_codesign.schedulers.alltoall.master import MAX_VERTEX_COLUMNS, num_columns

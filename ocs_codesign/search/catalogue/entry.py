@@ -47,7 +47,7 @@ class Entry:
     def candidate(self) -> Candidate:
         """The design as a candidate for allgather; the loads of its steps are not stored."""
         from ocs_codesign.design import Candidate, Score
-        from ocs_codesign.recipe import parse
+        from ocs_codesign.graphs.text import parse
 
         score = Score(Collective.ALLGATHER, self.allgather, (), self.schedule, self.measured)
         return Candidate(parse(self.recipe), score, self.allgather, self.reduce_scatter)
