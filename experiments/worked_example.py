@@ -68,7 +68,7 @@ def outcome(fabric: Fabric, workload: Workload) -> Outcome:
     """The way from a fabric and a workload to a verified bundle, and swapped fibres found."""
     collectives = workload.trace.collectives
     with Catalogue() as store:
-        recipes = candidate_recipes(fabric, collectives, store).recipes
+        recipes, _ = candidate_recipes(fabric, collectives, store)
     selection = select(fabric, workload, recipe_options(recipes, collectives))
     winner = next(plan.name for plan in selection.ranked if plan.kind is PlanKind.SINGLE)
     deployment = deploy(fabric, [NamedRecipe(NAME, parse(winner))], collectives)
