@@ -34,8 +34,8 @@ def candidate_recipes(
     """Designs of the catalogue and of published families, and of a short search for all-to-all.
 
     The working hosts are nodes and their ports the degree; two-way circuits ask for two-way links.
-    Beside them are those left out, whose all-to-all is too large to solve in passing. Raises ValueError if
-    there is none for the fabric's size.
+    Beside them are those left out, whose all-to-all is too large to solve in passing. Raises
+    ValueError if there is none for the fabric's size.
     """
     models = {fabric.port_model(plane) for plane in range(fabric.num_planes)}
     both = all(model.is_bidirectional for model in models)
