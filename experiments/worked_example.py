@@ -108,7 +108,7 @@ def rows(fabric: Fabric, workload: Workload, found: Outcome) -> Iterator[Row]:
     yield {"row": "ranked", "what": "all plans", "count": len(found.selection.ranked)}
     (one,) = found.deployment.configurations
     for part in workload.parts:
-        bounded = next(each for each in one.designs if each.collective is part.job.collective)
+        bounded = next(each for each in one.designs if each.collective == part.job.collective)
         cost = bounded.design.cost
         time = part.job.count * cost.time_s(fabric.cost_model, float(part.job.message_bytes))
         yield {
