@@ -68,7 +68,7 @@ def outcome(fabric: Fabric, workload: Workload) -> Outcome:
     """The way from a fabric and a workload to a verified bundle, and swapped fibres found."""
     collectives = workload.trace.collectives
     with Catalogue() as store:
-        recipes = candidate_recipes(fabric, collectives, store).recipes
+        recipes, _ = candidate_recipes(fabric, collectives, store)
     selection = select(fabric, workload, recipe_options(recipes, collectives))
     winner = next(plan.name for plan in selection.ranked if plan.kind is PlanKind.SINGLE)
     deployment = deploy(fabric, [NamedRecipe(NAME, parse(winner))], collectives)
@@ -108,7 +108,7 @@ def rows(fabric: Fabric, workload: Workload, found: Outcome) -> Iterator[Row]:
     yield {"row": "ranked", "what": "all plans", "count": len(found.selection.ranked)}
     (one,) = found.deployment.configurations
     for part in workload.parts:
-        bounded = next(each for each in one.designs if each.collective is part.job.collective)
+        bounded = next(each for each in one.designs if each.collective == part.job.collective)
         cost = bounded.design.cost
         time = part.job.count * cost.time_s(fabric.cost_model, float(part.job.message_bytes))
         yield {

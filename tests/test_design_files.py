@@ -219,7 +219,7 @@ SENDS = ("root", "lo", "hi", "link", "step")
         ({"step": np.ones(3, dtype=[("a", "i4")])}, "step"),
         ({"collective": np.array(1)}, "collective holds 'int64', not text"),
         ({"collective": np.array("broadcast")}, "unknown collective"),
-        ({"collective": np.array("alltoall")}, "must be a multiple of 6"),
+        ({"collective": np.array("alltoall")}, "must be a multiple of the 6 units"),
         ({"collective": np.array("alltoall"), "num_chunks": np.array(9)}, "must be a multiple"),
         ({"collective": np.array("x" * 5000)}, "collective holds"),
         ({"collective": np.array("reduce-scatter"), "phase": np.zeros(24, dtype=INT)}, "phase"),

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import CostModel
 from ocs_codesign.reconfigure import ReconfigurationCost
-from ocs_codesign.reconfigure.blocking.dynamic_program import switch_plan
-from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
+from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 from ocs_codesign.reconfigure.planes.problem import PlaneProblem
 from ocs_codesign.reconfigure.step_matched import (
     MATCHED,

@@ -73,7 +73,11 @@ def _move(part: Path, target: Path, *, swapped: bool) -> None:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """A temporary file to make, which then becomes ``path``, unless a rival's is there by then."""
+    """A temporary file to make, which then becomes ``path``, unless a rival's is there by then.
+
+    Raises OSError if no file can be put there.
+    """
+    check_writable(path)
     temporary = _sibling(path)
     try:
         yield temporary

@@ -2,17 +2,6 @@
 
 from __future__ import annotations
 
-from ocs_codesign.reconfigure.blocking.break_even import BreakEven, BreakEvenPiece, break_even
-from ocs_codesign.reconfigure.blocking.check import PlanVerdict, check_plan
-from ocs_codesign.reconfigure.blocking.circuits import (
-    changed_circuits,
-    first_costs,
-    switching_costs,
-)
-from ocs_codesign.reconfigure.blocking.dynamic_program import switch_plan
-from ocs_codesign.reconfigure.blocking.paying import FactorRange, paying
-from ocs_codesign.reconfigure.blocking.plan import Certificate, SwitchPlan, SwitchRun, price_plan
-from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.reconfigure.demand.baselines import DemandBaselines, demand_baselines
 from ocs_codesign.reconfigure.demand.effort import DemandEffort
@@ -28,6 +17,29 @@ from ocs_codesign.reconfigure.frontier.reconfigured import (
 from ocs_codesign.reconfigure.frontier.sources import (
     ReconfiguredCandidate,
 )
+from ocs_codesign.reconfigure.hold.break_even import BreakEven, break_even
+from ocs_codesign.reconfigure.hold.check import PlanVerdict, check_plan
+from ocs_codesign.reconfigure.hold.circuits import (
+    changed_circuits,
+    first_costs,
+    switching_costs,
+)
+from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.hold.inside import InsideBound, inside_bound
+from ocs_codesign.reconfigure.hold.lines import BreakEvenPiece, FactorRange
+from ocs_codesign.reconfigure.hold.options import FabricOption, recipe_option, recipe_options
+from ocs_codesign.reconfigure.hold.paying import paying
+from ocs_codesign.reconfigure.hold.plan import Certificate, SwitchPlan, SwitchRun, price_plan
+from ocs_codesign.reconfigure.hold.policies import (
+    Promise,
+    greedy_plan,
+    online_plan,
+    promise,
+    static_plan,
+)
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
+from ocs_codesign.reconfigure.hold.trace import Job, Trace
+from ocs_codesign.reconfigure.hold.trace_plan import TracePlan, plan_trace
 from ocs_codesign.reconfigure.phases.alltoall import (
     PhasedAlltoall,
     phased_alltoall,
@@ -70,17 +82,6 @@ from ocs_codesign.reconfigure.step_matched import (
     ReusePlan,
     reuse_plan,
 )
-from ocs_codesign.reconfigure.trace.inside import InsideBound, inside_bound
-from ocs_codesign.reconfigure.trace.jobs import Job, Trace
-from ocs_codesign.reconfigure.trace.options import FabricOption, recipe_option, recipe_options
-from ocs_codesign.reconfigure.trace.plan import HeldRun, TracePlan, plan_trace
-from ocs_codesign.reconfigure.trace.policies import (
-    Promise,
-    greedy_plan,
-    online_plan,
-    promise,
-    static_plan,
-)
 
 __all__ = [
     "MATCHED",
@@ -97,7 +98,6 @@ __all__ = [
     "FabricOption",
     "FactorRange",
     "FoundSequence",
-    "HeldRun",
     "InsideBound",
     "Interval",
     "Job",

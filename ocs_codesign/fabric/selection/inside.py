@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.fabric.rewiring.stages import slowest_change
+from ocs_codesign.reconfigure.hold.options import recipe_option
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
 from ocs_codesign.reconfigure.phases.message_times import transmission_s
 from ocs_codesign.reconfigure.phases.network import num_columns, phase_network
@@ -18,7 +19,6 @@ from ocs_codesign.reconfigure.sequences.search import (
     SequenceEffort,
     search_sequences,
 )
-from ocs_codesign.reconfigure.trace.options import recipe_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.embed.embedding import Embedding
     from ocs_codesign.fabric.selection.workload import Workload
+    from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
-    from ocs_codesign.reconfigure.trace.options import FabricOption
 
 _MOST_CONFIGURATIONS = 4
 _MAX_COLUMNS = 20_000

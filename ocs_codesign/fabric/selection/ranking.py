@@ -22,7 +22,7 @@ from ocs_codesign.fabric.selection.steps import (
     workload_legs,
 )
 from ocs_codesign.fabric.selection.workload import AllowedChanges
-from ocs_codesign.reconfigure.blocking.plan import price_plan
+from ocs_codesign.reconfigure.hold.plan import price_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.selection.inside import PhasedSequence
     from ocs_codesign.fabric.selection.steps import Legs, PartTime
     from ocs_codesign.fabric.selection.workload import Workload
-    from ocs_codesign.reconfigure.trace.options import FabricOption
+    from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.topology import Topology
 
 Fitting: TypeAlias = "tuple[FabricOption, Embedding]"

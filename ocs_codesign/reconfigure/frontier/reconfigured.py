@@ -19,6 +19,7 @@ from ocs_codesign.reconfigure.frontier.sources import (
     allreduce_candidates,
     alltoall_candidates,
 )
+from ocs_codesign.reconfigure.hold.inside import fewest_steps
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound, tree_bound
 from ocs_codesign.reconfigure.phases.message_times import (
     MessageRange,
@@ -28,7 +29,6 @@ from ocs_codesign.reconfigure.phases.message_times import (
     split_dominated,
     transmission_s,
 )
-from ocs_codesign.reconfigure.trace.inside import fewest_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
