@@ -203,14 +203,14 @@ write = zipfile.ZipFile.writestr
 def slow(self, *args, **kwargs):
     write(self, *args, **kwargs)
     print("ready", flush=True)
-    time.sleep(60)
+    wait_for_ctrl_c()
 zipfile.ZipFile.writestr = slow
 """,
     "verifying": """
 import ocs_codesign.design as design
 def slow(schedule):
     print("ready", flush=True)
-    time.sleep(60)
+    wait_for_ctrl_c()
 design.verify = slow
 """,
 }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from bundle_samples import files_of, rows, small_fabric
+from interrupts import interrupted
 
 from ocs_codesign.cli import main
 from ocs_codesign.formats.fabric.fabric_files import save_fabric
@@ -114,16 +112,17 @@ def test_where_it_cannot_be_written(
 
 
 _SLOW = """
-import sys, time
+import sys
+from pathlib import Path
 from ocs_codesign.cli import main
 from ocs_codesign.files import atomic
 
 def slow(part, target, *, swapped):
-    print("written", flush=True)
-    time.sleep(60)
+    assert len([path for path in Path().rglob("*") if path.is_file()]) > 10
+    print("ready", flush=True)
+    wait_for_ctrl_c()
 
 atomic._move = slow
-sys.exit(main(sys.argv[1:]))
 """
 
 
@@ -131,19 +130,9 @@ def test_an_interrupt_leaves_nothing(fabric: str, tmp_path: Path) -> None:
     """Interrupted when all files have been written beside the place where they belong."""
     place = tmp_path / "place"
     place.mkdir()
-    command = [sys.executable, "-c", _SLOW, "deploy", RECIPES[0], "--fabric", fabric]
-    with subprocess.Popen(
-        [*command, "--out", str(place / "out")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "written\n"
-        assert len(files_of(place)) > 10
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors.strip()) == (130, "Interrupted: nothing was written.")
+    command = ["deploy", RECIPES[0], "--fabric", fabric, "--out", "out"]
+    code, _, errors = interrupted(f"{_SLOW}sys.exit(main({command!r}))", place)
+    assert (code, errors) == (130, "Interrupted: nothing was written.")
     assert not list(place.iterdir())
 
 

@@ -207,9 +207,9 @@ class TestFiles:
 
     def test_ctrl_c_while_writing_leaves_nothing(self, tmp_path):
         script = (
-            "import sys, time\nfrom ocs_codesign.formats import path_tables\n"
+            "import sys\nfrom ocs_codesign.formats import path_tables\n"
             "def slow(table):\n    yield b'source'\n    print('ready', flush=True)\n"
-            "    time.sleep(60)\n"
+            "    wait_for_ctrl_c()\n"
             "path_tables.FORMATS['csv'] = slow\n"
             "from ocs_codesign.cli import main\n"
             "sys.exit(main(['paths', 'Complete(3)', '--out', 't.csv', '--json', 'j']))"

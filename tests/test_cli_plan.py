@@ -207,11 +207,11 @@ def test_odd_traces(capsys, tmp_path):
 )
 def test_ctrl_c_leaves_nothing(trace, tmp_path, module, where):
     script = (
-        "import sys, time\n"
+        "import sys\n"
         f"import ocs_codesign.reconfigure.hold.{module} as module\n"
         "def slow(*args, **kwargs):\n"
         "    print('ready', flush=True)\n"
-        "    time.sleep(60)\n"
+        "    wait_for_ctrl_c()\n"
         f"module.{where} = slow\n"
         "from ocs_codesign.cli import main\n"
         f"sys.exit(main({['plan', trace, *NEEDED, '--plot', 'p.png', '--json', 'j']!r}))"
