@@ -9,12 +9,12 @@ import pytest
 from delivery import arrives, complete, directly, link_between, over_star
 from hypothesis import given
 from hypothesis import strategies as st
+from ocs_codesign.networks.cost import star
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.demand import COPY, MOVE, SUM, Demand, demand_of, demands_of
 from ocs_codesign.mirror import mirrored_demand
-from ocs_codesign.networks.switched import star
 from ocs_codesign.routes import Routes, direct_routes
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.timed import Timed, synchronous

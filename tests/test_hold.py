@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from hold_oracle import COSTS, INFINITE, Instance, brute_force, random_instance, table
 
-from ocs_codesign.reconfigure import SwitchProblem, check_plan, price_plan, switch_plan
 from ocs_codesign.reconfigure.hold import dynamic_program
+from ocs_codesign.reconfigure.hold.check import check_plan
+from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.hold.plan import price_plan
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 
 KNOWN = [(0, 24), (1, 27), (3, 32), (5, 34), (6, 35), (8, 37), (20, 39)]
 

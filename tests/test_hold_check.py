@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 from hold_oracle import COSTS, table
 
-from ocs_codesign.reconfigure import (
-    Certificate,
-    SwitchProblem,
-    check_plan,
-    price_plan,
-    switch_plan,
-)
+from ocs_codesign.reconfigure.hold.check import check_plan
+from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.hold.plan import Certificate, price_plan
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 
 
 @pytest.fixture(params=[1, 10**24], ids=["int64", "big"])

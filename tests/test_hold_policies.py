@@ -9,16 +9,11 @@ import numpy as np
 import pytest
 from hold_oracle import INFINITE, brute_force, random_instance, table, total_of
 
-from ocs_codesign.reconfigure import (
-    SwitchProblem,
-    check_plan,
-    greedy_plan,
-    online_plan,
-    promise,
-    static_plan,
-    switch_plan,
-)
 from ocs_codesign.reconfigure.hold import dynamic_program
+from ocs_codesign.reconfigure.hold.check import check_plan
+from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.hold.policies import greedy_plan, online_plan, promise, static_plan
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 
 
 def cut(one, steps):

@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 
 from ocs_codesign.circuits import Change
 from ocs_codesign.cost import Cost, CostModel
-from ocs_codesign.reconfigure import (
-    ReconfigurationCost,
-    build_direct,
-    build_halving_doubling,
-    program_time,
-)
+from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.program.patterns import build_direct, build_halving_doubling
+from ocs_codesign.reconfigure.program.program_times import program_time
 from ocs_codesign.verification.programs import ProgramVerdict
 from ocs_codesign.verification.witness import Witness
 

@@ -10,15 +10,11 @@ import pytest
 from planes_oracle import listed, random_problem
 
 from ocs_codesign.answers.planes import timeline_json, timeline_table
-from ocs_codesign.reconfigure import (
-    Activity,
-    Interval,
-    PlaneProblem,
-    ReconfigurationCost,
-    Timeline,
-    check_timeline,
-    plan_planes,
-)
+from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.planes.plan import plan_planes
+from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+from ocs_codesign.reconfigure.planes.timeline import Activity, Interval, Timeline
+from ocs_codesign.reconfigure.planes.timeline_check import check_timeline
 
 EPS = Fraction(1, 1000)
 SEND, CHANGE, IDLE = Activity.SEND, Activity.RECONFIGURE, Activity.IDLE

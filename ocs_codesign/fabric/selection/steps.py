@@ -18,7 +18,6 @@ from ocs_codesign.quantities import exact
 from ocs_codesign.reconfigure.hold.check import check_plan
 from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
 from ocs_codesign.reconfigure.hold.problem import SwitchProblem
-from ocs_codesign.reconfigure.phases.message_times import transmission_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,7 +133,7 @@ def legs_problem(legs: Legs, embeddings: Sequence[Embedding]) -> SwitchProblem:
     for row, leg in enumerate(legs.legs):
         for at, cost in enumerate(leg.costs):
             if cost is not None:
-                costs[row, at] = transmission_s(cost, model, leg.message_bytes)
+                costs[row, at] = cost.time_s(model, leg.message_bytes)
     delta, first = _change_times(embeddings)
     gaps = [leg.gap_s for leg in legs.legs]
     return SwitchProblem(costs, delta, first=first, gaps=gaps, rows=legs.rows)

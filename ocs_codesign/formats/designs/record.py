@@ -61,7 +61,7 @@ def design_record(design: Design, graph: str | None = None) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": ocs_codesign.__version__,
-        "recipe": None if design.recipe is None else repr(design.recipe),
+        "recipe": repr(design.recipe) if design.recipes else None,
         "graph": graph,
         "collective": collective_text(schedule.collective),
         "nodes": schedule.topology.num_nodes,

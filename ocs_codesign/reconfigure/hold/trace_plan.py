@@ -24,7 +24,6 @@ from ocs_codesign.reconfigure.hold.policies import (
 )
 from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 from ocs_codesign.reconfigure.hold.ticks import is_finite
-from ocs_codesign.reconfigure.phases.message_times import transmission_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -168,7 +167,7 @@ def _seconds(steps: TraceSteps, options: Sequence[FabricOption], model: CostMode
         for at, option in enumerate(options):
             cost = option.cost(demand.collective)
             if cost is not None:
-                times[row, at] = transmission_s(cost, model, demand.message_bytes)
+                times[row, at] = cost.time_s(model, demand.message_bytes)
     served = is_finite(times).any(axis=1)
     if not served.all():
         row = int(np.argmin(served))

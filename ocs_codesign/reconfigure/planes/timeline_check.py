@@ -48,7 +48,8 @@ def check_timeline(problem: PlaneProblem, timeline: Timeline) -> TimelineWitness
     barriers no step begins before those before it have ended; without overlap nobody sends while a
     plane changes, planes change together, and every stop is between two steps.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> from ocs_codesign.reconfigure.planes.timeline import Interval, Timeline
     >>> problem = PlaneProblem((0,), (10,), 1, 10, ReconfigurationCost(2))
     >>> send = Interval(0, Fraction(0), Fraction(1), Activity.SEND, 0, 1, Fraction(10))

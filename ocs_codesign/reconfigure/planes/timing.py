@@ -65,7 +65,8 @@ def timed(problem: PlaneProblem, usage: Sequence[Sequence[int]]) -> Timed:
 
     Raises ValueError unless some plane of the problem serves every step.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> problem = PlaneProblem((0, 1, 1), (10, 1, 10), 2, 50, ReconfigurationCost(Fraction(1, 5)))
     >>> timed(problem, ((0, 1), (0, 1), (0, 1))).total_s
     Fraction(61, 100)

@@ -51,7 +51,7 @@ def program_time(
     each), or a message size that is negative or not finite.
 
     >>> from ocs_codesign.cost import CostModel
-    >>> from ocs_codesign.reconfigure import ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> from ocs_codesign.reconfigure.program.patterns import build_direct
     >>> delta = ReconfigurationCost(10e-6, cold_start=False)
     >>> time = program_time(build_direct(8, 2).verdict, CostModel(1e-6, 12.5e9), 1_000_000, delta)
