@@ -109,7 +109,6 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall as phased_alltoall
     from ocs_codesign.reconfigure.planes.plan import plan_planes as plan_planes
     from ocs_codesign.reconfigure.planes.problem import PlaneProblem as PlaneProblem
-    from ocs_codesign.reconfigure.planes.timeline_check import check_timeline as check_timeline
     from ocs_codesign.reconfigure.program.designs import build_sequence as build_sequence
     from ocs_codesign.reconfigure.program.patterns import build_direct as build_direct
     from ocs_codesign.reconfigure.program.patterns import (
@@ -149,6 +148,7 @@ if TYPE_CHECKING:
     from ocs_codesign.verification.schedules import Verdict as Verdict
     from ocs_codesign.verification.schedules import verify as verify
     from ocs_codesign.verification.timed import check_timed as check_timed
+    from ocs_codesign.verification.timelines import check_timeline as check_timeline
     from ocs_codesign.verification.witness import Witness as Witness
 
 _NAMES_BY_MODULE = {
@@ -207,7 +207,6 @@ _NAMES_BY_MODULE = {
     "reconfigure.phases.alltoall": "phased_alltoall",
     "reconfigure.planes.plan": "plan_planes",
     "reconfigure.planes.problem": "PlaneProblem",
-    "reconfigure.planes.timeline_check": "check_timeline",
     "reconfigure.program.designs": "build_sequence",
     "reconfigure.program.patterns": "build_direct build_halving_doubling",
     "reconfigure.program.program_times": "program_time",
@@ -233,6 +232,7 @@ _NAMES_BY_MODULE = {
     "verification.programs": "ProgramVerdict verify_program",
     "verification.schedules": "Verdict verify",
     "verification.timed": "check_timed",
+    "verification.timelines": "check_timeline",
     "verification.witness": "Witness",
 }
 _HOME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ocs_codesign.networks.cost import fat_tree, star
 
 from ocs_codesign.formats.networks import network_files, networkx_network
 from ocs_codesign.graphs.text import parse
@@ -19,6 +18,7 @@ from ocs_codesign.network import Network
 from ocs_codesign.networks.boxes import boxes
 from ocs_codesign.networks.direct import direct, mesh, torus
 from ocs_codesign.networks.registry import NETWORKS
+from ocs_codesign.networks.switched import fat_tree, star
 from ocs_codesign.topology import Topology
 
 KNOWN = json.loads((Path(__file__).parent / "data/networks.json").read_text(encoding="utf-8"))

@@ -13,8 +13,8 @@ from ocs_codesign.reconfigure.planes.milp import by_milp
 from ocs_codesign.reconfigure.planes.problem import Draft, PlanePlan
 from ocs_codesign.reconfigure.planes.stops import stopping, usage_of
 from ocs_codesign.reconfigure.planes.stretches import by_stretches
-from ocs_codesign.reconfigure.planes.timeline_check import check_timeline
 from ocs_codesign.reconfigure.planes.timing import timed
+from ocs_codesign.verification.timelines import check_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

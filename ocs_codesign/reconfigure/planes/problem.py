@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ocs_codesign.reconfigure.change import ReconfigurationCost
-    from ocs_codesign.reconfigure.planes.timeline import Timeline
+    from ocs_codesign.timeline import Timeline
 
 MAX_PLANES = 16
 MAX_STEPS = 100_000
