@@ -52,9 +52,9 @@ def test_a_new_criterion_counts(monkeypatch):
 def test_designs_say_what_they_know():
     predicted, built = measure(RECIPE), build(RECIPE)
     assert built.schedule.num_steps == built.cost.steps == predicted.of("allgather").cost.steps
-    with pytest.raises(ValueError, match="the schedule of .* was not built"):
+    with pytest.raises(ValueError, match=r"the schedule of .* was not built"):
         _ = predicted.schedule
-    with pytest.raises(ValueError, match="costs for broadcast is not known|unknown collective"):
+    with pytest.raises(ValueError, match=r"unknown collective"):
         predicted.cost_of("broadcast")
     graph = Design(predicted.collective, Cost(3, Fraction(1)), "bfb", Known.BOUNDED)
     assert not graph.measured
