@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.given import takes_topology
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 NO_LINK = -1
 
 
+@takes_topology
 def factorise(topology: Topology, near: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
     """The plane of every link (int32): a plane has at most one link out of a node and one into it.
 
