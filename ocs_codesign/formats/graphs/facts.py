@@ -21,7 +21,8 @@ class GraphFacts:
     """What decides whether and how well a graph can carry a collective.
 
     ``parallel_links`` counts the links beyond the first between the same two nodes,
-    ``one_way_links`` those without a link back. ``diameter`` is None if the graph is not strongly connected or has more than MAX_DIAMETER_NODES nodes.
+    ``one_way_links`` those without a link back. ``diameter`` is None if the graph is not strongly
+    connected or has more than MAX_DIAMETER_NODES nodes.
     """
 
     num_nodes: int
