@@ -63,7 +63,7 @@ def costs(nodes: int) -> Iterator[tuple[str, SwitchedCost, Fraction]]:
     for number in CONFIGURATIONS:
         if number <= most:
             found = search_sequences(nodes, DEGREE, number)
-            text = " ".join(map(repr, found.sequence.recipes()))
+            text = " ".join(map(repr, found.recipes))
             cost = SwitchedCost(found.alltoall.cost, number)
             known = [(text, cost, found.alltoall.bound)]
             if number == 1:

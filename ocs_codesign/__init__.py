@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ocs_codesign.bounds import hop_sum as hop_sum
     from ocs_codesign.bounds import moore_steps as moore_steps
     from ocs_codesign.bounds import topology_bound as topology_bound
-    from ocs_codesign.bundle.check.bundle import check_bundle as check_bundle
+    from ocs_codesign.bundle.verify import check_bundle as check_bundle
     from ocs_codesign.bundle.write.bundle import write_bundle as write_bundle
     from ocs_codesign.circuits import CircuitProgram as CircuitProgram
     from ocs_codesign.collective import Collective as Collective
@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from ocs_codesign.design import measure as measure
     from ocs_codesign.design import measure_topology as measure_topology
     from ocs_codesign.design import predict as predict
-    from ocs_codesign.fabric import Deployment as Deployment
-    from ocs_codesign.fabric import Fabric as Fabric
-    from ocs_codesign.fabric import InfeasibleError as InfeasibleError
-    from ocs_codesign.fabric import NamedRecipe as NamedRecipe
-    from ocs_codesign.fabric import Workload as Workload
-    from ocs_codesign.fabric import deploy as deploy
-    from ocs_codesign.fabric import embed as embed
-    from ocs_codesign.fabric import fabric_facts as fabric_facts
-    from ocs_codesign.fabric import free_rewiring as free_rewiring
-    from ocs_codesign.fabric import minimum_rewiring as minimum_rewiring
-    from ocs_codesign.fabric import repair as repair
-    from ocs_codesign.fabric import select as select
-    from ocs_codesign.fabric import survivability as survivability
-    from ocs_codesign.fabric import topology_of as topology_of
+    from ocs_codesign.fabric.deployment import Deployment as Deployment
+    from ocs_codesign.fabric.deployment import NamedRecipe as NamedRecipe
+    from ocs_codesign.fabric.deployment import deploy as deploy
+    from ocs_codesign.fabric.description import Fabric as Fabric
+    from ocs_codesign.fabric.embed.embedding import embed as embed
+    from ocs_codesign.fabric.facts import fabric_facts as fabric_facts
+    from ocs_codesign.fabric.infeasible import InfeasibleError as InfeasibleError
+    from ocs_codesign.fabric.light import topology_of as topology_of
+    from ocs_codesign.fabric.repairs.repair import repair as repair
+    from ocs_codesign.fabric.rewiring.hosts import free_rewiring as free_rewiring
+    from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring as minimum_rewiring
+    from ocs_codesign.fabric.selection.ranking import select as select
+    from ocs_codesign.fabric.selection.workload import Workload as Workload
+    from ocs_codesign.fabric.survival.losses import survivability as survivability
     from ocs_codesign.factorisation import factorise as factorise
     from ocs_codesign.formats.designs.design_files import load_design as load_design
     from ocs_codesign.formats.designs.design_files import save_design as save_design
@@ -150,17 +150,25 @@ if TYPE_CHECKING:
 
 _NAMES_BY_MODULE = {
     "bounds": "bound hop_sum moore_steps topology_bound",
-    "bundle.check.bundle": "check_bundle",
+    "bundle.verify": "check_bundle",
     "bundle.write.bundle": "write_bundle",
     "circuits": "CircuitProgram",
     "collective": "Collective",
     "cost": "Cost CostModel",
     "demand": "Demand demand_of",
     "design": "Candidate Design Score build build_topology measure measure_topology predict",
-    "fabric": (
-        "Deployment Fabric InfeasibleError NamedRecipe Workload deploy embed fabric_facts "
-        "free_rewiring minimum_rewiring repair select survivability topology_of"
-    ),
+    "fabric.deployment": "Deployment NamedRecipe deploy",
+    "fabric.description": "Fabric",
+    "fabric.embed.embedding": "embed",
+    "fabric.facts": "fabric_facts",
+    "fabric.infeasible": "InfeasibleError",
+    "fabric.light": "topology_of",
+    "fabric.repairs.repair": "repair",
+    "fabric.rewiring.hosts": "free_rewiring",
+    "fabric.rewiring.minimum": "minimum_rewiring",
+    "fabric.selection.ranking": "select",
+    "fabric.selection.workload": "Workload",
+    "fabric.survival.losses": "survivability",
     "factorisation": "factorise",
     "formats.designs.design_files": "load_design save_design save_program",
     "formats.fabric.fabric_files": "load_fabric save_fabric",

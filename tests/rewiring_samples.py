@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from ocs_codesign.fabric import PortModel
+from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.topology import Topology
 
 

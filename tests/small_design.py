@@ -7,7 +7,7 @@ import io
 import numpy as np
 
 from ocs_codesign.design import build
-from ocs_codesign.files.npz import write_schedule
+from ocs_codesign.formats.designs.archive import write_schedule
 from ocs_codesign.graphs.text import parse
 
 SMALL = build(parse("Line(Complete(3))"))

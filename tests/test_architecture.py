@@ -47,6 +47,16 @@ HEAVY = (
     "gurobipy",
     "rich",
 )
+SIDES = ("write", "check")
+CHECK_OF_BUNDLES = "bundle/check/"
+VALUES = ("topology", "schedule", "collective", "cost", "circuits", "quantities")
+PLAIN_READERS = (
+    "formats.designs.archive",
+    "formats.designs.design_files",
+    "formats.fabric.fabric_files",
+    "formats.graphs.graphml",
+)
+"""What reads the files of a bundle into values: beside these, its check imports no format."""
 MAKERS = ("schedulers", "graphs", "design", "search", "reconfigure")
 
 every_module = pytest.mark.parametrize("module", MODULES)
@@ -138,6 +148,28 @@ def test_the_checker_shares_no_code_with_the_makers(module):
     assert "schedulers/bfb/kernels.py" in modules_behind("schedulers/bfb/assembly.py")
     behind = {name.split("/")[0].removesuffix(".py") for name in modules_behind(module)}
     assert behind.isdisjoint(MAKERS)
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith(CHECK_OF_BUNDLES)])
+def test_the_check_of_bundles_imports_values_and_readers_only(module):
+    allowed = (*VALUES, "verification", "files", "bundle.check", *PLAIN_READERS)
+    for name in runtime_imports(module):
+        room = name.removeprefix(f"{PACKAGE.name}.")
+        if room != name:
+            assert room.startswith(tuple(f"{one}." for one in allowed)), f"{module}: {name}"
+
+
+def test_writing_and_checking_bundles_share_nothing():
+    """Typing included; the readers of designs and graphs lead to no maker either."""
+    sides = {side: [m for m in MODULES if m.startswith(f"bundle/{side}/")] for side in SIDES}
+    assert all(len(modules) > 5 for modules in sides.values())
+    for side, other in (SIDES, SIDES[::-1]):
+        for module in sides[side]:
+            assert not any(f".bundle.{other}." in name for name in imported(module)), module
+    readers = [f"{name.replace('.', '/')}.py" for name in PLAIN_READERS if "fabric" not in name]
+    for module in readers:
+        behind = {name.split("/")[0].removesuffix(".py") for name in modules_behind(module)}
+        assert behind.isdisjoint((*MAKERS, "fabric", "bundle")), module
 
 
 @every_module

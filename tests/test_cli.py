@@ -16,10 +16,8 @@ from interrupts import interrupted
 
 import ocs_codesign
 from ocs_codesign.cli import COMMANDS, app, main
-from ocs_codesign.cli.graphs import EXPORT_FORMATS, IMPORT_FORMATS
 from ocs_codesign.cli.progress import Progress, progress
 from ocs_codesign.collective import WITHOUT_PARAMETERS
-from ocs_codesign.formats.graphs.graph_files import EXPORTERS, IMPORTERS
 from ocs_codesign.schedulers.registry import SCHEDULERS
 
 HEAVY = {"numpy", "rich", "matplotlib", "networkx", "numba", "pandas", "scipy", "highspy"}
@@ -59,8 +57,6 @@ def test_version_and_module_entry_point():
 
 
 def test_choices_are_those_of_the_library():
-    assert tuple(EXPORTERS) == EXPORT_FORMATS
-    assert tuple(IMPORTERS) == IMPORT_FORMATS
     for name in ("frontier", "cost", "build"):
         (option,) = (p for p in app.get_command(None, name).params if p.name == "collective")
         assert list(option.type.choices) == [kind.name for kind in WITHOUT_PARAMETERS]

@@ -116,13 +116,13 @@ def test_where_it_cannot_be_written(
 _SLOW = """
 import sys, time
 from ocs_codesign.cli import main
-from ocs_codesign.bundle.write import bundle
+from ocs_codesign.files import atomic
 
-def slow(part, target):
+def slow(part, target, *, swapped):
     print("written", flush=True)
     time.sleep(60)
 
-bundle._move = slow
+atomic._move = slow
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -8,7 +8,8 @@ from fractions import Fraction
 import pytest
 
 from ocs_codesign.cli import main
-from ocs_codesign.fabric import Part, Workload, select
+from ocs_codesign.fabric.selection.ranking import select
+from ocs_codesign.fabric.selection.workload import Part, Workload
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.plot.selection import selection_figure

@@ -8,7 +8,7 @@ import json
 import pytest
 from bundle_check_samples import MANIFEST, edited, put, sample
 
-from ocs_codesign.bundle.check.bundle import check_bundle
+from ocs_codesign.bundle.verify import check_bundle
 from ocs_codesign.cli import main
 
 HEADER = ["local_host", "local_port", "remote_host", "remote_port"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocs_codesign.formats.networks import edge_list, networkx_network, record
+from ocs_codesign.formats.networks import network_files, networkx_network
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.network import Network
 from ocs_codesign.networks.boxes import boxes
@@ -22,13 +22,7 @@ from ocs_codesign.networks.switched import fat_tree, star
 from ocs_codesign.topology import Topology
 
 KNOWN = json.loads((Path(__file__).parent / "data/networks.json").read_text(encoding="utf-8"))
-FORMATS = {
-    "json": (record.write_json, record.read_json),
-    "yaml": (record.write_yaml, record.read_yaml),
-    "edge list": (edge_list.write_edge_list, edge_list.read_edge_list),
-    "node-link": (networkx_network.write_node_link, networkx_network.read_node_link),
-    "GraphML": (networkx_network.write_graphml, networkx_network.read_graphml),
-}
+FORMATS = {name: (one.write, one.read) for name, one in network_files.FORMATS.items()}
 every_format = pytest.mark.parametrize("name", sorted(FORMATS))
 
 MI250 = {
@@ -154,7 +148,7 @@ def test_there_and_back(name, network):
     text = write(network, "a title")
     assert text == write(network, "a title")
     back = read(text.encode(), "file")
-    if name == "edge list":
+    if name == "edgelist":
         assert without_names(back) == without_names(network)
     else:
         assert back == network
@@ -192,16 +186,16 @@ def test_damaged_files_end_in_a_sentence(data):
         ("json", '{"num_hosts": 1, "num_nodes": 1, "link": []}', "'link' is not known"),
         ("json", "[1]", "a network is a map"),
         ("yaml", "num_hosts: 1\nnum_nodes: 1\nlinks: [[0, 0, 0]]", "bandwidth is 0"),
-        ("edge list", "host a\nlink a b 1", "line 2: there is no node 'b'"),
-        ("edge list", "host a multicast", "line 1: a host is not said to 'multicast'"),
-        ("edge list", "cable a b", "line 1: 'cable a b': a line is a host, a switch"),
-        ("edge list", "host a\nhost a", "line 2: a second node is named 'a'"),
-        ("edge list", "host a\nlink a a x", "line 2: a link is a tail, a head"),
+        ("edgelist", "host a\nlink a b 1", "line 2: there is no node 'b'"),
+        ("edgelist", "host a multicast", "line 1: a host is not said to 'multicast'"),
+        ("edgelist", "cable a b", "line 1: 'cable a b': a line is a host, a switch"),
+        ("edgelist", "host a\nhost a", "line 2: a second node is named 'a'"),
+        ("edgelist", "host a\nlink a a x", "line 2: a link is a tail, a head"),
         ("node-link", '{"nodes": [{"id": 0, "kind": "rack"}], "edges": []}', "host or switch"),
         ("node-link", "{", "line 1: this is not JSON"),
-        ("GraphML", "<!DOCTYPE x><graphml/>", "a document type"),
-        ("GraphML", "<graphml", "this is not XML"),
-        ("GraphML", "\u00ff", "this is not XML"),
+        ("graphml", "<!DOCTYPE x><graphml/>", "a document type"),
+        ("graphml", "<graphml", "this is not XML"),
+        ("graphml", "\u00ff", "this is not XML"),
     ],
 )
 def test_bad_files(name, text, rule):
@@ -223,3 +217,14 @@ def test_graphs_of_networkx():
 def test_every_builder_is_listed():
     assert {"direct", "star", "fat_tree", "boxes", "torus", "mesh"} == set(NETWORKS)
     assert all(builder.__doc__ for builder in NETWORKS.values())
+
+
+def test_files_tell_their_format(tmp_path):
+    network = SAMPLES[0]
+    for kind, one in network_files.FORMATS.items():
+        path = tmp_path / f"n{(*one.suffixes, '.unknown')[0]}"
+        path.write_text(one.write(network, "n"), encoding="utf-8")
+        named = None if one.suffixes else kind
+        assert network_files.import_network(path, named).num_links == network.num_links
+    with pytest.raises(ValueError, match="format is 'dot': it must be one of json, edgelist"):
+        network_files.import_network(path, "dot")

@@ -10,17 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from ocs_codesign.cost import CostModel
 from ocs_codesign.graphs.families.cayley import Cayley
 from ocs_codesign.graphs.families.rings import DirectedCirculant
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.graphs.groups.cyclic import Cyclic, DirectProduct
 from ocs_codesign.graphs.groups.semidirect import Dicyclic, Dihedral, Semidirect
 from ocs_codesign.lp import Options
-from ocs_codesign.reconfigure import ReconfigurationCost
 from ocs_codesign.reconfigure.phases import alltoall
-from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound, tree_bound
-from ocs_codesign.reconfigure.phases.certificates import phase_price_bound
+from ocs_codesign.reconfigure.phases.alltoall import (
+    phase_price_bound,
+    phased_alltoall,
+    sequence_bound,
+    tree_bound,
+)
 from ocs_codesign.reconfigure.phases.network import fewest_hops, phase_network
 from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.topology import Topology
@@ -122,14 +124,6 @@ def test_known_answers_exactly(key):
     assert found.any_topology_bound <= found.time
 
 
-@pytest.mark.parametrize("key", [key for key in KNOWN if key[0] == 8])
-def test_every_node_as_a_source_says_the_same(key):
-    nodes, sets = key
-    found = phased_alltoall([plain(one) for one in circulants(nodes, sets)])
-    assert found.network.union.num_sources == nodes
-    assert found.time == found.bound == phased_alltoall(circulants(nodes, sets)).time
-
-
 @settings(max_examples=25)
 @given(
     st.sampled_from(GROUPS),
@@ -190,8 +184,8 @@ def test_prices_prove_no_more_than_the_time():
     for _ in range(50):
         prices = rng.integers(0, 9, network.union.num_orbits)
         if prices.any():
-            assert phase_price_bound(network, prices)[0] <= best.time
-    assert phase_price_bound(network, best.prices)[0] == best.time == best.bound
+            assert phase_price_bound(network, prices) <= best.time
+    assert phase_price_bound(network, best.prices) == best.time == best.bound
 
 
 @pytest.mark.parametrize("prices", [[0, 0], [1], [-1, 2]])
@@ -221,16 +215,6 @@ def test_too_large_programs_are_refused(monkeypatch):
 def test_hops_of_phases():
     assert fewest_hops(phase_network(circulants(8, ((1,),)))) == (7,)
     assert fewest_hops(phase_network(circulants(9, ((1, 2), (3, 6))))) == (1, 1)
-
-
-def test_time_counts_steps_and_changes():
-    found = phased_alltoall(circulants(8, ((1, 3), (1, 2))))
-    model = CostModel(1e-6, 1e9)
-    warm = ReconfigurationCost(Fraction(1, 100), Fraction(1, 1000), cold_start=False)
-    base = found.cost.steps * Fraction(1, 10**6) + found.time * Fraction(8 * 10**6, 10**9)
-    assert found.time_s(model, 8e6, warm) == base + Fraction(1, 100) + 8 * Fraction(1, 1000)
-    cold = ReconfigurationCost(Fraction(1, 100), Fraction(1, 1000))
-    assert found.time_s(model, 8e6, cold) == base + 2 * Fraction(1, 100) + 24 * Fraction(1, 1000)
 
 
 @pytest.mark.parametrize("nodes", [2, 5, 8, 9, 31, 64, 100])

@@ -10,14 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.cost import Cost, CostModel
-from ocs_codesign.graphs.families.rings import DirectedCirculant
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
-from ocs_codesign.reconfigure import ReconfigurationCost
 from ocs_codesign.reconfigure.phases.message_times import (
     MessageRange,
     SwitchedCost,
     break_even_delta_s,
-    dead_time_s,
     merged,
     paying_messages,
 )
@@ -109,17 +106,6 @@ def test_dominance_is_in_three_things():
     assert one.dominates(switched(5, 2, 2))
     assert not one.dominates(switched(5, 1, 2))
     assert not one.dominates(switched(4, 2, 1))
-
-
-def test_dead_time_counts_what_changes():
-    rings = [
-        DirectedCirculant(8, offsets).topology() for offsets in ((1, 3), (1, 2), (1, 2), (5, 7))
-    ]
-    uniform = ReconfigurationCost(Fraction(1), cold_start=False)
-    assert dead_time_s(rings, uniform) == 2
-    each = ReconfigurationCost(Fraction(0), Fraction(1), cold_start=False)
-    assert dead_time_s(rings, each) == 8 + 0 + 16
-    assert dead_time_s(rings, ReconfigurationCost(Fraction(0), Fraction(1))) == 16 + 24
 
 
 def test_refusals():

@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 from embed_samples import fabric, pairs_of
 
-from ocs_codesign.fabric import (
-    Configuration,
-    InfeasibleError,
-    PortModel,
-    Reason,
-    embed,
-    rotations,
-    topology_of,
-)
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.embed.embedding import embed
+from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
+from ocs_codesign.fabric.light import topology_of
 from ocs_codesign.fabric.port_use import host_strands
 from ocs_codesign.fabric.repairs.repair import Port, Repair, repair
+from ocs_codesign.fabric.states import rotations
+from ocs_codesign.fabric.wiring import Configuration
 from ocs_codesign.graphs.text import parse
 
 MODELS = (PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING)

@@ -12,24 +12,20 @@ from rewiring_samples import (
     random_state,
 )
 
-from ocs_codesign.fabric import (
-    InfeasibleError,
-    Optimality,
-    PortModel,
-    Reason,
-    minimum_rewiring,
-    plane_state,
-    planes_of,
-)
-from ocs_codesign.fabric.planes import check_ports
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
+from ocs_codesign.fabric.planes.models import planes_of
+from ocs_codesign.fabric.planes.planes import check_ports
 from ocs_codesign.fabric.rewiring.chains import exchanged
 from ocs_codesign.fabric.rewiring.matchings import matched_planes
+from ocs_codesign.fabric.rewiring.minimum import Optimality, minimum_rewiring
 from ocs_codesign.fabric.rewiring.program import (
     choices,
     most_kept_by_duals,
     part_program,
     solve_part,
 )
+from ocs_codesign.fabric.rewiring.state import plane_state
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options
 from ocs_codesign.topology import Topology

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 from rewiring_samples import most_kept_anywhere, near_topology, random_state
 
-from ocs_codesign.fabric import PortModel, free_rewiring, minimum_rewiring, plane_state, planes_of
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.planes.models import planes_of
+from ocs_codesign.fabric.rewiring.hosts import free_rewiring
+from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring
+from ocs_codesign.fabric.rewiring.state import plane_state
 from ocs_codesign.graphs.text import parse
 
 

@@ -14,8 +14,8 @@ from ocs_codesign.fabric.selection.ranking import PlanKind, select
 from ocs_codesign.fabric.selection.workload import AllowedChanges, Part, Workload
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 from ocs_codesign.graphs.text import parse
-from ocs_codesign.reconfigure.trace.jobs import Job
-from ocs_codesign.reconfigure.trace.options import FabricOption, recipe_options
+from ocs_codesign.reconfigure.hold.options import FabricOption, recipe_options
+from ocs_codesign.reconfigure.hold.trace import Job
 
 ALPHA, BANDWIDTH = Fraction(1, 10**6), 125 * 10**8
 NAMES = ("DirectedCirculant(8, (1, 3))", "DirectedCirculant(8, (1, 2))", "GeneralizedKautz(2, 8)")

@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 from rewiring_samples import near_topology, random_state, reaches_all
 
-from ocs_codesign.fabric import (
-    PortModel,
-    Service,
-    minimum_rewiring,
-    plane_state,
-    planes_of,
-    staged,
-)
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.rewiring.connectivity import Connectivity, connectivity
+from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring
+from ocs_codesign.fabric.rewiring.stages import Service, staged
+from ocs_codesign.fabric.rewiring.state import plane_state
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 

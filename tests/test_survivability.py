@@ -11,7 +11,8 @@ import pytest
 from embed_samples import fabric, random_directed
 
 from ocs_codesign.design import measure_topology
-from ocs_codesign.fabric import PortModel, embed
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.embed.embedding import embed
 from ocs_codesign.fabric.survival.losses import LossKind, Survivability, survivability
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology

@@ -15,7 +15,7 @@ from ocs_codesign.formats.workload import (
     parse_workload,
     workload_json_schema,
 )
-from ocs_codesign.reconfigure.trace.jobs import Job
+from ocs_codesign.reconfigure.hold.trace import Job
 
 EXAMPLE = Path(__file__).parent.parent / "experiments/examples/moe_workload.yaml"
 GOOD = """\

@@ -88,11 +88,8 @@ def build(
         scheduler = STEPPED
     limits = {"steps": steps, "chunks": chunks, "max_chunks": max_chunks}
     _check_usage(source, collective, scheduler, limits, choice)
-    from ocs_codesign.formats.designs.design_files import (
-        check_design_directory,
-        design_record,
-        save_design,
-    )
+    from ocs_codesign.formats.designs.design_files import check_design_directory, save_design
+    from ocs_codesign.formats.designs.record import design_record
 
     check_outputs(json_path)
     check_design_directory(directory)

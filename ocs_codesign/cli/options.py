@@ -46,7 +46,6 @@ GATHERING = tuple(kind.name for kind in GATHERING_COLLECTIVES)
 ALLTOALL = Collective.ALLTOALL.name
 
 
-@final
 class LiveChoice(click.Choice[str]):
     """A choice of the names that a registry has when a command runs."""
 

@@ -73,7 +73,7 @@ def rewire(
         rewiring_json,
         rewiring_sections,
     )
-    from ocs_codesign.fabric.planes_models import planes_of
+    from ocs_codesign.fabric.planes.models import planes_of
     from ocs_codesign.fabric.rewiring.hosts import free_rewiring
     from ocs_codesign.fabric.rewiring.minimum import TIME_LIMIT_S, is_kept, minimum_rewiring
     from ocs_codesign.fabric.rewiring.stages import staged

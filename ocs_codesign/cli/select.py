@@ -85,7 +85,7 @@ def _selected(
 
     from ocs_codesign.fabric.selection.candidates import candidate_recipes
     from ocs_codesign.fabric.selection.ranking import Excluded, select
-    from ocs_codesign.reconfigure.trace.options import recipe_options
+    from ocs_codesign.reconfigure.hold.options import recipe_options
     from ocs_codesign.search.catalogue.store import Catalogue
 
     collectives = workload.trace.collectives
@@ -93,8 +93,7 @@ def _selected(
     recipes: tuple[Recipe, ...] = _named(fabric, designs)
     if not designs:
         with Catalogue(catalogue_path) as store:
-            found = candidate_recipes(fabric, collectives, store)
-        recipes, too_large = found.recipes, found.left_out
+            recipes, too_large = candidate_recipes(fabric, collectives, store)
     if not recipes:
         raise ValueError(
             f"the all-to-all of all {len(too_large)} designs for the fabric is too large to solve "

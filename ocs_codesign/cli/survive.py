@@ -65,7 +65,7 @@ def survive(
     if lost and kinds is not None:
         raise click.UsageError("--kinds is for single losses: with --repair, name what is lost")
     check_outputs(json_path)
-    from ocs_codesign.fabric.embed import embed
+    from ocs_codesign.fabric.embed.embedding import embed
     from ocs_codesign.fabric.infeasible import InfeasibleError
     from ocs_codesign.fabric.repairs.repair import repair
     from ocs_codesign.fabric.survival.losses import survivability

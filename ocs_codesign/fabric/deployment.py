@@ -11,7 +11,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, verified
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.embed import Embedding, Prefer, embed
+from ocs_codesign.fabric.embed.embedding import Embedding, Prefer, embed
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.rewiring.configurations import configuration_change, makes_its_topology
 from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.plain_text import path_text
@@ -10,9 +10,11 @@ from ocs_codesign.files.plain_text import path_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from pydantic import ValidationError
+    from pydantic import BaseModel, ValidationError
 
     from ocs_codesign.files.plain_text import Place, PlainText
+
+    Model = TypeVar("Model", bound=BaseModel)
 
 _SENTENCES = {
     "missing": "is missing",
@@ -35,6 +37,31 @@ _SENTENCES = {
     "literal_error": "is {input}: it must be {expected}",
 }
 """Kinds of broken rules, as sentences that follow the path of the value."""
+
+
+def checked_part(
+    plain: PlainText,
+    name: str,
+    model: type[Model],
+    keys_at: Callable[[Place], Sequence[str]],
+    whole: str,
+    *,
+    tags: Collection[str] = (),
+    keys: str,
+) -> Model:
+    """The content of a file called ``name`` as a model; ValueError with line, path and rule else.
+
+    ``whole`` is what the file describes, ``keys`` are some that it must have.
+    """
+    from pydantic import ValidationError
+
+    if not isinstance(plain.value, dict):
+        raise ValueError(f"{name}: a {whole} file holds a map of keys to values, with {keys}")
+    try:
+        return model.model_validate(plain.value)
+    except ValidationError as error:
+        place, rule = first_broken_rule(error, keys_at, tags)
+        raise file_error(name, plain, place, rule, f"the {whole}") from None
 
 
 def first_broken_rule(

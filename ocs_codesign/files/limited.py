@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from io import BufferedReader
     from pathlib import Path
 
 
@@ -20,6 +22,14 @@ def check_size(data: bytes, name: str, max_bytes: int) -> None:
     """ValueError for a content, called ``name``, of more than so many bytes, some MiB."""
     if len(data) > max_bytes:
         raise ValueError(f"{name}: more than {max_bytes // 2**20} MiB are not read")
+
+
+def open_plain(path: Path) -> BufferedReader:
+    """A file to read, opened without following a link or waiting for a pipe; OSError if not."""
+    flags = os.O_RDONLY
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # where the system has them
+        flags |= getattr(os, name, 0)
+    return open(os.open(path, flags), "rb")
 
 
 def first_mark(data: bytes) -> bytes:

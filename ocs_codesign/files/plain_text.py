@@ -10,7 +10,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
 from ocs_codesign.files.naming import shown
 
@@ -82,9 +82,9 @@ def _read_json(text: str) -> PlainText:
     try:
         value = json.loads(
             text,
-            parse_float=lambda number: _number(number, None),
-            parse_int=lambda number: _number(number, None),
-            parse_constant=_no_constant,
+            parse_float=_number,
+            parse_int=_number,
+            parse_constant=_not_finite,
             object_pairs_hook=_object,
         )
     except json.JSONDecodeError as error:
@@ -98,21 +98,21 @@ def _read_json(text: str) -> PlainText:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value: dict[str, Any] = {}
-    for key, one in pairs:
+    for key, part in pairs:
         if key in value:
             raise _LineError(None, f"the key {shown(key)} is given twice")
-        value[key] = one
+        value[key] = part
     return value
 
 
-def _no_constant(text: str) -> None:
-    raise _LineError(None, f"{text} is not a number: numbers are finite")
+def _not_finite(text: str, line: int | None = None) -> NoReturn:
+    raise _LineError(line, f"{text} is not a number: numbers are finite")
 
 
 def _check_depth(value: Any) -> None:
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_DEPTH):
-        whole = [one.values() if isinstance(one, dict) else one for one in level]
+        whole = [value.values() if isinstance(value, dict) else value for value in level]
         level = [part for parts in whole for part in parts if isinstance(part, (dict, list))]
         if not level:
             return
@@ -135,9 +135,8 @@ def _read_yaml(text: str) -> PlainText:
         raise _LineError(None, f"this is not YAML ({rule})") from None
     if node is None:
         return PlainText(None, {})
-    first = node.start_mark.line + 1
-    lines: dict[Place, int] = {(): first}
-    return PlainText(_plain(node, (), lines, first), lines)
+    lines: dict[Place, int] = {}
+    return PlainText(_plain(node, node, (), lines, 0), lines)
 
 
 def _check_events(events: Any) -> None:
@@ -164,29 +163,28 @@ def _check_events(events: Any) -> None:
             raise _LineError(line, f"tags are not read ({event.tag[:60]})")
 
 
-def _plain(node: Any, place: Place, lines: dict[Place, int], found: int) -> Any:
-    """The value of a node, and the lines in it that are not the one ``found`` for its place."""
+def _plain(node: Any, first: Any, place: Place, lines: dict[Place, int], around: int) -> Any:
+    """The value of a node that begins with ``first``, its key or itself, at its place.
+
+    ``lines`` gets the lines in it that are not that of the value around, as ``around`` is here.
+    """
+    line = first.start_mark.line + 1
+    if line != around:
+        lines[place] = line
     if node.id == "scalar":
         return _scalar(node, node.start_mark.line + 1)
     if node.id == "sequence":
-        return [_part(one, (*place, at), lines, found, one) for at, one in enumerate(node.value)]
+        parts = enumerate(node.value)
+        return [_plain(part, part, (*place, at), lines, line) for at, part in parts]
     value: dict[str, Any] = {}
-    for key_node, one in node.value:
-        line, key = key_node.start_mark.line + 1, key_node.value
+    for key_node, part in node.value:
+        here, key = key_node.start_mark.line + 1, key_node.value
         if key_node.id != "scalar" or key_node.tag == f"{_CORE}merge":
-            raise _LineError(line, "a key must be a plain name")
+            raise _LineError(here, "a key must be a plain name")
         if key in value:
-            raise _LineError(line, f"the key {shown(key)} is given twice")
-        value[key] = _part(one, (*place, key), lines, found, key_node)
+            raise _LineError(here, f"the key {shown(key)} is given twice")
+        value[key] = _plain(part, key_node, (*place, key), lines, line)
     return value
-
-
-def _part(node: Any, place: Place, lines: dict[Place, int], found: int, first: Any) -> Any:
-    """The value of a node in another one, which begins with the node ``first``, its key or it."""
-    line = first.start_mark.line + 1
-    if line != found:
-        lines[place] = line
-    return _plain(node, place, lines, line)
 
 
 def _scalar(node: Any, line: int) -> Any:
@@ -195,9 +193,9 @@ def _scalar(node: Any, line: int) -> Any:
         return text
     if NUMBER.fullmatch(text):
         return _number(text, line)
+    if kind == "float" and text.lstrip("+-").lower() in (".nan", ".inf"):
+        _not_finite(text, line)
     if kind in ("int", "float"):
-        if kind == "float" and text.lstrip("+-").lower() in (".nan", ".inf"):
-            raise _LineError(line, f"{text} is not a number: numbers are finite")
         raise _LineError(
             line, f"{shown(text)} is ambiguous: write a decimal number, or text in quotes"
         )
@@ -206,13 +204,11 @@ def _scalar(node: Any, line: int) -> Any:
     return None if kind == "null" else text
 
 
-def _number(text: str, line: int | None) -> int | float:
+def _number(text: str, line: int | None = None) -> int | float:
     match = NUMBER.fullmatch(text)
     if match is None or len(text) > _MAX_DIGITS:
         raise _LineError(line, f"{shown(text)}: numbers of at most {_MAX_DIGITS} digits are read")
     if match.group(1) is None and match.group(2) is None:
         return int(text)
     value = float(text)
-    if not math.isfinite(value):
-        raise _LineError(line, f"{text} is not a number: numbers are finite")
-    return value
+    return value if math.isfinite(value) else _not_finite(text, line)

@@ -6,13 +6,10 @@ Both are written block by block, so the text of a large table is never in memory
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ocs_codesign.files.atomic import temporary_sibling
+from ocs_codesign.files.atomic import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,16 +49,14 @@ def json_blocks(table: PathTable) -> Iterator[bytes]:
     ``links`` are [tail, head], or [tail, head, speed] if speeds differ, in link order; a path is
     [share, nodes, links], from its first node to its last.
     """
-    topology = table.topology
-    ends = [topology.tail.tolist(), topology.head.tolist()]
-    if topology.link_speed is not None:
-        ends.append(topology.link_speed.tolist())
-    links = ",\n".join(map(_compact, map(list, zip(*ends, strict=True))))
-    yield f'{{"nodes": {topology.num_nodes},\n"links": [\n{links}\n],\n'.encode()
+    from ocs_codesign.formats.graphs.edge_list import link_rows
+
+    links = ",\n".join(map(_compact, link_rows(table.topology)))
+    yield f'{{"nodes": {table.topology.num_nodes},\n"links": [\n{links}\n],\n'.encode()
     yield f'"t_b": "{table.time}", "bound": "{table.bound}",\n"paths": [\n'.encode()
     first = True
     for paths in _blocks(table):
-        text = ",\n".join(_compact(list(path)) for path in paths)
+        text = ",\n".join(map(_compact, paths))
         yield (text if first else ",\n" + text).encode()
         first = False
     yield b"\n]}\n"
@@ -98,25 +93,13 @@ def save_path_table(table: PathTable, path: str | Path, name: str | None = None)
     path = Path(path)
     blocks = FORMATS[name or path_format(path)]
     check_size(table)
-    is_special = path.exists() and not path.is_file()
-    target = path if is_special else path.resolve()
-    part = target if is_special else temporary_sibling(target)
-    try:
-        with part.open("wb" if is_special else "xb") as file:
-            for block in blocks(table):
-                file.write(block)
-        if not is_special:
-            os.replace(part, target)
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    finally:
-        if not is_special:
-            part.unlink(missing_ok=True)
+    write_files({path: blocks(table)})
 
 
 def _blocks(table: PathTable) -> Iterator[list[tuple[str, list[int], list[int]]]]:
     """Share, nodes and links of path after path, some thousand at a time."""
+    import numpy as np
+
     common = np.gcd(table.part, table.num_parts)
     for first in range(0, table.num_paths, _BLOCK):
         last = min(first + _BLOCK, table.num_paths)
@@ -142,5 +125,5 @@ def _spaced(numbers: list[int]) -> str:
     return " ".join(map(str, numbers))
 
 
-def _compact(value: list[object]) -> str:
+def _compact(value: tuple[object, ...]) -> str:
     return json.dumps(value, separators=(",", ":"))

@@ -26,9 +26,9 @@ from ocs_codesign.files.limited import check_size, read_limited
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.plain_text import read_plain_text
 from ocs_codesign.formats.fabric.scalars import Name
-from ocs_codesign.formats.trace.fields import LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES
+from ocs_codesign.formats.trace_files import LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from ocs_codesign.quantities import exact, parse_size, parse_time
-from ocs_codesign.reconfigure.trace.jobs import MAX_JOBS, Job
+from ocs_codesign.reconfigure.hold.trace import MAX_JOBS, Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.bundle.check.wiring import Port, port_rule
+from ocs_codesign.bundle.check.wiring import Port, port_rule, ports_of
 from ocs_codesign.files.naming import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ocs_codesign.bundle.check.files import BundleFiles, Findings
-    from ocs_codesign.bundle.check.wiring import Plant
+    from ocs_codesign.bundle.check.files import BundleFiles, Row
+    from ocs_codesign.bundle.check.wiring import Cable, Plant
     from ocs_codesign.fabric.description import Switch
 
 COLUMNS = ("id", "a_side", "b_side", "circuit", "from_host", "to_host")
@@ -26,14 +26,11 @@ NORMAL, BLOCKED = "normal", "force_blocked"
 class CrossConnect:
     """A row of a switch's table whose ports exist and are free."""
 
-    file: str
-    line: int
+    row: Row
     switch: str
     a_side: str
     b_side: str
     circuit: int | None
-    from_host: str
-    to_host: str
 
     @property
     def id(self) -> str:
@@ -84,8 +81,9 @@ def read_cross_connects(
     """The cross-connects that can be made; all others are findings."""
     found: list[CrossConnect] = []
     for switch in plant.fabric.switches:
-        mine = _of_switch(files, switch, table_name(configuration, switch.name))
-        _check_states(files.findings, switch, mine)
+        path = table_name(configuration, switch.name)
+        mine = _of_switch(files.table(path, COLUMNS), switch)
+        _check_states(files, path, switch, mine)
         _check_database(files, plant, switch, mine, database_name(configuration, switch.name))
         found += mine
     return tuple(found)
@@ -109,39 +107,35 @@ def circuit_rule(switch: Switch, a_side: str, b_side: str) -> str | None:
     return port_rule(switch, a_side, "A") or port_rule(switch, b_side, "A")
 
 
-def _of_switch(files: BundleFiles, switch: Switch, path: str) -> list[CrossConnect]:
+def _of_switch(rows: list[Row], switch: Switch) -> list[CrossConnect]:
     used: dict[str, int] = {}
-    rows: list[CrossConnect] = []
-    for row in files.table(path, COLUMNS):
+    found: list[CrossConnect] = []
+    for row in rows:
         a_side, b_side = row["a_side"], row["b_side"]
-        add = files.findings.add
-        if row["id"] != f"{a_side}-{b_side}":
-            add(path, row.line, f"id is {shown(row['id'])}: it must be {a_side}-{b_side}")
+        name = f"{a_side}-{b_side}"
+        row.wrong(*row.differences({"id": (name, f"it must be {name}")}))
         broken = circuit_rule(switch, a_side, b_side)
         if broken is not None:
-            add(path, row.line, broken)
+            row.wrong(broken)
         taken = [port for port in (a_side, b_side) if port in used]
         for port in taken:
-            rule = f"port {port} of {switch.name} is in a circuit already, in line {used[port]}"
-            add(path, row.line, rule)
-        used.setdefault(a_side, row.line)
-        used.setdefault(b_side, row.line)
-        number = files.whole(path, row, "circuit")
+            row.wrong(f"port {port} of {switch.name} is in a circuit already, in line {used[port]}")
+        for port in (a_side, b_side):
+            used.setdefault(port, row.line)
+        number = row.whole("circuit")
         if broken is None and not taken:
-            ends = (row["from_host"], row["to_host"])
-            rows.append(CrossConnect(path, row.line, switch.name, a_side, b_side, number, *ends))
-    return rows
+            found.append(CrossConnect(row, switch.name, a_side, b_side, number))
+    return found
 
 
-def _check_states(findings: Findings, switch: Switch, rows: list[CrossConnect]) -> None:
+def _check_states(files: BundleFiles, path: str, switch: Switch, rows: list[CrossConnect]) -> None:
     """A restricted switch can hold only what some listed state has."""
     if switch.states is None or not rows:
         return
     a_port = np.array([int(row.a_side[:-1]) for row in rows])
     b_port = np.array([int(row.b_side[:-1]) for row in rows])
     if not (np.asarray(switch.states)[:, a_port - 1] == b_port).all(axis=1).any():
-        rule = f"no listed state of {switch.name} has all of these cross-connects"
-        findings.add(rows[0].file, None, rule)
+        files.wrong(path, f"no listed state of {switch.name} has all of these cross-connects")
 
 
 def _check_database(
@@ -152,43 +146,42 @@ def _check_database(
     if found is None:
         return
     if not isinstance(found, dict):
-        files.findings.add(path, None, "CONFIG_DB is an object of tables")
+        files.wrong(path, "CONFIG_DB is an object of tables")
         return
     wanted: dict[str, dict[str, Any]] = {
         "OCS_PORT": _ports(plant, switch),
         "OCS_CROSS_CONNECT": {row.id: {"a_side": row.a_side, "b_side": row.b_side} for row in rows},
     }
+    add = files.findings.add
     for name in sorted(set(found) - set(wanted)):
-        files.findings.add(path, name, "there is no such table in a bundle")
+        add(path, name, "there is no such table in a bundle")
     for name, entries in wanted.items():
         table = found.get(name)
         if not isinstance(table, dict):
-            files.findings.add(path, name, "the table is missing or no object")
+            add(path, name, "the table is missing or no object")
             continue
         for key in sorted(set(table) - set(entries)):
-            files.findings.add(path, f"{name} {key}", "it is in no CSV of the bundle")
+            add(path, f"{name} {key}", "it is in no CSV of the bundle")
         for key, entry in entries.items():
             if table.get(key) != entry:
                 rule = f"it is {shown(table.get(key))}: by the CSV files it is {shown(entry)}"
-                files.findings.add(path, f"{name} {key}", rule)
+                add(path, f"{name} {key}", rule)
 
 
 def _ports(plant: Plant, switch: Switch) -> dict[str, Any]:
     """OCS_PORT by the cabling: what is plugged in, and which ports are blocked."""
     ports = {}
-    for side in "AB" if switch.profile.port_model.has_b_side else "A":
-        for number in range(1, switch.num_ports + 1):
-            port = Port(switch.name, f"{number}{side}")
-            cable = plant.cable_at(port)
-            if cable is None:
-                label, state = "spare" if number > switch.num_usable else "free", BLOCKED
-            else:
-                label, state = f"{cable.name} {_other_end(cable, port)}", NORMAL
-            ports[port.name] = {"label": label, "state": state}
+    for number, port in ports_of(switch):
+        cable = plant.cable_at(port)
+        if cable is None:
+            label, state = "spare" if number > switch.num_usable else "free", BLOCKED
+        else:
+            label, state = f"{cable.name} {_other_end(cable, port)}", NORMAL
+        ports[port.name] = {"label": label, "state": state}
     return ports
 
 
-def _other_end(cable: Any, port: Port) -> str:
+def _other_end(cable: Cable, port: Port) -> str:
     if not cable.is_trunk:
         return f"{cable.near.device} {cable.near.name.replace('-', ' ')}"
     if port == cable.near:
@@ -196,12 +189,11 @@ def _other_end(cable: Any, port: Port) -> str:
     return f"{cable.near.device} {cable.near.name} out"
 
 
-def follow(
-    plant: Plant, rows: Iterable[CrossConnect], findings: Findings | None
-) -> tuple[Circuit, ...]:
+def follow(plant: Plant, rows: Iterable[CrossConnect], *, tell: bool) -> tuple[Circuit, ...]:
     """Every way of light from a host's strand through cross-connects and trunks to a host.
 
-    Cables and cross-connects are all that is read. Cross-connects that lead nowhere are findings.
+    Cables and cross-connects are all that is read. Cross-connects that lead nowhere are findings
+    if they are to be told.
     """
     by_port = {Port(row.switch, row.a_side): row for row in rows}
     crossed: set[CrossConnect] = set()
@@ -218,17 +210,14 @@ def follow(
             two_way = plant.switches[first.switch].profile.port_model.is_bidirectional
             hosts = (start.near.device, end.near.device)
             circuits.append(Circuit(start.plane, *hosts, way, two_way))
-        elif findings is not None:
-            rule = (
+        elif tell:
+            last.row.wrong(
                 f"the light of {start.near.device} ends at port {last.b_side} of "
                 f"{last.switch}, from which no cable leads to a host or on to a circuit"
             )
-            findings.add(last.file, last.line, rule)
-    if findings is not None:
-        for row in by_port.values():
-            if row not in crossed:
-                rule = f"no host's light comes to port {row.a_side} of {row.switch}"
-                findings.add(row.file, row.line, rule)
+    for one in by_port.values():
+        if tell and one not in crossed:
+            one.row.wrong(f"no host's light comes to port {one.a_side} of {one.switch}")
     return tuple(circuits)
 
 
@@ -245,27 +234,23 @@ def _way(
         way.append(following)
 
 
-def check_circuits(findings: Findings, circuits: Sequence[Circuit]) -> None:
+def check_circuits(circuits: Sequence[Circuit]) -> None:
     """The rows of every circuit claim one number, no other circuit's, and the hosts at its ends."""
     owner: dict[int, Circuit] = {}
     for circuit in circuits:
-        for row in circuit.rows:
-            if (row.from_host, row.to_host) != (circuit.from_host, circuit.to_host):
-                rule = (
-                    f"the hosts are {shown(row.from_host)} and {shown(row.to_host)}: light "
+        for row, number in ((crossed.row, crossed.circuit) for crossed in circuit.rows):
+            if (row["from_host"], row["to_host"]) != (circuit.from_host, circuit.to_host):
+                row.wrong(
+                    f"the hosts are {shown(row['from_host'])} and {shown(row['to_host'])}: light "
                     f"goes from {circuit.from_host} to {circuit.to_host}"
                 )
-                findings.add(row.file, row.line, rule)
-            if row.circuit is None:
+            if number is None:
                 continue
-            if row.circuit >= len(circuits):
-                rule = f"circuit is {row.circuit}: {len(circuits)} circuits are numbered from 0"
-                findings.add(row.file, row.line, rule)
-            elif row.circuit != circuit.number:
-                rule = (
-                    f"circuit is {row.circuit}: the light that comes here is of circuit "
-                    f"{circuit.number}"
+            if number >= len(circuits):
+                row.wrong(f"circuit is {number}: {len(circuits)} circuits are numbered from 0")
+            elif number != circuit.number:
+                row.wrong(
+                    f"circuit is {number}: the light that comes here is of circuit {circuit.number}"
                 )
-                findings.add(row.file, row.line, rule)
-            elif owner.setdefault(row.circuit, circuit) is not circuit:
-                findings.add(row.file, row.line, f"another circuit is number {row.circuit}, too")
+            elif owner.setdefault(number, circuit) is not circuit:
+                row.wrong(f"another circuit is number {number}, too")

@@ -12,7 +12,7 @@ from ocs_codesign.quantities import exact
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ocs_codesign.bundle.check.circuits import Circuit
     from ocs_codesign.bundle.check.files import BundleFiles, Row
@@ -36,66 +36,56 @@ _HALF_A_PLACE = Fraction(1, 2 * 10**6)
 class ClaimedLink:
     """A row of the table of links that is of a circuit."""
 
-    line: int
-    link: int
     circuit: Circuit
     is_backward: bool
 
     @property
-    def from_host(self) -> str:
-        """The host whose light it is, by the circuit."""
-        return self.circuit.to_host if self.is_backward else self.circuit.from_host
-
-    @property
-    def to_host(self) -> str:
-        """The host that the light comes to, by the circuit."""
-        return self.circuit.from_host if self.is_backward else self.circuit.to_host
+    def hosts(self) -> tuple[str, str]:
+        """The host whose light it is and the one that it comes to, by the circuit."""
+        ends = (self.circuit.from_host, self.circuit.to_host)
+        return ends[::-1] if self.is_backward else ends
 
 
 def read_ranks(files: BundleFiles, plant: Plant, num_nodes: int) -> dict[str, int]:
     """The rank of every host that has one; every strand must be where the cabling has it."""
-    expected = {}
-    for cable in plant.host_at.values():
-        strand = f"{cable.near.device} {cable.plane} {cable.strand}"
-        expected[strand] = f"{cable.far.device},{cable.far.name}"
+    strands = (
+        (*(cable.near.device, cable.plane, cable.strand), *(cable.far.device, cable.far.name))
+        for cable in plant.host_at.values()
+    )
     rows = files.table(RANKS, RANK_COLUMNS)
-    files.compare(RANKS, rows, expected, "host plane strand", ("switch", "port"))
+    files.compare(RANKS, rows, RANK_COLUMNS[1:], ("host", "plane", "strand"), strands)
     rank_of: dict[str, int | None] = {}
     host_of: dict[int, str] = {}
     hosts = set(plant.fabric.hosts)
     for row in rows:
-        rank = None if row["rank"] == "" else files.whole(RANKS, row, "rank")
+        rank = None if row["rank"] == "" else row.whole("rank")
         host = row["host"]
         if host not in hosts:
             continue
         if rank_of.setdefault(host, rank) != rank:
-            rule = f"{host} has rank {shown(row['rank'])}: in an earlier row it is {rank_of[host]}"
-            files.findings.add(RANKS, row.line, rule)
+            earlier = f"in an earlier row it is {rank_of[host]}"
+            row.wrong(f"{host} has rank {shown(row['rank'])}: {earlier}")
         elif rank is not None and rank >= num_nodes:
-            files.findings.add(RANKS, row.line, f"rank is {rank}: ranks are 0 to {num_nodes - 1}")
+            row.wrong(f"rank is {rank}: ranks are 0 to {num_nodes - 1}")
         elif rank is not None and host_of.setdefault(rank, host) != host:
-            files.findings.add(RANKS, row.line, f"{host_of[rank]} has rank {rank}, too")
-    _check_ranks(files, plant.fabric, rank_of, host_of, num_nodes)
+            row.wrong(f"{host_of[rank]} has rank {rank}, too")
+    for rule in _rank_rules(plant.fabric, rank_of, host_of, num_nodes):
+        files.wrong(RANKS, rule)
     return {host: rank for rank, host in host_of.items()}
 
 
-def _check_ranks(
-    files: BundleFiles,
-    fabric: Fabric,
-    rank_of: dict[str, int | None],
-    host_of: dict[int, str],
-    num_nodes: int,
-) -> None:
+def _rank_rules(
+    fabric: Fabric, rank_of: dict[str, int | None], host_of: dict[int, str], num_nodes: int
+) -> Iterator[str]:
     missing = [rank for rank in range(num_nodes) if rank not in host_of]
     if missing:
-        rule = f"no host has rank {missing[0]}: {len(missing)} of {num_nodes} ranks have none"
-        files.findings.add(RANKS, None, rule)
+        yield f"no host has rank {missing[0]}: {len(missing)} of {num_nodes} ranks have none"
     for host in fabric.hosts[: fabric.num_working_hosts][:num_nodes]:
         if host not in rank_of:
-            files.findings.add(RANKS, None, f"host {host} is missing")
+            yield f"host {host} is missing"
     for host in fabric.hosts[fabric.num_working_hosts :]:
         if rank_of.get(host) is not None:
-            files.findings.add(RANKS, None, f"{host} has a rank, but it is a spare host")
+            yield f"{host} has a rank, but it is a spare host"
 
 
 def read_links(
@@ -111,78 +101,66 @@ def read_links(
     used: dict[tuple[int | None, bool], int] = {}
     found = []
     for at, row in enumerate(files.table(path, LINK_COLUMNS)):
-        link, number = (files.whole(path, row, column) for column in ("link", "circuit"))
+        link, number = row.whole("link"), row.whole("circuit")
         if link is not None and link != at:
-            files.findings.add(path, row.line, f"link is {link}: in this place it must be {at}")
+            row.wrong(f"link is {link}: in this place it must be {at}")
         if row["direction"] not in (FORWARD, BACKWARD):
-            rule = f"direction is {shown(row['direction'])}: it must be {FORWARD} or {BACKWARD}"
-            files.findings.add(path, row.line, rule)
+            row.wrong(f"direction is {shown(row['direction'])}: it must be {FORWARD} or {BACKWARD}")
             continue
         circuit = by_number.get(number)
         if circuit is None or number is None:
-            files.findings.add(path, row.line, f"no light makes circuit {shown(row['circuit'])}")
+            row.wrong(f"no light makes circuit {shown(row['circuit'])}")
             continue
-        claimed = ClaimedLink(row.line, at, circuit, row["direction"] == BACKWARD)
-        for rule in _link_rules(plant.fabric, row, claimed, rank_of):
-            files.findings.add(path, row.line, rule)
+        claimed = ClaimedLink(circuit, row["direction"] == BACKWARD)
+        row.wrong(*_link_rules(row, claimed, rank_of), *_loss_rules(plant, row, circuit))
         earlier = used.setdefault((number, claimed.is_backward), row.line)
         if earlier != row.line:
-            rule = f"circuit {number} is used {row['direction']} already, in line {earlier}"
-            files.findings.add(path, row.line, rule)
+            row.wrong(f"circuit {number} is used {row['direction']} already, in line {earlier}")
         elif not claimed.is_backward or circuit.is_two_way:
             found.append(claimed)
     for circuit in circuits:
         if (circuit.number, False) not in used and (circuit.number, True) not in used:
-            rule = f"circuit {circuit.number}, {circuit.way}, has no link"
-            files.findings.add(path, None, rule)
+            files.wrong(path, f"circuit {circuit.number}, {circuit.way}, has no link")
     return tuple(found)
 
 
-def _link_rules(
-    fabric: Fabric, row: Row, claimed: ClaimedLink, rank_of: dict[str, int]
-) -> list[str]:
+def _link_rules(row: Row, claimed: ClaimedLink, rank_of: dict[str, int]) -> Iterator[str]:
     circuit = claimed.circuit
-    rules = []
     if claimed.is_backward and not circuit.is_two_way:
-        rules.append(f"circuit {circuit.number} is one-way, but the direction is backward")
+        yield f"circuit {circuit.number} is one-way, but the direction is backward"
+    from_host, to_host = claimed.hosts
     wanted = {
-        "from_host": claimed.from_host,
-        "to_host": claimed.to_host,
-        "from_rank": str(rank_of.get(claimed.from_host, "")),
-        "to_rank": str(rank_of.get(claimed.to_host, "")),
+        "from_host": from_host,
+        "to_host": to_host,
+        "from_rank": str(rank_of.get(from_host, "")),
+        "to_rank": str(rank_of.get(to_host, "")),
         "plane": str(circuit.plane),
         "cross_connects": circuit.way,
         "stages": str(len(circuit.rows)),
     }
-    rules += [
-        f"{column} is {shown(row[column])}: by cables and cross-connects it is {shown(value)}"
-        for column, value in wanted.items()
-        if row[column] != value
-    ]
-    for host in (claimed.from_host, claimed.to_host):
+    by = "by cables and cross-connects it is"
+    yield from row.differences({c: (value, f"{by} {shown(value)}") for c, value in wanted.items()})
+    for host in (from_host, to_host):
         if host not in rank_of:
-            rules.append(f"light comes to {host}, which has no rank")
-    return rules + _loss_rules(fabric, row, circuit)
+            yield f"light comes to {host}, which has no rank"
 
 
-def _loss_rules(fabric: Fabric, row: Row, circuit: Circuit) -> list[str]:
+def _loss_rules(plant: Plant, row: Row, circuit: Circuit) -> Iterator[str]:
     """The loss of two connectors, every switch on the way and, if two-way, two circulators."""
-    insertion = {one.name: one.profile.insertion_loss_db for one in fabric.switches}
+    fabric = plant.fabric
     loss = 2 * exact(fabric.connector_loss_db)
-    loss += sum((exact(insertion[one.switch]) for one in circuit.rows), Fraction(0))
+    for crossed in circuit.rows:
+        loss += exact(plant.switches[crossed.switch].profile.insertion_loss_db)
     if circuit.is_two_way:
         loss += 2 * exact(fabric.circulator_loss_db)
     budget = exact(fabric.loss_budget_db)
-    flag = "over" if loss > budget else "fr4" if loss > FR4_DB else "dr4" if loss > DR4_DB else "ok"
-    rules = []
     for column, value in (("loss_db", loss), ("budget_db", budget), ("margin_db", budget - loss)):
         if not is_decimal(row[column], value):
-            rules.append(f"{column} is {shown(row[column])}: it must be {float(value):.6g}")
-    if row["flag"] != flag:
-        rules.append(f"flag is {shown(row['flag'])}: it must be {flag}")
+            yield f"{column} is {shown(row[column])}: it must be {float(value):.6g}"
+    flag = "over" if loss > budget else "fr4" if loss > FR4_DB else "dr4" if loss > DR4_DB else "ok"
+    yield from row.differences({"flag": (flag, f"it must be {flag}")})
     if loss > budget:
-        rules.append(f"the loss of {float(loss):.6g} dB is over the budget of {float(budget):.6g}")
-    return rules
+        yield f"the loss of {float(loss):.6g} dB is over the budget of {float(budget):.6g}"
 
 
 def is_decimal(text: str, value: Fraction, half: Fraction = _HALF_A_PLACE) -> bool:

@@ -14,20 +14,22 @@ import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
+from ocs_codesign.files.limited import open_plain
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.plain_text import read_plain_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+Value = TypeVar("Value")
 
 MAX_FILES = 200_000
 MAX_DEPTH = 8
 MAX_TEXT_BYTES = 256 * 2**20
 MAX_FIELD = 2**16
 
-_BLOCK_BYTES = 2**20
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
@@ -64,15 +66,37 @@ class Findings:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Row:
     """A row of a table: the line that it ends in, and its fields by column."""
 
+    findings: Findings
+    file: str
     line: int
     fields: Mapping[str, str]
 
     def __getitem__(self, column: str) -> str:
         return self.fields[column]
+
+    def wrong(self, *rules: str) -> None:
+        """Rules that the row breaks, each a finding."""
+        for rule in rules:
+            self.findings.add(self.file, self.line, rule)
+
+    def whole(self, column: str) -> int | None:
+        """The whole number in a field; None, with a finding, if it has none."""
+        if _WHOLE.fullmatch(self[column]):
+            return int(self[column])
+        self.wrong(f"{column} is {shown(self[column])}: it must be a whole number")
+        return None
+
+    def differences(self, wanted: Mapping[str, tuple[str, str]]) -> list[str]:
+        """A rule for every field that is not the wanted value, with why it is wanted."""
+        return [
+            f"{column} is {shown(self[column])}: {why}"
+            for column, (value, why) in wanted.items()
+            if self[column] != value
+        ]
 
 
 @final
@@ -83,31 +107,38 @@ class BundleFiles:
         self.root, self.findings = root, findings
         self.sizes: dict[str, int] = dict(_walk(root, findings))
 
+    def wrong(self, path: str, rule: str) -> None:
+        """A rule that a file as a whole breaks."""
+        self.findings.add(path, None, rule)
+
     def read(self, path: str, most: int = MAX_TEXT_BYTES) -> bytes | None:
         """The content of a file; None, with a finding, if it is missing or cannot be read."""
         if path not in self.sizes:
-            self.findings.add(path, None, "the file is missing")
+            self.wrong(path, "the file is missing")
             return None
-        try:
-            with self._open(path) as file:
-                data = file.read(most + 1)
-        except OSError as error:
-            self.findings.add(path, None, f"it cannot be read ({error.strerror or error})")
-            return None
-        if len(data) > most:
-            self.findings.add(path, None, f"more than {most:,} bytes are not read")
+        data = self._opened(path, lambda file: file.read(most + 1))
+        if data is not None and len(data) > most:
+            self.wrong(path, f"more than {most:,} bytes are not read")
             return None
         return data
 
+    def digest(self, path: str) -> str | None:
+        """The SHA-256 of a file, None with a finding if it cannot be read."""
+        return self._opened(path, lambda file: hashlib.file_digest(file, "sha256").hexdigest())
+
     def json(self, path: str) -> Any:
         """The value of a JSON file; None, with a finding, if it has none."""
-        data = self.read(path)
-        if data is None:
-            return None
+        return self.parsed(path, lambda data: read_plain_text(data, path, is_json=True).value)
+
+    def parsed(
+        self, path: str, parse: Callable[[bytes], Value], most: int = MAX_TEXT_BYTES
+    ) -> Value | None:
+        """What a parser makes of a file; None, with a finding, if that is a ValueError."""
+        data = self.read(path, most)
         try:
-            return read_plain_text(data, path, is_json=True).value
+            return None if data is None else parse(data)
         except ValueError as error:
-            self.findings.add(path, None, str(error).removeprefix(f"{path}: "))
+            self.wrong(path, str(error).removeprefix(f"{path}: "))
             return None
 
     def table(self, path: str, columns: Sequence[str]) -> list[Row]:
@@ -115,65 +146,48 @@ class BundleFiles:
         data = self.read(path)
         return [] if data is None else table_rows(data, path, columns, self.findings)
 
-    def digest(self, path: str) -> str | None:
-        """The SHA-256 of a file, None with a finding if it cannot be read."""
+    def _opened(self, path: str, use: Callable[[io.BufferedReader], Value]) -> Value | None:
         try:
-            with self._open(path) as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+            with open_plain(self.root / path) as file:
+                return use(file)
         except OSError as error:
-            self.findings.add(path, None, f"it cannot be read ({error.strerror or error})")
+            self.wrong(path, f"it cannot be read ({error.strerror or error})")
             return None
-
-    def _open(self, path: str) -> io.BufferedReader:
-        flags = os.O_RDONLY
-        for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # where the system has them
-            flags |= getattr(os, name, 0)
-        return open(os.open(self.root / path, flags), "rb")
-
-    def whole(self, path: str, row: Row, column: str) -> int | None:
-        """The whole number in a field; None, with a finding, if it has none."""
-        if _WHOLE.fullmatch(row[column]):
-            return int(row[column])
-        rule = f"{column} is {shown(row[column])}: it must be a whole number"
-        self.findings.add(path, row.line, rule)
-        return None
 
     def compare(
         self,
         path: str,
         rows: Iterable[Row],
-        expected: Mapping[str, str],
-        key: str,
-        value: Sequence[str],
+        columns: Sequence[str],
+        key: Sequence[str],
+        expected: Iterable[Sequence[object]],
     ) -> None:
-        """A finding for every row that is not as expected: joined ``value`` columns by ``key``.
+        """A finding for every row whose columns are not those of the expected row of its key.
 
-        Rows must have different keys, and every expected key a row. Key columns are joined by a
-        blank, values by a comma.
+        Rows must have different keys, and every expected key a row.
         """
-        left = dict(expected)
+        values = [column for column in columns if column not in key]
+        wanted = {}
+        for cells in expected:
+            fields = dict(zip(columns, map(str, cells), strict=True))
+            wanted[" ".join(fields[c] for c in key)] = ",".join(fields[c] for c in values)
         seen: set[str] = set()
         for row in rows:
-            name = " ".join(row[column] for column in key.split())
-            found = ",".join(row[column] for column in value)
+            name = " ".join(row[column] for column in key)
+            found = ",".join(row[column] for column in values)
             if name in seen:
-                self.findings.add(path, row.line, f"{shown(name)} has a second row")
-            elif name not in expected:
-                self.findings.add(
-                    path,
-                    row.line,
-                    f"{shown(name)} is unexpected: there is no such {key.split()[-1]}",
+                row.wrong(f"{shown(name)} has a second row")
+            elif name not in wanted:
+                row.wrong(f"{shown(name)} is unexpected: there is no such {key[-1]}")
+            elif found != wanted[name]:
+                row.wrong(
+                    f"{shown(name)} has {','.join(values)} {shown(found)}: "
+                    f"it must be {shown(wanted[name])}"
                 )
-            elif found != expected[name]:
-                rule = (
-                    f"{shown(name)} has {','.join(value)} {shown(found)}: "
-                    f"it must be {shown(expected[name])}"
-                )
-                self.findings.add(path, row.line, rule)
             seen.add(name)
-            left.pop(name, None)
-        for name in left:
-            self.findings.add(path, None, f"the row of {shown(name)} is missing")
+        for name in wanted:
+            if name not in seen:
+                self.wrong(path, f"the row of {shown(name)} is missing")
 
 
 def table_rows(data: bytes, path: str, columns: Sequence[str], findings: Findings) -> list[Row]:
@@ -193,14 +207,15 @@ def _rows(text: str, path: str, columns: Sequence[str], findings: Findings) -> I
             findings.add(path, 1, f"the columns must be {','.join(columns)}")
             return
         for fields in reader:
+            row = Row(findings, path, reader.line_num, dict(zip(columns, fields, strict=False)))
             if len(fields) != len(columns):
-                rule = f"there are {len(fields)} fields: each of the {len(columns)} columns has one"
-                findings.add(path, reader.line_num, rule)
+                row.wrong(
+                    f"there are {len(fields)} fields: each of the {len(columns)} columns has one"
+                )
             elif any(len(field) > MAX_FIELD for field in fields):
-                rule = f"a field has more than {MAX_FIELD} characters"
-                findings.add(path, reader.line_num, rule)
+                row.wrong(f"a field has more than {MAX_FIELD} characters")
             else:
-                yield Row(reader.line_num, dict(zip(columns, fields, strict=True)))
+                yield row
     except csv.Error as error:
         findings.add(path, reader.line_num, f"this is not CSV ({error})")
 

@@ -2,110 +2,133 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bundle.check.claims import is_decimal
-from ocs_codesign.bundle.check.wiring import Port
-from ocs_codesign.fabric.prices import fabric_price
+from ocs_codesign.bundle.check.wiring import ports_of
 from ocs_codesign.files.naming import shown
 from ocs_codesign.quantities import exact
 
 if TYPE_CHECKING:
-    from ocs_codesign.bundle.check.files import BundleFiles
-    from ocs_codesign.bundle.check.wiring import Cable, Plant
+    from collections.abc import Callable, Iterator
 
-PORTS, PRICES = "ports.csv", "prices.csv"
-DEVICES, INTERFACES = "netbox/dcim.device.csv", "netbox/dcim.interface.csv"
-CABLES = "netbox/dcim.cable.csv"
-INVENTORY = (PORTS, PRICES, DEVICES, INTERFACES, CABLES)
+    from ocs_codesign.bundle.check.files import BundleFiles, Row
+    from ocs_codesign.bundle.check.wiring import Plant
+
+PRICES = "prices.csv"
+TRANSCEIVERS_USD = {100: 99, 200: 239, 400: 659, 800: 1399}
+NICS_USD = {100: 659, 200: 1079, 400: 1499, 800: 2248}
+"""List estimates by Gbps, as the format of bundles has them."""
 
 _CENT = Fraction(1, 200)
 _ENDS = tuple(f"side_{side}_{field}" for side in "ab" for field in ("device", "type", "name"))
 
 
-def check_inventory(files: BundleFiles, plant: Plant) -> None:
-    """Every row that the cabling or the fabric contradicts is a finding."""
-    _check_ports(files, plant)
-    _check_devices(files, plant)
-    _check_interfaces(files, plant)
-    _check_cables(files, plant)
-    _check_prices(files, plant)
-
-
-def _check_ports(files: BundleFiles, plant: Plant) -> None:
-    expected = {}
+def _ports(plant: Plant) -> Iterator[tuple[object, ...]]:
     for switch in plant.fabric.switches:
-        for side in "AB" if switch.profile.port_model.has_b_side else "A":
-            ports = (Port(switch.name, f"{at}{side}") for at in range(1, switch.num_ports + 1))
-            used = sum(plant.cable_at(port) is not None for port in ports)
-            free = switch.num_ports - used - switch.num_spares
-            counts = (switch.num_ports, used, switch.num_spares, free)
-            expected[f"{switch.name} {side}"] = ",".join(map(str, counts))
-    values = ("ports", "used", "spare", "free")
-    rows = files.table(PORTS, ("switch", "side", *values))
-    files.compare(PORTS, rows, expected, "switch side", values)
+        used = {port.name[-1]: 0 for _, port in ports_of(switch)}
+        for _, port in ports_of(switch):
+            used[port.name[-1]] += plant.cable_at(port) is not None
+        for side, count in used.items():
+            free = switch.num_ports - count - switch.num_spares
+            yield switch.name, side, switch.num_ports, count, switch.num_spares, free
 
 
-def _check_devices(files: BundleFiles, plant: Plant) -> None:
-    site = plant.fabric.name
+def _devices(plant: Plant) -> Iterator[tuple[object, ...]]:
     kinds = dict.fromkeys(plant.fabric.hosts, ("Host", "host"))
     for switch in plant.fabric.switches:
         kinds[switch.name] = ("Optical circuit switch", switch.profile.name)
-    expected = {
-        name: f"{role},Generic,{kind},{site},planned" for name, (role, kind) in kinds.items()
-    }
-    values = ("role", "manufacturer", "device_type", "site", "status")
-    rows = files.table(DEVICES, ("name", *values))
-    files.compare(DEVICES, rows, expected, "name", values)
+    for name, (role, kind) in kinds.items():
+        yield name, role, "Generic", kind, plant.fabric.name, "planned"
 
 
-def _check_interfaces(files: BundleFiles, plant: Plant) -> None:
-    expected = {}
+def _interfaces(plant: Plant) -> Iterator[tuple[object, ...]]:
     for cable in plant.host_at.values():
-        near = f"{cable.near.device} {cable.near.name}"
-        expected[near] = f"other,plane {cable.plane} {cable.strand}"
+        yield cable.near.device, cable.near.name, "other", f"plane {cable.plane} {cable.strand}"
     for switch in plant.fabric.switches:
-        for side in "AB" if switch.profile.port_model.has_b_side else "A":
-            for number in range(1, switch.num_ports + 1):
-                note = "spare" if number > switch.num_usable else ""
-                expected[f"{switch.name} {number}{side}"] = f"other,{note}"
-    rows = files.table(INTERFACES, ("device", "name", "type", "description"))
-    files.compare(INTERFACES, rows, expected, "device name", ("type", "description"))
+        for number, port in ports_of(switch):
+            yield switch.name, port.name, "other", "spare" if number > switch.num_usable else ""
 
 
-def _check_cables(files: BundleFiles, plant: Plant) -> None:
-    expected = {cable.name: f"{_ends(cable)},smf,planned" for cable in plant.cables}
-    rows = files.table(CABLES, (*_ENDS, "type", "status", "label"))
-    files.compare(CABLES, rows, expected, "label", (*_ENDS, "type", "status"))
+def _cables(plant: Plant) -> Iterator[tuple[object, ...]]:
+    for cable in plant.cables:
+        ends = ((end.device, "dcim.interface", end.name) for end in (cable.near, cable.far))
+        yield (*next(ends), *next(ends), "smf", "planned", cable.name)
 
 
-def _ends(cable: Cable) -> str:
-    return ",".join(f"{end.device},dcim.interface,{end.name}" for end in (cable.near, cable.far))
+@final
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """A table with a row for every key, and the rows that the cabling or the fabric makes."""
+
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    rows: Callable[[Plant], Iterator[tuple[object, ...]]]
 
 
-def _check_prices(files: BundleFiles, plant: Plant) -> None:
-    prices = fabric_price(plant.fabric)
-    sums = [(one.name, one.count, one.price_usd, one.total_usd) for one in prices.items]
-    total = prices.total_usd
-    sums.append(("total", 1, total, total))
+_TABLES = {
+    "ports.csv": Inventory(
+        ("switch", "side", "ports", "used", "spare", "free"), ("switch", "side"), _ports
+    ),
+    "netbox/dcim.device.csv": Inventory(
+        ("name", "role", "manufacturer", "device_type", "site", "status"), ("name",), _devices
+    ),
+    "netbox/dcim.interface.csv": Inventory(
+        ("device", "name", "type", "description"), ("device", "name"), _interfaces
+    ),
+    "netbox/dcim.cable.csv": Inventory((*_ENDS, "type", "status", "label"), ("label",), _cables),
+}
+INVENTORY = (*_TABLES, PRICES)
+
+
+def check_inventory(files: BundleFiles, plant: Plant) -> None:
+    """Every row that the cabling or the fabric contradicts is a finding."""
+    for path, table in _TABLES.items():
+        rows = files.table(path, table.columns)
+        files.compare(path, rows, table.columns, table.key, table.rows(plant))
+    items = _items(plant)
     rows = files.table(PRICES, ("item", "count", "unit_usd", "total_usd", "source"))
-    for at, row in enumerate(rows):
-        if at >= len(sums):
-            files.findings.add(PRICES, row.line, f"{shown(row['item'])} is in no fabric")
-            continue
-        name, count, unit, whole = sums[at]
-        for column, text in (("item", name), ("count", str(count))):
-            if row[column] != text:
-                rule = f"{column} is {shown(row[column])}: by the fabric it is {shown(text)}"
-                files.findings.add(PRICES, row.line, rule)
-        for column, price in (("unit_usd", unit), ("total_usd", whole)):
-            if not _is_price(row[column], price):
-                rule = f"{column} is {shown(row[column])}: by the fabric it is {price}"
-                files.findings.add(PRICES, row.line, rule)
-    for name, *_ in sums[len(rows) :]:
-        files.findings.add(PRICES, None, f"the row of {shown(name)} is missing")
+    for row, item in zip(rows, items, strict=False):
+        row.wrong(*_price_rules(row, *item))
+    for row in rows[len(items) :]:
+        row.wrong(f"{shown(row['item'])} is in no fabric")
+    for name, *_ in items[len(rows) :]:
+        files.wrong(PRICES, f"the row of {shown(name)} is missing")
 
 
-def _is_price(text: str, price: float | None) -> bool:
-    return text == "" if price is None else is_decimal(text, exact(price), _CENT)
+def _price_rules(
+    row: Row, name: str, count: int, unit: float | None, total: float | None
+) -> Iterator[str]:
+    wanted = {"item": name, "count": str(count)}
+    by = "by the fabric it is"
+    yield from row.differences({c: (value, f"{by} {shown(value)}") for c, value in wanted.items()})
+    for column, price in (("unit_usd", unit), ("total_usd", total)):
+        text = row[column]
+        if text != "" if price is None else not is_decimal(text, exact(price), _CENT):
+            yield f"{column} is {shown(text)}: {by} {price}"
+
+
+def _items(plant: Plant) -> list[tuple[str, int, float | None, float | None]]:
+    """Name, count and prices (None where none is public) of what is bought, then their sum."""
+    fabric = plant.fabric
+    ports: Counter[tuple[str, float | None]] = Counter()
+    for switch in fabric.switches:
+        ports[switch.profile.name, switch.profile.price_usd_per_port] += switch.num_ports
+    bought: list[tuple[str, int, float | None]] = [
+        (f"{name} port", count, usd) for (name, usd), count in ports.items()
+    ]
+    per_host = fabric.num_ports_per_host
+    gbps = exact(fabric.cost_model.node_bandwidth_Bps) * 8 / per_host / 10**9
+    rate = min((rate for rate in TRANSCEIVERS_USD if rate >= gbps), default=max(TRANSCEIVERS_USD))
+    each = -(-gbps // rate)
+    for what, prices in (("transceiver", TRANSCEIVERS_USD), ("NIC", NICS_USD)):
+        bought.append((f"{rate}G {what}", len(fabric.hosts) * per_host * each, prices[rate]))
+    two_way = sum(model.ports_per_host for model in plant.models if model.is_bidirectional)
+    if two_way:
+        bought.append(("circulator", len(fabric.hosts) * two_way * each, None))
+    rows = [(name, count, usd, None if usd is None else count * usd) for name, count, usd in bought]
+    total = sum((whole or 0.0 for *_, whole in rows), 0.0)
+    return [*rows, ("total", 1, total, total)]

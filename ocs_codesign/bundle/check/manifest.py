@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.bundle.check.circuits import database_name, table_name
 from ocs_codesign.bundle.check.claims import RANKS
+from ocs_codesign.bundle.check.designs import DESIGN_FILES
 from ocs_codesign.bundle.check.inventory import INVENTORY
 from ocs_codesign.bundle.check.plans import plan_name
-from ocs_codesign.bundle.check.schedules import DESIGN_FILES
 from ocs_codesign.bundle.check.wiring import CABLING
 from ocs_codesign.collective import WITHOUT_PARAMETERS
 from ocs_codesign.files.naming import shown
@@ -66,18 +66,18 @@ def check_checksums(files: BundleFiles, manifest: dict[str, Any]) -> None:
         files.findings.add(MANIFEST, "files", "it must be an object, a checksum for every file")
         return
     for path in sorted(set(files.sizes) - set(listed) - {MANIFEST}):
-        files.findings.add(path, None, "the file is not in the manifest")
+        files.wrong(path, "the file is not in the manifest")
     for path in sorted(listed):
         claim = listed[path]
         if path not in files.sizes:
-            files.findings.add(path, None, "the file is missing, but it is in the manifest")
+            files.wrong(path, "the file is missing, but it is in the manifest")
         elif not isinstance(claim, dict) or set(claim) != {"sha256", "bytes"}:
             files.findings.add(MANIFEST, f"files {path}", "it must have sha256 and bytes")
         elif claim["bytes"] != files.sizes[path]:
             rule = f"it has {files.sizes[path]} bytes, in the manifest {shown(claim['bytes'])}"
-            files.findings.add(path, None, rule)
+            files.wrong(path, rule)
         elif claim["sha256"] != files.digest(path):
-            files.findings.add(path, None, "its SHA-256 is not the one in the manifest")
+            files.wrong(path, "its SHA-256 is not the one in the manifest")
 
 
 def read_claims(files: BundleFiles, manifest: dict[str, Any]) -> list[ClaimedConfiguration]:
@@ -128,13 +128,10 @@ def _claim(value: Any) -> ClaimedConfiguration:
 
 def read_fabric(files: BundleFiles, manifest: dict[str, Any]) -> Fabric | None:
     """The fabric, whose name the manifest must have; None, with a finding, if it is damaged."""
-    data = files.read(FABRIC, MAX_FABRIC_BYTES)
-    if data is None:
-        return None
-    try:
-        fabric = parse_fabric(data, FABRIC, is_json=True)
-    except ValueError as error:
-        files.findings.add(FABRIC, None, str(error).removeprefix(f"{FABRIC}: "))
+    fabric = files.parsed(
+        FABRIC, lambda data: parse_fabric(data, FABRIC, is_json=True), MAX_FABRIC_BYTES
+    )
+    if fabric is None:
         return None
     for key in ("name", "fabric"):
         if manifest.get(key) != fabric.name:
@@ -147,15 +144,15 @@ def check_names(files: BundleFiles, fabric: Fabric, claims: list[ClaimedConfigur
     """Files that a bundle has not, and those that nothing else looks at."""
     expected = set(_expected(fabric, claims))
     for path in sorted(set(files.sizes) - expected):
-        files.findings.add(path, None, "a bundle of this manifest has no such file")
+        files.wrong(path, "a bundle of this manifest has no such file")
     if REPORT not in files.sizes:
-        files.findings.add(REPORT, None, "the file is missing")
+        files.wrong(REPORT, "the file is missing")
     for claim in claims:
         if claim.num_nodes > fabric.num_working_hosts:
             rule = f"nodes is {claim.num_nodes}: {fabric.num_working_hosts} hosts are not spare"
             files.findings.add(MANIFEST, f"configuration {claim.name}", rule)
     for host in sorted(set(fabric.hosts) & {switch.name for switch in fabric.switches}):
-        files.findings.add(FABRIC, None, f"{shown(host)} is a host and a switch")
+        files.wrong(FABRIC, f"{shown(host)} is a host and a switch")
 
 
 def _expected(fabric: Fabric, claims: list[ClaimedConfiguration]) -> Iterator[str]:

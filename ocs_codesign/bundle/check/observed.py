@@ -8,16 +8,16 @@ Ports are ``p0`` for plane 0; on two-sided switches, where a host has two in a p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias, final
 
 from ocs_codesign.bundle.check.files import Findings, table_rows
 from ocs_codesign.bundle.check.wiring import Port
-from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.files.limited import read_limited
 from ocs_codesign.files.naming import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from ocs_codesign.bundle.check.circuits import Circuit
@@ -27,14 +27,8 @@ COLUMNS = ("local_host", "local_port", "remote_host", "remote_port")
 MAX_OBSERVED_BYTES = 64 * 2**20
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A row: what was heard on a host's port."""
-
-    line: int
-    local: Port
-    remote: Port
+Heard: TypeAlias = "dict[Port, tuple[int, Port]]"
+"""The line and the remote port of every port on which something was heard."""
 
 
 @final
@@ -54,17 +48,13 @@ class Difference:
     @property
     def sentence(self) -> str:
         """The difference in words."""
-        here = f"{self.local.device} {self.local.name}"
-        ends = [
-            None if end is None else f"{end.device} {end.name}"
-            for end in (self.expected, self.observed)
-        ]
-        if self.kind == "missing":
-            return f"missing: {here} hears nothing, it should hear {ends[0]}"
-        if self.kind == "unexpected":
-            return f"unexpected: {here} hears {ends[1]}, it should hear nothing"
-        said = "swapped" if self.kind == "swapped" else "other neighbour"
-        return f"{said}: {here} hears {ends[1]}, it should hear {ends[0]}"
+        here, should, heard = map(_port_text, (self.local, self.expected, self.observed))
+        said = "other neighbour" if self.kind == "other" else self.kind
+        return f"{said}: {here} hears {heard}, it should hear {should}"
+
+
+def _port_text(port: Port | None) -> str:
+    return "nothing" if port is None else f"{port.device} {port.name}"
 
 
 @final
@@ -77,66 +67,57 @@ class Comparison:
     differences: tuple[Difference, ...]
 
 
-def read_neighbours(path: Path, plant: Plant, findings: Findings) -> tuple[Neighbour, ...]:
+def read_neighbours(path: Path, plant: Plant, findings: Findings) -> Heard:
     """The rows of a file; hosts and ports that do not exist, and ports given twice, are findings.
 
     Raises OSError if the file cannot be read and ValueError if it is not such a table.
     """
-    with path.open("rb") as file:
-        data = file.read(MAX_OBSERVED_BYTES + 1)
-    if len(data) > MAX_OBSERVED_BYTES:
-        raise ValueError(f"{path}: more than {MAX_OBSERVED_BYTES:,} bytes are not read")
+    data = read_limited(path, MAX_OBSERVED_BYTES)
     damage = Findings(1)
     rows = table_rows(data, str(path), COLUMNS, damage)
     if damage.count:
         raise ValueError(str(damage.listed[0]))
     ports = {_port(plant, cable.near) for cable in plant.host_at.values()}
-    heard: dict[Port, int] = {}
-    found = []
-    for row in rows:
+    first: dict[Port, int] = {}
+    heard: Heard = {}
+    for row in (replace(row, findings=findings) for row in rows):
         local = Port(row["local_host"], row["local_port"])
         remote = Port(row["remote_host"], row["remote_port"])
         unknown = [port for port in (local, remote) if port not in ports]
         for port in unknown:
-            rule = f"{shown(port.device)} has no port {shown(port.name)} with a cable"
-            findings.add(str(path), row.line, rule)
-        if local in heard:
-            rule = f"{local.device} {local.name} has a row already, line {heard[local]}"
-            findings.add(str(path), row.line, rule)
+            row.wrong(f"{shown(port.device)} has no port {shown(port.name)} with a cable")
+        if local in first:
+            row.wrong(f"{local.device} {local.name} has a row already, line {first[local]}")
         elif not unknown:
-            found.append(Neighbour(row.line, local, remote))
-        heard.setdefault(local, row.line)
-    return tuple(found)
+            heard[local] = (row.line, remote)
+        first.setdefault(local, row.line)
+    return heard
 
 
 def compare_neighbours(
-    plant: Plant, configuration: str, circuits: Sequence[Circuit], observed: Iterable[Neighbour]
+    plant: Plant, configuration: str, circuits: Sequence[Circuit], heard: Heard
 ) -> Comparison:
     """Every link that was not heard as the light of a configuration should make it."""
     expected = _expected(plant, circuits)
-    heard = {one.local: one for one in observed}
     differences = []
     for local in sorted(expected.keys() | heard.keys(), key=lambda port: (port.device, port.name)):
-        wanted, found = expected.get(local), heard.get(local)
-        if found is None:
-            differences.append(Difference("missing", None, local, wanted, None))
-        elif wanted is None:
-            kind = "unexpected"
-            differences.append(Difference(kind, found.line, local, None, found.remote))
-        elif found.remote != wanted:
-            kind = "swapped" if _is_swapped(expected, heard, wanted, found.remote) else "other"
-            differences.append(Difference(kind, found.line, local, wanted, found.remote))
+        wanted = expected.get(local)
+        line, found = heard.get(local, (None, None))
+        if found == wanted:
+            continue
+        kind = "missing" if found is None else "unexpected" if wanted is None else "other"
+        if kind == "other" and _is_swapped(expected, heard, wanted, found):
+            kind = "swapped"
+        differences.append(Difference(kind, line, local, wanted, found))
     return Comparison(configuration, len(expected), tuple(differences))
 
 
 def _is_swapped(
-    expected: dict[Port, Port], heard: dict[Port, Neighbour], wanted: Port, found: Port
+    expected: dict[Port, Port], heard: Heard, wanted: Port | None, found: Port | None
 ) -> bool:
     """Whether the port that should hear what was heard here hears what should be heard here."""
-    return any(
-        remote == found and local in heard and heard[local].remote == wanted
-        for local, remote in expected.items()
-    )
+    swapped = (local for local, remote in expected.items() if remote == found)
+    return any(local in heard and heard[local][1] == wanted for local in swapped)
 
 
 def _expected(plant: Plant, circuits: Sequence[Circuit]) -> dict[Port, Port]:
@@ -155,5 +136,5 @@ def _expected(plant: Plant, circuits: Sequence[Circuit]) -> dict[Port, Port]:
 def _port(plant: Plant, strand: Port) -> Port:
     """The port that a strand is of: transceivers of two strands have one name."""
     name, _, _ = strand.name.partition("-")
-    model = plant.fabric.port_model(int(name[1:]))
-    return strand if model is PortModel.TWO_SIDED else Port(strand.device, name)
+    two_sided = plant.models[int(name[1:])].value == "two-sided"
+    return strand if two_sided else Port(strand.device, name)

@@ -6,14 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.files.naming import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
-    from ocs_codesign.bundle.check.files import BundleFiles, Findings, Row
-    from ocs_codesign.fabric.description import Fabric, Switch
+    from ocs_codesign.bundle.check.files import BundleFiles, Row
+    from ocs_codesign.fabric.description import Fabric, PortModel, Switch
 
 CABLING = "cabling.csv"
 COLUMNS = (
@@ -23,7 +22,6 @@ COLUMNS = (
 TRUNK = "trunk"
 
 _PORT = re.compile(r"([1-9][0-9]{0,6})([AB])")
-_ONE_WAY = (("tx", "A", "host-to-switch"), ("rx", "B", "switch-to-host"))
 
 
 @final
@@ -36,13 +34,14 @@ class Strand:
     polarity: str
 
 
+_ONE_WAY = (Strand("tx", "A", "host-to-switch"), Strand("rx", "B", "switch-to-host"))
 STRANDS = {
-    PortModel.SIMPLEX: tuple(Strand(*one) for one in _ONE_WAY),
-    PortModel.RESTRICTED: tuple(Strand(*one) for one in _ONE_WAY),
-    PortModel.TWO_SIDED: (Strand("a", "A", "both"), Strand("b", "B", "both")),
-    PortModel.MATCHING: (Strand("x", "A", "both"),),
+    "simplex": _ONE_WAY,
+    "restricted": _ONE_WAY,
+    "two-sided": (Strand("a", "A", "both"), Strand("b", "B", "both")),
+    "matching": (Strand("x", "A", "both"),),
 }
-"""The strands of a host in a plane of every port model."""
+"""The strands of a host in a plane by the name of its port model."""
 
 
 @final
@@ -59,7 +58,6 @@ class Port:
 class Cable:
     """A row of the cabling whose devices and ports exist; ``plane`` from 1."""
 
-    line: int
     name: str
     near: Port
     far: Port
@@ -75,11 +73,15 @@ class Cable:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Plant:
-    """The cables by what they end in: switch ports with a host, and trunks by either end."""
+    """The cables by what they end in: switch ports with a host, and trunks by either end.
+
+    ``models`` has the port model of every plane.
+    """
 
     fabric: Fabric
     switches: dict[str, Switch]
-    cables: tuple[Cable, ...]
+    models: tuple[PortModel, ...]
+    cables: list[Cable]
     host_at: dict[Port, Cable]
     trunk_out: dict[Port, Cable]
     trunk_in: dict[Port, Cable]
@@ -88,42 +90,53 @@ class Plant:
         """The cable in a port of a switch."""
         return self.host_at.get(port) or self.trunk_out.get(port) or self.trunk_in.get(port)
 
+    def plug(self, cable: Cable) -> None:
+        """Add a cable."""
+        self.cables.append(cable)
+        if cable.is_trunk:
+            self.trunk_out[cable.near] = self.trunk_in[cable.far] = cable
+        else:
+            self.host_at[cable.far] = cable
+
 
 def read_plant(files: BundleFiles, fabric: Fabric) -> Plant:
     """The cables that can be plugged in; everything else in the table is a finding."""
     switches = {switch.name: switch for switch in fabric.switches}
+    models = tuple(fabric.port_model(plane) for plane in range(fabric.num_planes))
+    plant = Plant(fabric, switches, models, [], {}, {}, {})
     hosts = set(fabric.hosts)
-    plant = Plant(fabric, switches, (), {}, {}, {})
     names: set[str] = set()
     used: dict[Port, int] = {}
-    cables = []
     for at, row in enumerate(files.table(CABLING, COLUMNS), 1):
         if row["cable"] in names:
-            files.findings.add(CABLING, row.line, f"a second cable is {shown(row['cable'])}")
+            row.wrong(f"a second cable is {shown(row['cable'])}")
         elif row["cable"] != f"C{at:05d}":
-            rule = f"cable is {shown(row['cable'])}: cables are numbered, this is C{at:05d}"
-            files.findings.add(CABLING, row.line, rule)
+            row.wrong(f"cable is {shown(row['cable'])}: cables are numbered, this is C{at:05d}")
         names.add(row["cable"])
         is_trunk = row["a_device"] in switches
         rules = list(_trunk_rules(plant, row) if is_trunk else _host_rules(plant, hosts, row))
-        for rule in rules:
-            files.findings.add(CABLING, row.line, rule)
+        row.wrong(*rules)
         if row["b_device"] not in switches or not (is_trunk or row["a_device"] in hosts):
             continue
         near = row["a_port"] if is_trunk else f"{row['a_port']}-{row['a_strand']}"
         cable = Cable(
-            row.line,
             row["cable"],
             Port(row["a_device"], near),
             Port(row["b_device"], row["b_port"]),
             switches[row["b_device"]].plane,
             row["a_strand"],
         )
-        if _is_free(files.findings, used, cable) and not rules:
-            cables.append(cable)
-            _plug(plant, cable)
-    _check_strands(files.findings, fabric, cables)
-    return Plant(fabric, switches, tuple(cables), plant.host_at, plant.trunk_out, plant.trunk_in)
+        if _is_free(used, row, cable) and not rules:
+            plant.plug(cable)
+    _check_strands(files, plant)
+    return plant
+
+
+def ports_of(switch: Switch) -> list[tuple[int, Port]]:
+    """All ports of a switch with their number, side A first."""
+    sides = "AB" if switch.profile.port_model.has_b_side else "A"
+    numbers = range(1, switch.num_ports + 1)
+    return [(at, Port(switch.name, f"{at}{side}")) for side in sides for at in numbers]
 
 
 def port_rule(switch: Switch, name: str, side: str) -> str | None:
@@ -144,7 +157,7 @@ def port_rule(switch: Switch, name: str, side: str) -> str | None:
     return None
 
 
-def _host_rules(plant: Plant, hosts: set[str], row: Row) -> Iterable[str]:
+def _host_rules(plant: Plant, hosts: set[str], row: Row) -> Iterator[str]:
     if row["a_device"] not in hosts:
         yield f"there is no host {shown(row['a_device'])}"
     switch = plant.switches.get(row["b_device"])
@@ -152,67 +165,60 @@ def _host_rules(plant: Plant, hosts: set[str], row: Row) -> Iterable[str]:
         yield f"there is no switch {shown(row['b_device'])}"
         return
     model, plane = switch.profile.port_model, switch.plane
-    if row["plane"] != str(plane):
-        yield f"plane is {shown(row['plane'])}: {switch.name} is in plane {plane}"
-    if row["a_port"] != f"p{plane}":
-        yield f"a_port is {shown(row['a_port'])}: a host's port in plane {plane} is p{plane}"
-    strand = next((one for one in STRANDS[model] if one.name == row["a_strand"]), None)
+    at = {
+        "plane": (str(plane), f"{switch.name} is in plane {plane}"),
+        "a_port": (f"p{plane}", f"a host's port in plane {plane} is p{plane}"),
+    }
+    yield from row.differences(at)
+    strands = {strand.name: strand for strand in STRANDS[model.value]}
+    strand = strands.get(row["a_strand"])
     if strand is None:
-        names = " or ".join(one.name for one in STRANDS[model])
-        yield f"a_strand is {shown(row['a_strand'])}: on {model.value} switches it is {names}"
+        names = f"on {model.value} switches it is {' or '.join(strands)}"
+        yield f"a_strand is {shown(row['a_strand'])}: {names}"
         return
-    if row["b_strand"] != strand.name:
-        yield f"b_strand is {shown(row['b_strand'])}: it must be the host's strand, {strand.name}"
-    if row["polarity"] != strand.polarity:
-        yield f"polarity is {shown(row['polarity'])}: of {strand.name} it is {strand.polarity}"
+    ends = {
+        "b_strand": (strand.name, f"it must be the host's strand, {strand.name}"),
+        "polarity": (strand.polarity, f"of {strand.name} it is {strand.polarity}"),
+    }
+    yield from row.differences(ends)
     broken = port_rule(switch, row["b_port"], strand.side)
     if broken is not None:
         yield f"strand {strand.name}: {broken}"
 
 
-def _trunk_rules(plant: Plant, row: Row) -> Iterable[str]:
+def _trunk_rules(plant: Plant, row: Row) -> Iterator[str]:
     upstream, downstream = plant.switches[row["a_device"]], plant.switches.get(row["b_device"])
     if downstream is None:
         yield f"there is no switch {shown(row['b_device'])}"
         return
     if downstream.plane != upstream.plane:
         yield f"{upstream.name} and {downstream.name} are of different planes"
-    if row["plane"] != str(upstream.plane):
-        yield f"plane is {shown(row['plane'])}: {upstream.name} is in plane {upstream.plane}"
-    wanted = (("a_strand", "out"), ("b_strand", "in"), ("polarity", TRUNK))
-    for column, value in wanted:
-        if row[column] != value:
-            yield f"{column} is {shown(row[column])}: of a trunk it is {value}"
+    fixed = {"a_strand": "out", "b_strand": "in", "polarity": TRUNK}
+    wanted = {"plane": (str(upstream.plane), f"{upstream.name} is in plane {upstream.plane}")}
+    wanted |= {column: (value, f"of a trunk it is {value}") for column, value in fixed.items()}
+    yield from row.differences(wanted)
     for switch, column, side in ((upstream, "a_port", "B"), (downstream, "b_port", "A")):
         broken = port_rule(switch, row[column], side)
         if broken is not None:
             yield f"a trunk leads from side B to side A: {broken}"
 
 
-def _is_free(findings: Findings, used: dict[Port, int], cable: Cable) -> bool:
-    free = True
-    for port in (cable.near, cable.far):
-        if port in used:
-            rule = f"port {port.name} of {port.device} has a cable already, in line {used[port]}"
-            findings.add(CABLING, cable.line, rule)
-            free = False
-        used.setdefault(port, cable.line)
-    return free
+def _is_free(used: dict[Port, int], row: Row, cable: Cable) -> bool:
+    """Whether both ports are free until this row, which they are used in from then on."""
+    ends = (cable.near, cable.far)
+    taken = [port for port in ends if port in used]
+    for port in taken:
+        row.wrong(f"port {port.name} of {port.device} has a cable already, in line {used[port]}")
+    for port in ends:
+        used.setdefault(port, row.line)
+    return not taken
 
 
-def _plug(plant: Plant, cable: Cable) -> None:
-    if cable.is_trunk:
-        plant.trunk_out[cable.near] = plant.trunk_in[cable.far] = cable
-    else:
-        plant.host_at[cable.far] = cable
-
-
-def _check_strands(findings: Findings, fabric: Fabric, cables: list[Cable]) -> None:
+def _check_strands(files: BundleFiles, plant: Plant) -> None:
     """A host that is plugged into a plane is so with all its strands."""
-    plugged = {(one.near.device, one.plane, one.strand) for one in cables if not one.is_trunk}
-    models = [fabric.port_model(plane) for plane in range(fabric.num_planes)]
+    plugged = {(one.near.device, one.plane, one.strand) for one in plant.host_at.values()}
     for host, plane in sorted({(host, plane) for host, plane, _ in plugged}):
-        for strand in STRANDS[models[plane]]:
+        for strand in STRANDS[plant.models[plane].value]:
             if (host, plane, strand.name) not in plugged:
                 rule = f"strand {strand.name} of {host} in plane {plane} has no cable"
-                findings.add(CABLING, None, rule)
+                files.wrong(CABLING, rule)

@@ -26,26 +26,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ocs_codesign
 from ocs_codesign.bundle.write.circuits import cross_connects, links_table, switch_tables
 from ocs_codesign.bundle.write.names import check_names
-from ocs_codesign.bundle.write.netbox import netbox_tables
 from ocs_codesign.bundle.write.plans import plan_files
 from ocs_codesign.bundle.write.report import BundleFile, report_page
 from ocs_codesign.bundle.write.tables import (
+    PRICE_COLUMNS,
     cables,
     cabling_table,
+    netbox_tables,
     ports_table,
-    prices_table,
+    price_rows,
     ranks_table,
 )
-from ocs_codesign.bundle.write.text import json_bytes
-from ocs_codesign.files.atomic import temporary_sibling
+from ocs_codesign.bundle.write.text import csv_bytes, json_bytes
+from ocs_codesign.files.atomic import check_replaceable, whole_directory
+from ocs_codesign.files.limited import read_limited
+from ocs_codesign.formats.designs.archive import collective_text
 from ocs_codesign.formats.designs.design_files import save_design
 from ocs_codesign.formats.fabric.fabric_files import fabric_text
 from ocs_codesign.formats.graphs.graphml import write_graphml
@@ -68,25 +69,16 @@ def check_bundle_directory(directory: str | Path) -> None:
     The directory must be new, empty, or hold a bundle and nothing else.
     """
     target = Path(directory).resolve()
-    near = next(parent for parent in (target, *target.parents) if parent.exists())
-    if target.exists():
-        if not target.is_dir():
-            raise NotADirectoryError(None, "is a file, not a directory", str(target))
-        present = _files_in(target)
-        others = sorted(present - _listed_files(target)) if present else []
-        if others:
-            raise ValueError(
-                f"{target} holds other files ({others[0]!r}): a bundle is only written to a new "
-                "or empty directory or over an earlier bundle"
-            )
-        if target in (here := Path.cwd().resolve(), *here.parents):
-            raise ValueError(
-                f"{target} is or holds the working directory: a bundle's directory is replaced as "
-                "a whole, so write it to another one"
-            )
-        near = target.parent
-    if not os.access(near, os.W_OK):
-        raise PermissionError(None, "cannot be written to", str(near))
+    check_replaceable(
+        target,
+        lambda earlier: _files_in(earlier) - _listed_files(earlier),
+        "a bundle is only written to a new or empty directory or over an earlier bundle",
+    )
+    if target.exists() and target in (here := Path.cwd().resolve(), *here.parents):
+        raise ValueError(
+            f"{target} is or holds the working directory: a bundle's directory is replaced as "
+            "a whole, so write it to another one"
+        )
 
 
 def write_bundle(
@@ -101,25 +93,14 @@ def write_bundle(
     check_names(deployment.fabric, [one.name for one in deployment.configurations])
     check_bundle_directory(directory)
     contents = _contents(deployment)
-    target = Path(directory).resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = temporary_sibling(target)
-    try:
-        part.mkdir()
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(target)) from None
-    try:
+    with whole_directory(Path(directory), swapped=True) as part:
         for path, content in contents.items():
             _write(part / path, content)
         _save_designs(deployment, part)
-        files = _described(part)
-        page = report_page(deployment, files, pictures)
+        page = report_page(deployment, _described(part), pictures)
         _write(part / REPORT, page.encode())
         manifest = _manifest(deployment, _described(part))
         _write(part / MANIFEST, json_bytes(manifest))
-        _move(part, target)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return manifest
 
 
@@ -130,9 +111,9 @@ def _contents(deployment: Deployment) -> dict[str, bytes]:
     files = {
         "fabric.json": json_bytes(json.loads(fabric_text(fabric, as_json=True))),
         "cabling.csv": cabling_table(listed),
-        "ranks.csv": ranks_table(cabling, deployment.num_nodes),
+        "ranks.csv": ranks_table(fabric, listed, deployment.num_nodes),
         "ports.csv": ports_table(cabling),
-        "prices.csv": prices_table(fabric),
+        "prices.csv": csv_bytes(PRICE_COLUMNS, price_rows(fabric)),
     }
     files |= {f"netbox/{name}": table for name, table in netbox_tables(fabric, listed).items()}
     for one in deployment.configurations:
@@ -151,7 +132,7 @@ def _contents(deployment: Deployment) -> dict[str, bytes]:
 def _save_designs(deployment: Deployment, directory: Path) -> None:
     for one in deployment.configurations:
         for bounded in one.designs:
-            place = directory / "schedules" / one.name / bounded.collective.name
+            place = directory / "schedules" / one.name / collective_text(bounded.collective)
             save_design(bounded.design, place)
 
 
@@ -168,7 +149,7 @@ def _manifest(deployment: Deployment, files: Sequence[BundleFile]) -> dict[str, 
                 "recipe": repr(one.recipe),
                 "nodes": one.topology.num_nodes,
                 "degree": one.topology.degree,
-                "collectives": [bounded.collective.name for bounded in one.designs],
+                "collectives": [collective_text(bounded.collective) for bounded in one.designs],
             }
             for one in deployment.configurations
         ],
@@ -193,38 +174,20 @@ def _described(directory: Path) -> list[BundleFile]:
 
 def _files_in(directory: Path) -> set[str]:
     """Paths, with slashes, of everything in a directory that is not a directory itself."""
-    found = set()
-    for root, directories, names in os.walk(directory):
-        links = [name for name in directories if (Path(root) / name).is_symlink()]
-        found |= {(Path(root) / name).relative_to(directory).as_posix() for name in names + links}
-    return found
+    return {
+        path.relative_to(directory).as_posix()
+        for path in directory.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    }
 
 
 def _listed_files(directory: Path) -> set[str]:
     """The files of the bundle that is in a directory; none if there is no bundle."""
-    path = directory / MANIFEST
     try:
-        with path.open("rb") as file:
-            manifest = json.loads(file.read(MAX_MANIFEST_BYTES))
+        manifest = json.loads(read_limited(directory / MANIFEST, MAX_MANIFEST_BYTES))
     except (OSError, ValueError, RecursionError):
         return set()
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         return set()
     files = manifest.get("files")
     return {MANIFEST, *files} if isinstance(files, dict) else set()
-
-
-def _move(part: Path, target: Path) -> None:
-    """Put the finished directory in place; an earlier one is put back if that fails."""
-    if not target.exists():
-        os.rename(part, target)
-        return
-    earlier = temporary_sibling(target)
-    os.rename(target, earlier)
-    try:
-        os.rename(part, target)
-    finally:
-        if target.exists():
-            shutil.rmtree(earlier, ignore_errors=True)
-        else:
-            os.rename(earlier, target)

@@ -15,7 +15,8 @@ import numpy as np
 from ocs_codesign.bundle.write.names import port_name
 from ocs_codesign.bundle.write.text import csv_bytes, decimal_text, json_bytes
 from ocs_codesign.fabric.light_budget import light_paths, rows_of_circuits
-from ocs_codesign.fabric.planes import NO_LINK
+from ocs_codesign.fabric.planes.circuits import NO_LINK
+from ocs_codesign.formats.graphs.edge_list import link_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,21 +51,16 @@ def cross_connects(configuration: Configuration) -> list[CrossConnect]:
     switches = configuration.cabling.fabric.switches
     sided = [switch.profile.port_model.has_b_side for switch in switches]
     columns = (
-        configuration.switch.tolist(),
-        configuration.a_port.tolist(),
-        configuration.b_port.tolist(),
-        configuration.circuit.tolist(),
+        configuration.switch,
+        configuration.a_port,
+        configuration.b_port,
+        configuration.circuit,
     )
-    return [
-        CrossConnect(
-            switch,
-            a_port,
-            port_name(a_port, 0),
-            port_name(b_port, 1, has_b_side=sided[switch]),
-            circuit,
-        )
-        for switch, a_port, b_port, circuit in zip(*columns, strict=True)
-    ]
+    rows = []
+    for switch, a_port, b_port, circuit in zip(*(c.tolist() for c in columns), strict=True):
+        b_side = port_name(b_port, 1, has_b_side=sided[switch])
+        rows.append(CrossConnect(switch, a_port, port_name(a_port, 0), b_side, circuit))
+    return rows
 
 
 def switch_tables(
@@ -102,7 +98,7 @@ def port_labels(cables: Sequence[Cable]) -> dict[str, dict[str, str]]:
     for cable in cables:
         a, b = cable.a, cable.b
         labels.setdefault(b.device, {})[b.port] = f"{cable.name} {a.device} {a.port} {a.strand}"
-        if cable.polarity == "trunk":
+        if cable.is_trunk:
             labels.setdefault(a.device, {})[a.port] = f"{cable.name} {b.device} {b.port} {b.strand}"
     return labels
 
@@ -133,22 +129,21 @@ def links_table(configuration: Configuration, rows: Sequence[CrossConnect]) -> b
     ]
     circuit, turned = circuits_of_links(configuration)
     table = []
-    ends = zip(topology.tail.tolist(), topology.head.tolist(), strict=True)
-    for link, (tail, head) in enumerate(ends):
+    for link, (tail, head) in enumerate(link_rows(topology)):
         number = int(circuit[link])
         path = paths[number]
+        from_host, to_host = (hosts[configuration.host[end]] for end in (tail, head))
+        direction = BACKWARD if turned[link] else FORWARD
+        light = map(decimal_text, (path.loss_db, path.budget_db, path.margin_db))
         table.append(
             (
-                *(link, tail, head, hosts[configuration.host[tail]]),
-                *(hosts[configuration.host[head]], path.plane, number),
-                *(BACKWARD if turned[link] else FORWARD, way[number], len(path.switches)),
-                *map(decimal_text, (path.loss_db, path.budget_db, path.margin_db)),
-                path.flag.value,
+                *(link, tail, head, from_host, to_host, path.plane, number, direction),
+                *(way[number], len(path.switches), *light, path.flag.value),
             )
         )
     columns = ("link", "from_rank", "to_rank", "from_host", "to_host", "plane", "circuit")
-    light = ("cross_connects", "stages", "loss_db", "budget_db", "margin_db", "flag")
-    return csv_bytes((*columns, "direction", *light), table)
+    of_light = ("cross_connects", "stages", "loss_db", "budget_db", "margin_db", "flag")
+    return csv_bytes((*columns, "direction", *of_light), table)
 
 
 def circuits_of_links(configuration: Configuration) -> tuple[np.ndarray[Any, Any], ...]:

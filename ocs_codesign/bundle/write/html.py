@@ -85,8 +85,11 @@ def table_html(
     *,
     numbers: Sequence[str] = (),
     code: Sequence[str] = (),
+    note: str = "",
 ) -> str:
     """A table of plain text; columns named in ``numbers`` are flush right, in ``code`` monospaced.
+
+    A ``note`` is a paragraph below it.
 
     >>> "&lt;b&gt;" in table_html(("name",), [("<b>",)])
     True
@@ -111,12 +114,8 @@ def table_html(
         f'<div class="table"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n'
         + "\n".join(lines)
         + "\n</tbody>\n</table></div>"
+        + (f'<p class="note">{escape(note)}</p>' if note else "")
     )
-
-
-def text_html(text: str, kind: str = "") -> str:
-    """A paragraph of plain text."""
-    return f'<p class="{escape(kind)}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
 
 def picture_html(picture: Picture) -> str:

@@ -12,12 +12,12 @@ from ocs_codesign.bundle.write.html import (
     page_html,
     picture_html,
     table_html,
-    text_html,
 )
 from ocs_codesign.bundle.write.tables import price_rows
 from ocs_codesign.bundle.write.text import decimal_text
 from ocs_codesign.fabric.light_budget import LossFlag, light_paths
 from ocs_codesign.fabric.port_use import port_use
+from ocs_codesign.formats.designs.archive import collective_text
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ __all__ = ["BundleFile", "Picture", "report_page"]
 
 SIZES_BYTES = (2**20, 2**26, 2**30)
 MAX_LISTED_FILES = 200
+
+_PORTS = ("ports", "used", "spare", "free")
 
 _PURPOSES = (
     ("manifest.json", "size and SHA-256 of every other file"),
@@ -139,7 +141,7 @@ def _costs(deployment: Deployment) -> str:
     sizes = [format_size(size) for size in SIZES_BYTES]
     rows = [
         (
-            *(one.name, bounded.collective.name),
+            *(one.name, collective_text(bounded.collective)),
             *(bounded.design.cost.steps, bounded.bound.steps),
             *(_decimal(bounded.design.cost.t_b), _decimal(bounded.bound.t_b)),
             *(format_time(bounded.design.cost.time_s(model, size)) for size in SIZES_BYTES),
@@ -153,13 +155,13 @@ def _costs(deployment: Deployment) -> str:
         "for this topology" + _alltoall_note(deployment) + " Every schedule has been verified send "
         "by send."
     )
-    table = table_html((*columns, *sizes, "schedule"), rows, numbers=(*columns[2:], *sizes))
-    return table + text_html(note, "note")
+    names, numbers = (*columns, *sizes, "schedule"), (*columns[2:], *sizes)
+    return table_html(names, rows, numbers=numbers, note=note)
 
 
 def _alltoall_note(deployment: Deployment) -> str:
     kinds: list[BoundedDesign] = [d for one in deployment.configurations for d in one.designs]
-    if any(bounded.collective.name == "alltoall" for bounded in kinds):
+    if any(collective_text(bounded.collective) == "alltoall" for bounded in kinds):
         return "; that of an all-to-all is for schedules of as many steps."
     return "."
 
@@ -170,27 +172,17 @@ def _decimal(t_b: Fraction) -> str:
 
 def _ports(deployment: Deployment) -> str:
     fabric = deployment.fabric
-    counts: Counter[tuple[int, str, str]] = Counter()
+    totals: dict[tuple[int, str], Counter[str]] = {}
     for use in port_use(deployment.cabling):
-        plane = fabric.switches[use.switch].plane
-        for kind, count in (
-            ("ports", use.num_ports),
-            ("used", use.num_used),
-            ("spare", use.num_spares),
-            ("free", use.num_free),
-        ):
-            counts[plane, use.side, kind] += count
-    kinds = ("ports", "used", "spare", "free")
-    places = sorted({(plane, side) for plane, side, _ in counts})
+        counts = (use.num_ports, use.num_used, use.num_spares, use.num_free)
+        place = (fabric.switches[use.switch].plane, use.side)
+        totals.setdefault(place, Counter()).update(dict(zip(_PORTS, counts, strict=True)))
     rows = [
-        (
-            *(plane, side, len(fabric.switches_of(plane))),
-            *(counts[plane, side, kind] for kind in kinds),
-        )
-        for plane, side in places
+        (plane, side, len(fabric.switches_of(plane)), *(total[kind] for kind in _PORTS))
+        for (plane, side), total in sorted(totals.items())
     ]
-    table = table_html(("plane", "side", "switches", *kinds), rows, numbers=("switches", *kinds))
-    return table + text_html("ports.csv has every switch.", "note")
+    columns, numbers = ("plane", "side", "switches", *_PORTS), ("switches", *_PORTS)
+    return table_html(columns, rows, numbers=numbers, note="ports.csv has every switch.")
 
 
 def _losses(deployment: Deployment) -> str:
@@ -213,7 +205,7 @@ def _losses(deployment: Deployment) -> str:
         f"The budget is {budget:g} dB. A link loses two connectors, the switches on its way and, "
         "where circuits carry both directions, two circulators."
     )
-    return table_html((*columns, ""), rows, numbers=columns[2:]) + text_html(note, "note")
+    return table_html((*columns, ""), rows, numbers=columns[2:], note=note)
 
 
 def _changes(changes: Sequence[ConfigurationChange]) -> str:
@@ -226,21 +218,21 @@ def _changes(changes: Sequence[ConfigurationChange]) -> str:
         )
         for change in changes
     ]
-    return table_html(columns, rows, numbers=columns[2:6]) + text_html(
+    note = (
         "Counts are cross-connects. In every stage the listed ones are deleted before others are "
-        "created; the plans hold the certificate of each stage.",
-        "note",
+        "created; the plans hold the certificate of each stage."
     )
+    return table_html(columns, rows, numbers=columns[2:6], note=note)
 
 
 def _prices(deployment: Deployment) -> str:
     columns = ("item", "count", "USD each", "USD", "source")
     rows = [
-        (row.item, row.count, row.unit_usd or "-", row.total_usd or "-", row.source)
-        for row in price_rows(deployment.fabric)
+        (item, count, unit or "-", total or "-", source)
+        for item, count, unit, total, source in price_rows(deployment.fabric)
     ]
-    table = table_html(columns, rows, numbers=columns[1:4])
-    return table + text_html("Estimates to compare fabrics with; they are no quotes.", "note")
+    note = "Estimates to compare fabrics with; they are no quotes."
+    return table_html(columns, rows, numbers=columns[1:4], note=note)
 
 
 def _files(files: Sequence[BundleFile]) -> str:
@@ -248,15 +240,15 @@ def _files(files: Sequence[BundleFile]) -> str:
         (file.path, f"{file.num_bytes:,}", _purpose(file.path), file.sha256[:12])
         for file in files[:MAX_LISTED_FILES]
     ]
-    table = table_html(
+    left_out = len(files) - len(rows)
+    more = f"{left_out} more files are not shown. " if left_out else ""
+    return table_html(
         ("file", "bytes", "what it is", "SHA-256"),
         rows,
         numbers=("bytes",),
         code=("file", "SHA-256"),
+        note=f"{more}manifest.json has all files and whole digests.",
     )
-    left_out = len(files) - len(rows)
-    more = f"{left_out} more files are not shown. " if left_out else ""
-    return table + text_html(f"{more}manifest.json has all files and whole digests.", "note")
 
 
 def _purpose(path: str) -> str:

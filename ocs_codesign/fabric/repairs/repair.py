@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.embed import Embedding
+from ocs_codesign.fabric.embed.embedding import Embedding
 from ocs_codesign.fabric.port_use import STRANDS
 from ocs_codesign.fabric.repairs.bench import Bench
 from ocs_codesign.fabric.repairs.steps import leave_ports, leave_switches, replace_hosts

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.fabric.blocks import connected
+from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.embed_circuits import can_carry, configured
+from ocs_codesign.fabric.embed.cross_connects import configured
+from ocs_codesign.fabric.embed.fitting import can_carry
+from ocs_codesign.fabric.embed.packing import pack
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.packing import pack
-from ocs_codesign.fabric.planes import Planes, degree_certificate
+from ocs_codesign.fabric.planes.planes import Planes, degree_certificate
 from ocs_codesign.fabric.wiring import NOT_CABLED
 
 if TYPE_CHECKING:

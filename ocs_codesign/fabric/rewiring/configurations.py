@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.light_paths import topology_of
+from ocs_codesign.fabric.light import topology_of
 from ocs_codesign.fabric.rewiring.orders import Change
 from ocs_codesign.fabric.rewiring.stages import Staged, ordered_parts, slowest_change, stages_of
 

@@ -17,7 +17,7 @@ from ocs_codesign.fabric.description import PortModel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.fabric.planes import Planes
+    from ocs_codesign.fabric.planes.planes import Planes
     from ocs_codesign.topology import Topology
 
 NUM_ORDERS = 6

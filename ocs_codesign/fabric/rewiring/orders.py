@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.blocks import connected
+from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.rewiring.connectivity import is_connected
 from ocs_codesign.fabric.rewiring.state import state_circuits
 

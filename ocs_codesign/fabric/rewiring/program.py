@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.blocks import connected
+from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.planes import NO_LINK
+from ocs_codesign.fabric.planes.circuits import NO_LINK
 from ocs_codesign.lp import LinearProgram, Options, solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.fabric.planes import Planes
+    from ocs_codesign.fabric.planes.planes import Planes
 
 DUAL_BITS = 30
 """Duals are rounded to so many binary digits; what is lost is added to the bound."""

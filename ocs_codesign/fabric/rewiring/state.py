@@ -11,7 +11,7 @@ from ocs_codesign.fabric.description import PortModel
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from ocs_codesign.fabric.planes import Planes
+    from ocs_codesign.fabric.planes.planes import Planes
 
 DARK = -1
 
@@ -23,7 +23,7 @@ def plane_state(planes: Planes, num_planes: int | None = None) -> NDArray[np.int
     are ``num_planes`` rows (by default ``planes.num_planes``). Raises ValueError if those are less
     than are used.
 
-    >>> from ocs_codesign.fabric.planes_models import planes_of
+    >>> from ocs_codesign.fabric.planes.models import planes_of
     >>> from ocs_codesign.topology import Topology
     >>> ring = Topology(4, [0, 1, 2, 3] * 2, [1, 2, 3, 0, 3, 0, 1, 2])
     >>> plane_state(planes_of(ring, PortModel.MATCHING), 3).tolist()

@@ -8,7 +8,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.question import Question
-from ocs_codesign.reconfigure.trace.options import MAX_COLUMNS, CatalogueRecipes
+from ocs_codesign.reconfigure.hold.options import MAX_COLUMNS
 from ocs_codesign.schedulers.alltoall.throughput import columns_to_solve
 from ocs_codesign.search.alltoall.search import alltoall_recipes
 from ocs_codesign.search.alltoall.solving import Solving
@@ -30,12 +30,12 @@ _MAX_SEARCHED_COLUMNS = 4096
 
 def candidate_recipes(
     fabric: Fabric, collectives: Iterable[Collective], catalogue: Catalogue
-) -> CatalogueRecipes:
+) -> tuple[tuple[Recipe, ...], tuple[Recipe, ...]]:
     """Designs of the catalogue and of published families, and of a short search for all-to-all.
 
     The working hosts are nodes and their ports the degree; two-way circuits ask for two-way links.
-    Left out are recipes whose all-to-all is too large to solve in passing. Raises ValueError if
-    there is none for the fabric's size.
+    Beside them are those left out, whose all-to-all is too large to solve in passing. Raises
+    ValueError if there is none for the fabric's size.
     """
     models = {fabric.port_model(plane) for plane in range(fabric.num_planes)}
     both = all(model.is_bidirectional for model in models)
@@ -57,7 +57,7 @@ def candidate_recipes(
     large: set[Recipe] = set()
     if Collective.ALLTOALL in wanted:
         large = {each for each in distinct if columns_to_solve(each.topology()) > MAX_COLUMNS}
-    return CatalogueRecipes(
+    return (
         tuple(recipe for recipe in distinct if recipe not in large),
         tuple(recipe for recipe in distinct if recipe in large),
     )

@@ -10,25 +10,24 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.fabric.rewiring.stages import slowest_change
+from ocs_codesign.reconfigure.hold.options import recipe_option
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
 from ocs_codesign.reconfigure.phases.message_times import transmission_s
-from ocs_codesign.reconfigure.phases.network import phase_network
-from ocs_codesign.reconfigure.phases.program import num_columns
+from ocs_codesign.reconfigure.phases.network import num_columns, phase_network
 from ocs_codesign.reconfigure.sequences.search import (
     MAX_NODES,
     SequenceEffort,
     search_sequences,
 )
-from ocs_codesign.reconfigure.trace.options import recipe_option
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.fabric.embed import Embedding
+    from ocs_codesign.fabric.embed.embedding import Embedding
     from ocs_codesign.fabric.selection.workload import Workload
+    from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
-    from ocs_codesign.reconfigure.trace.options import FabricOption
 
 _MOST_CONFIGURATIONS = 4
 _MAX_COLUMNS = 20_000
@@ -124,7 +123,7 @@ def _searched(fabric: Fabric, workload: Workload, number: int) -> Iterator[Phase
         return
     answer = search_sequences(nodes, degree, number, effort=_EFFORT)
     collectives = workload.trace.collectives
-    options = tuple(recipe_option(recipe, collectives) for recipe in answer.sequence.recipes())
+    options = tuple(recipe_option(recipe, collectives) for recipe in answer.recipes)
     yield PhasedSequence(options, answer.alltoall)
 
 

@@ -11,13 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
-from ocs_codesign.fabric.embed import embed
+from ocs_codesign.fabric.embed.embedding import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError
-from ocs_codesign.fabric.selection.inside import (
-    InsideVerdict,
-    alltoall_sizes,
-    phased_sequences,
-)
+from ocs_codesign.fabric.selection.inside import InsideVerdict, alltoall_sizes, phased_sequences
 from ocs_codesign.fabric.selection.steps import (
     best_plan,
     legs_problem,
@@ -26,17 +22,17 @@ from ocs_codesign.fabric.selection.steps import (
     workload_legs,
 )
 from ocs_codesign.fabric.selection.workload import AllowedChanges
-from ocs_codesign.reconfigure.blocking.plan import price_plan
+from ocs_codesign.reconfigure.hold.plan import price_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.fabric.embed import Embedding
+    from ocs_codesign.fabric.embed.embedding import Embedding
     from ocs_codesign.fabric.selection.inside import PhasedSequence
     from ocs_codesign.fabric.selection.steps import Legs, PartTime
     from ocs_codesign.fabric.selection.workload import Workload
-    from ocs_codesign.reconfigure.trace.options import FabricOption
+    from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.topology import Topology
 
 Fitting: TypeAlias = "tuple[FabricOption, Embedding]"

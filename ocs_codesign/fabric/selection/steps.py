@@ -15,9 +15,9 @@ from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.rewiring.stages import slowest_change
 from ocs_codesign.fabric.rewiring.state import DARK, plane_state
 from ocs_codesign.quantities import exact
-from ocs_codesign.reconfigure.blocking.check import check_plan
-from ocs_codesign.reconfigure.blocking.dynamic_program import switch_plan
-from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
+from ocs_codesign.reconfigure.hold.check import check_plan
+from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 from ocs_codesign.reconfigure.phases.message_times import transmission_s
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.fabric.embed import Embedding
+    from ocs_codesign.fabric.embed.embedding import Embedding
     from ocs_codesign.fabric.selection.workload import Workload
-    from ocs_codesign.reconfigure.blocking.plan import SwitchPlan
+    from ocs_codesign.reconfigure.hold.options import FabricOption
+    from ocs_codesign.reconfigure.hold.plan import SwitchPlan
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
-    from ocs_codesign.reconfigure.trace.options import FabricOption
 
 
 @final

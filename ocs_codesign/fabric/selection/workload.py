@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.reconfigure.trace.jobs import Job, Trace
+from ocs_codesign.reconfigure.hold.trace import Job, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

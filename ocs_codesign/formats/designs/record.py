@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import ocs_codesign
 from ocs_codesign.circuits import Change
 from ocs_codesign.cost import Cost
+from ocs_codesign.formats.designs.archive import collective_text
 
 if TYPE_CHECKING:
     from ocs_codesign.design import Design
@@ -19,11 +20,39 @@ if TYPE_CHECKING:
 FORMAT, PROGRAM_FORMAT = 1, 2
 """Of records of designs whose links stay, and of those whose circuits change."""
 
-MAX_RECORD_BYTES = 64 * 2**20
-
 _FRACTION = re.compile(r"(0|[1-9][0-9]{0,99})(/[1-9][0-9]{0,99})?")
 _MAX_INTEGER = 2**63
-_CHANGE = ("step", "plane", "circuits", "dark_steps")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What the value of a key must be, in Python and in words; if a list, what its entries are."""
+
+    type: Any
+    words: str
+    entry: Any = object
+
+
+_INTEGER, _TEXT = _Kind(int, "an integer"), _Kind(str, "a text")
+_TEXT_OR_NULL, _OBJECT = _Kind(str | None, "a text or null"), _Kind(dict, "an object")
+_FACTS = {
+    "format": _INTEGER,
+    **dict.fromkeys(("version", "schedule", "collective"), _TEXT),
+    **dict.fromkeys(("nodes", "degree", "num_chunks", "num_sends"), _INTEGER),
+    "cost": _OBJECT,
+    "recipe": _TEXT_OR_NULL,
+    "max_load_per_step": _Kind(list, "a list of fractions"),
+}
+_COST = {"steps": _INTEGER, "t_b": _TEXT, "t_b_float": _Kind(float | int, "a number")}
+_PROGRAM = {
+    "recipes": _Kind(list, "a list of texts", str),
+    "recipe_of_step": _Kind(list, "a list of integers", int),
+    "t_b_bound": _TEXT_OR_NULL,
+    "configurations": _INTEGER,
+    "changes": _Kind(list, "a list of objects", dict),
+}
+_CHANGE = dict.fromkeys(("step", "plane", "circuits", "dark_steps"), _INTEGER)
 
 
 def design_record(design: Design, graph: str | None = None) -> dict[str, Any]:
@@ -34,7 +63,7 @@ def design_record(design: Design, graph: str | None = None) -> dict[str, Any]:
         "version": ocs_codesign.__version__,
         "recipe": None if design.recipe is None else repr(design.recipe),
         "graph": graph,
-        "collective": schedule.collective.name,
+        "collective": collective_text(schedule.collective),
         "nodes": schedule.topology.num_nodes,
         "degree": schedule.topology.degree,
         **_cost_fields(design.cost, design.loads),
@@ -58,7 +87,7 @@ def program_record(design: ProgramDesign) -> dict[str, Any]:
         "graph": None,
         "recipes": [repr(recipe) for recipe in design.recipes],
         "recipe_of_step": list(design.recipe_of_step),
-        "collective": schedule.collective.name,
+        "collective": collective_text(schedule.collective),
         "nodes": schedule.topology.num_nodes,
         "degree": design.program.num_planes,
         **_cost_fields(design.cost, verdict.max_loads),
@@ -113,16 +142,47 @@ class Claims:
 
 def read_record(data: bytes) -> Claims:
     """The claims of a record, every field checked; ValueError with the rule if it is none."""
-    record = _Record(_parsed(data))
-    cost, recipe, loads = record.cost(), record.recipe(), record.loads()
-    facts = record.facts()
-    program = record.program() if facts["format"] == PROGRAM_FORMAT else None
-    return Claims(facts, cost, recipe, loads, program)
+    record = _checked(_parsed(data), _FACTS)
+    if record["format"] not in (FORMAT, PROGRAM_FORMAT):
+        raise ValueError(
+            f"format is {record['format']}: this version reads {FORMAT} and {PROGRAM_FORMAT}"
+        )
+    if record["recipe"] is None:
+        _checked(record, {"graph": _TEXT_OR_NULL})
+    cost = _checked(record["cost"], _COST)
+    t_b = _fraction(cost["t_b"], "cost.t_b")
+    if cost["t_b_float"] != float(t_b):
+        raise ValueError(f"cost.t_b_float is {cost['t_b_float']}, but t_b is {t_b}")
+    return Claims(
+        record,
+        Cost(cost["steps"], t_b),
+        record["recipe"],
+        tuple(
+            _fraction(text, "an entry of max_load_per_step") for text in record["max_load_per_step"]
+        ),
+        _program(record) if record["format"] == PROGRAM_FORMAT else None,
+    )
+
+
+def _program(record: dict[str, Any]) -> ProgramClaims:
+    _checked(record, _PROGRAM)
+    recipes, used = tuple(record["recipes"]), tuple(record["recipe_of_step"])
+    if any(not 0 <= number < len(recipes) for number in used):
+        raise ValueError(f"recipe_of_step names a recipe that is none of the {len(recipes)}")
+    bound = record["t_b_bound"]
+    return ProgramClaims(
+        recipes,
+        used,
+        record["configurations"],
+        tuple(
+            Change(*(_checked(change, _CHANGE)[key] for key in _CHANGE))
+            for change in record["changes"]
+        ),
+        None if bound is None else _fraction(bound, "t_b_bound"),
+    )
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
-    if len(data) > MAX_RECORD_BYTES:
-        raise ValueError(f"more than {MAX_RECORD_BYTES // 2**20} MiB are not read")
     try:
         record = json.loads(data, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -138,84 +198,23 @@ def _no_constant(text: str) -> float:
     raise ValueError(f"{text} is not a number of a design")
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """A record being checked: every method returns checked fields or raises ValueError."""
-
-    fields: dict[str, Any]
-
-    def facts(self) -> dict[str, Any]:
-        if self._integer("format") not in (FORMAT, PROGRAM_FORMAT):
-            raise ValueError(
-                f"format is {self.fields['format']}: "
-                f"this version reads {FORMAT} and {PROGRAM_FORMAT}"
-            )
-        for key in ("version", "schedule", "collective"):
-            self._text(key)
-        for key in ("nodes", "degree", "num_chunks", "num_sends"):
-            self._integer(key)
-        return self.fields
-
-    def cost(self) -> Cost:
-        cost = _Record(self._kind("cost", dict, "an object"))
-        t_b = _fraction(cost._text("t_b"), "cost.t_b")
-        if cost._kind("t_b_float", float | int, "a number") != float(t_b):
-            raise ValueError(f"cost.t_b_float is {cost.fields['t_b_float']}, but t_b is {t_b}")
-        return Cost(cost._integer("steps"), t_b)
-
-    def recipe(self) -> str | None:
-        if self._kind("recipe", str | None, "a text or null") is None:
-            self._kind("graph", str | None, "a text or null")
-        recipe: str | None = self.fields["recipe"]
-        return recipe
-
-    def loads(self) -> tuple[Fraction, ...]:
-        loads = self._kind("max_load_per_step", list, "a list of fractions")
-        return tuple(_fraction(load, "an entry of max_load_per_step") for load in loads)
-
-    def program(self) -> ProgramClaims:
-        recipes = tuple(self._list("recipes", str, "a list of texts"))
-        used = tuple(self._list("recipe_of_step", int, "a list of integers"))
-        if any(not 0 <= number < len(recipes) for number in used):
-            raise ValueError(f"recipe_of_step names a recipe that is none of the {len(recipes)}")
-        bound = self._kind("t_b_bound", str | None, "a text or null")
-        return ProgramClaims(
-            recipes,
-            used,
-            self._integer("configurations"),
-            tuple(_change(fields) for fields in self._list("changes", dict, "a list of objects")),
-            None if bound is None else _fraction(bound, "t_b_bound"),
-        )
-
-    def _list(self, key: str, kind: type, expected: str) -> list[Any]:
-        values: list[Any] = self._kind(key, list, expected)
-        if not all(isinstance(value, kind) and not isinstance(value, bool) for value in values):
-            raise ValueError(f"{key} must be {expected}")
-        return values
-
-    def _text(self, key: str) -> str:
-        text: str = self._kind(key, str, "a text")
-        return text
-
-    def _integer(self, key: str) -> int:
-        value = self._kind(key, int, "an integer")
-        if not 0 <= value < _MAX_INTEGER:
-            raise ValueError(f"{key} is out of range")
-        return int(value)
-
-    def _kind(self, key: str, kind: Any, expected: str) -> Any:
-        if key not in self.fields:
+def _checked(record: dict[str, Any], kinds: dict[str, _Kind]) -> dict[str, Any]:
+    """The record, or ValueError for the first of these keys whose value is of another kind."""
+    for key, kind in kinds.items():
+        if key not in record:
             raise ValueError(f"{key} is missing")
-        value = self.fields[key]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise ValueError(f"{key} must be {expected}")
-        return value
+        value = record[key]
+        entries = value if isinstance(value, list) else []
+        if not _is(value, kind.type) or not all(_is(entry, kind.entry) for entry in entries):
+            raise ValueError(f"{key} must be {kind.words}")
+        if kind is _INTEGER and not 0 <= value < _MAX_INTEGER:
+            raise ValueError(f"{key} is out of range")
+    return record
 
 
-def _change(fields: dict[str, Any]) -> Change:
-    record = _Record(fields)
-    return Change(*(record._integer(key) for key in _CHANGE))
+def _is(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type, of which truth values are none."""
+    return isinstance(value, kind) and (kind is object or not isinstance(value, bool))
 
 
 def _fraction(text: Any, name: str) -> Fraction:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.profiles import profile_named
+from ocs_codesign.formats.fabric.plain import time_text
+from ocs_codesign.formats.fabric.scalars import BUDGETS_DB
+from ocs_codesign.formats.fabric.schema import MAX_HOSTS, MAX_PLANES
 
 if TYPE_CHECKING:
     from ocs_codesign.fabric.description import SwitchProfile
@@ -27,11 +29,11 @@ hosts:
 planes:  # every host has {ports_a_host} in every plane
 - count: {planes}  # so many equal planes
   switches:
-  - profile: {profile}  # {technology}; see 'ocs-codesign fabric profiles'
+  - profile: {known.name}  # {known.technology}; see 'ocs-codesign fabric profiles'
     count: {switches}  # so many equal switches a plane
-    ports: {ports}  # in service, {side}, spare ones included; the profile has {profile_ports}
+    ports: {ports}  # in service, {side}, spare ones included; the profile has {known.num_ports}
     spares: 0  # so many ports{a_side}, the last ones, are kept free
-    port_model: {port_model}  # simplex, two-sided, matching or restricted
+    port_model: {known.port_model.value}  # simplex, two-sided, matching or restricted
     delta: {delta}  # dead time of a change; leave it out for the profile's
     delta_per_circuit: {delta_per_circuit}  # and for every circuit changed
 {states}
@@ -50,6 +52,9 @@ reconfiguration:
 """
 
 
+_STATES = "    states: rotations  # all cyclic shifts, or rows of a B port for every A port\n"
+
+
 def example_text(num_hosts: int = 64, num_planes: int = 4, profile: str = "polatis-384") -> str:
     """A commented YAML file of a fabric with so many hosts and planes of one switch profile.
 
@@ -59,34 +64,27 @@ def example_text(num_hosts: int = 64, num_planes: int = 4, profile: str = "polat
     >>> example_text(8, 2).splitlines()[3]
     'name: example-8'
     """
-    from ocs_codesign.formats.fabric.plain import time_text
-    from ocs_codesign.formats.fabric.schema import MAX_HOSTS, MAX_PLANES
-
     for name, number, most in (("hosts", num_hosts, MAX_HOSTS), ("planes", num_planes, MAX_PLANES)):
         if not 1 <= number <= most:
             raise ValueError(f"{number} {name}: it must be from 1 to {most}")
     known = profile_named(profile)
-    restricted = known.port_model is PortModel.RESTRICTED
-    if restricted and num_hosts < 2:
+    model = known.port_model
+    if model.has_states and num_hosts < 2:
         raise ValueError(f"{num_hosts} host on {profile}: its states need at least 2")
     switches = -(-num_hosts // known.num_ports)
-    states = "    states: rotations  # all cyclic shifts, or rows of a B port for every A port\n"
     return _TEXT.format(
         hosts=num_hosts,
         pattern=f"host{{:0{max(len(str(num_hosts - 1)), 2)}d}}",
-        ports_a_host="a port" if known.port_model.ports_per_host == 1 else "two ports",
+        ports_a_host="a port" if model.ports_per_host == 1 else "two ports",
         planes=num_planes,
-        profile=profile,
-        technology=known.technology,
+        known=known,
         switches=switches,
         ports=-(-num_hosts // switches),
-        side="a side" if known.port_model.has_b_side else "all of them",
-        a_side=" a side" if known.port_model.has_b_side else "",
-        profile_ports=known.num_ports,
-        port_model=known.port_model.value,
+        side="a side" if model.has_b_side else "all of them",
+        a_side=" a side" if model.has_b_side else "",
         delta=time_text(known.change.fixed_s),
         delta_per_circuit=time_text(known.change.per_circuit_s),
-        states=states if restricted else "",
+        states=_STATES if model.has_states else "",
         connector_db=CONNECTOR_DB,
         circulator_db=CIRCULATOR_DB,
         budget=_budget(known),
@@ -95,9 +93,5 @@ def example_text(num_hosts: int = 64, num_planes: int = 4, profile: str = "polat
 
 def _budget(profile: SwitchProfile) -> str:
     """The first class that a direct circuit keeps to, or what it loses."""
-    from ocs_codesign.formats.fabric.scalars import BUDGETS_DB
-
-    loss_db = 2 * CONNECTOR_DB + profile.insertion_loss_db
-    if profile.port_model.is_bidirectional:
-        loss_db += 2 * CIRCULATOR_DB
+    loss_db = profile.circuit_loss_db(CONNECTOR_DB, CIRCULATOR_DB)
     return next((name for name, db in BUDGETS_DB.items() if loss_db <= db), f"{loss_db:g}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.files.atomic import write_files
-from ocs_codesign.files.broken_rules import file_error, first_broken_rule
+from ocs_codesign.files.broken_rules import checked_part, file_error
 from ocs_codesign.files.limited import check_size, read_limited
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.plain_text import read_plain_text
@@ -43,23 +43,17 @@ def parse_fabric(data: bytes, name: str, *, is_json: bool = False) -> Fabric:
 (and 3 more errors)
     """
     check_size(data, name, MAX_FABRIC_BYTES)
-    plain = read_plain_text(data, name, is_json=is_json)
-    if not isinstance(plain.value, dict):
-        raise ValueError(
-            f"{name}: a fabric file holds a map of keys to values, with name and so on"
-        )
-    from pydantic import ValidationError
-
     from ocs_codesign.formats.fabric.parts import PartError, fabric_of
     from ocs_codesign.formats.fabric.schema import TAGS, FabricPart, keys_at
 
+    plain = read_plain_text(data, name, is_json=is_json)
+    part = checked_part(
+        plain, name, FabricPart, keys_at, "fabric", tags=TAGS, keys="name and so on"
+    )
     try:
-        return fabric_of(FabricPart.model_validate(plain.value))
+        return fabric_of(part)
     except PartError as error:
         raise file_error(name, plain, error.place, f" {error.rule}", "the fabric") from None
-    except ValidationError as error:
-        place, rule = first_broken_rule(error, keys_at, TAGS)
-        raise file_error(name, plain, place, rule, "the fabric") from None
 
 
 def fabric_text(fabric: Fabric, *, as_json: bool = False) -> str:

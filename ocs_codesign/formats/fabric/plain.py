@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import groupby
@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ocs_codesign.fabric.profiles import PROFILES
-from ocs_codesign.fabric.rotations import rotations
+from ocs_codesign.fabric.states import rotations
 from ocs_codesign.files.plain_text import NUMBER
 from ocs_codesign.formats.fabric.parts import default_name, numbered_names
 from ocs_codesign.formats.fabric.scalars import ROTATIONS
 from ocs_codesign.quantities import exact
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ocs_codesign.fabric.description import Fabric, Switch, SwitchProfile
     from ocs_codesign.reconfigure.change import ReconfigurationCost
 
@@ -26,8 +28,8 @@ Plain: TypeAlias = dict[str, Any]
 
 _DIGITS = re.compile(r"([^{}]*?)([0-9]{1,9})([^0-9{}]*)")
 _FLAGS = ("cold_start", "overlap", "barrier")
-_TIMES = (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9), ("ps", 10**12))
-_BANDWIDTHS = (("Tbps", 10**12), ("Gbps", 10**9), ("Mbps", 10**6), ("kbps", 10**3), ("bps", 1))
+_TIMES = {unit: Fraction(1, 1000**at) for at, unit in enumerate(("s", "ms", "us", "ns", "ps"))}
+_BANDWIDTHS = {"Tbps": 10**12, "Gbps": 10**9, "Mbps": 10**6, "kbps": 10**3, "bps": 1}
 
 
 def plain_fabric(fabric: Fabric) -> Plain:
@@ -66,7 +68,7 @@ def yaml_text(plain: Plain) -> str:
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     def sequence(dumper: Any, value: list[Any]) -> Any:
-        flow = not any(isinstance(one, (dict, list)) for one in value)
+        flow = not any(isinstance(entry, (dict, list)) for entry in value)
         return dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=flow)
 
     dumper_type.add_representer(str, text)
@@ -83,8 +85,7 @@ def time_text(seconds: Fraction) -> str:
     >>> time_text(Fraction(1, 40)), time_text(Fraction(0)), time_text(Fraction(384, 10**11))
     ('25ms', '0s', '3.84ns')
     """
-    unit, scale = next((one for one in _TIMES if seconds * one[1] >= 1), _TIMES[-1])
-    return f"{_decimal(seconds * scale)}{unit}" if seconds else "0s"
+    return _in_units(seconds, _TIMES) if seconds else "0s"
 
 
 def bandwidth_text(bytes_per_s: Fraction) -> str:
@@ -93,38 +94,39 @@ def bandwidth_text(bytes_per_s: Fraction) -> str:
     >>> bandwidth_text(Fraction(50 * 10**9))
     '400Gbps'
     """
-    unit, scale = next((one for one in _BANDWIDTHS if bytes_per_s * 8 >= one[1]), _BANDWIDTHS[-1])
-    return f"{_decimal(bytes_per_s * 8 / scale)}{unit}"
+    return _in_units(bytes_per_s * 8, _BANDWIDTHS)
 
 
-def _decimal(value: Fraction) -> str:
+def _in_units(value: Fraction, units: Mapping[str, Fraction] | Mapping[str, int]) -> str:
+    """The value in the first, largest unit of which it is at least one, else in the last."""
+    unit = next((unit for unit, size in units.items() if value >= size), [*units][-1])
+    scaled = value / units[unit]
     with localcontext() as context:
         context.prec = 60
-        decimal = Decimal(value.numerator) / Decimal(value.denominator)
-    if Fraction(decimal) != value:
-        raise ValueError(f"{value} has no finite decimal: a file cannot say it")
-    return f"{decimal.normalize():f}"
+        decimal = Decimal(scaled.numerator) / Decimal(scaled.denominator)
+    if Fraction(decimal) != scaled:
+        raise ValueError(f"{scaled} has no finite decimal: a file cannot say it")
+    return f"{decimal.normalize():f}{unit}"
 
 
 def _hosts(fabric: Fabric) -> Plain:
+    """A pattern, with leading zeros only where they are needed, or all names."""
     names, spares = fabric.hosts, fabric.num_spare_hosts
     match = _DIGITS.fullmatch(names[0])
-    for width in (0, 0 if match is None else len(match.group(2))):
-        if match is None or len(names) == 1:
-            break
+    if match is not None and len(names) > 1:
         before, digits, after = match.groups()
-        number = "{}" if width < 2 else f"{{:0{width}d}}"
-        pattern, first = f"{before}{number}{after}", int(digits)
-        if tuple(numbered_names(pattern, first, len(names))) == names:
-            return {"count": len(names), "pattern": pattern, "first": first, "spares": spares}
+        for number in ("{}", f"{{:0{len(digits)}d}}"):
+            pattern, first = f"{before}{number}{after}", int(digits)
+            if tuple(numbered_names(pattern, first, len(names))) == names:
+                return {"count": len(names), "pattern": pattern, "first": first, "spares": spares}
     return {"names": list(names), "spares": spares}
 
 
 def _planes(fabric: Fabric) -> list[Plain]:
     """Planes in order, those that are alike in one entry with their count."""
-    planes = [_plane(fabric.switches_of(plane)) for plane in range(fabric.num_planes)]
     grouped: list[Plain] = []
-    for plane in planes:
+    for number in range(fabric.num_planes):
+        plane = _plane(fabric.switches_of(number))
         same = grouped and grouped[-1]["switches"] == plane
         if same and not any("names" in switch for switch in plane):
             grouped[-1]["count"] += 1
@@ -134,10 +136,9 @@ def _planes(fabric: Fabric) -> list[Plain]:
 
 
 def _plane(switches: tuple[Switch, ...]) -> list[Plain]:
-    made = []
-    parts = [_switch(switch) for switch in switches]
+    made: list[Plain] = []
     at = 0
-    for part, run in groupby(parts):
+    for part, run in groupby(map(_switch, switches)):
         count = len(list(run))
         names = [switch.name for switch in switches[at : at + count]]
         defaults = [default_name(switches[0].plane, at + number) for number in range(count)]
@@ -152,9 +153,10 @@ def _switch(switch: Switch) -> Plain:
     part["ports"], part["spares"] = int(switch.num_ports), int(switch.num_spares)
     states = switch.states
     if states is not None:
-        turned = switch.num_usable > 1 and rotations(switch.num_ports, switch.num_spares)
-        same = turned is not False and np.array_equal(states, turned)
-        part["states"] = ROTATIONS if same else states.tolist()
+        is_rotor = switch.num_usable > 1 and np.array_equal(
+            states, rotations(switch.num_ports, switch.num_spares)
+        )
+        part["states"] = ROTATIONS if is_rotor else states.tolist()
     return part
 
 
@@ -171,18 +173,20 @@ def _profile(profile: SwitchProfile) -> Plain:
 
 
 def _written_out(profile: SwitchProfile) -> Plain:
-    optional = {"price_usd_per_port": profile.price_usd_per_port, "power_w": profile.power_w}
-    sources = [{"field": source.field, "text": source.text} for source in profile.sources]
-    return {
+    part: Plain = {
         "name": profile.name,
         "technology": profile.technology,
         "port_model": profile.port_model.value,
         "ports": int(profile.num_ports),
         "insertion_loss_db": float(profile.insertion_loss_db),
         **_delta(profile.change, None),
-        **{key: float(value) for key, value in optional.items() if value is not None},
-        **({"sources": sources} if sources else {}),
     }
+    for key in ("price_usd_per_port", "power_w"):
+        if getattr(profile, key) is not None:
+            part[key] = float(getattr(profile, key))
+    if profile.sources:
+        part["sources"] = [asdict(source) for source in profile.sources]
+    return part
 
 
 def _delta(change: ReconfigurationCost, usual: ReconfigurationCost | None) -> Plain:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ocs_codesign.formats.graphs.edge_list import link_rows
+
 if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
@@ -22,14 +24,7 @@ def write_dot(topology: Topology, name: str) -> str:
     """
     title = " ".join(name.split()).replace("\\", "\\\\").replace('"', '\\"')
     lines = [f'digraph "{title}" {{', *(f"  {node};" for node in range(topology.num_nodes))]
-    ends = zip(topology.tail.tolist(), topology.head.tolist(), strict=True)
-    arrows = [f"  {tail} -> {head}" for tail, head in ends]
-    if topology.link_speed is None:
-        lines += [f"{arrow};" for arrow in arrows]
-    else:
-        speeds = topology.link_speed.tolist()
-        lines += [
-            f"{arrow} [speed={speed}, label={speed}];"
-            for arrow, speed in zip(arrows, speeds, strict=True)
-        ]
+    for tail, head, *speeds in link_rows(topology):
+        labels = "".join(f" [speed={speed}, label={speed}]" for speed in speeds)
+        lines.append(f"  {tail} -> {head}{labels};")
     return "\n".join([*lines, "}\n"])

@@ -17,6 +17,19 @@ _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 _HEADERS = {("tail", "head"), ("source", "target")}
 
 
+def link_rows(topology: Topology) -> list[tuple[int, ...]]:
+    """(tail, head) of every link in order, or (tail, head, speed) if speeds differ.
+
+    >>> from ocs_codesign.topology import Topology
+    >>> link_rows(Topology(2, [0, 1], [1, 0])), link_rows(Topology(2, [0, 1], [1, 0], [1, 2]))
+    ([(0, 1), (1, 0)], [(0, 1, 1), (1, 0, 2)])
+    """
+    columns = [topology.tail.tolist(), topology.head.tolist()]
+    if topology.link_speed is not None:
+        columns.append(topology.link_speed.tolist())
+    return list(zip(*columns, strict=True))
+
+
 def write_edge_list(topology: Topology, name: str) -> str:
     """The links in order, one a line, with the speed as third column if speeds differ.
 
@@ -36,15 +49,11 @@ def write_edge_list(topology: Topology, name: str) -> str:
         raise ValueError(
             f"node {node} has no links, so an edge list cannot hold it: use json or graphml"
         )
-    columns = [topology.tail.tolist(), topology.head.tolist()]
-    names = "tail head"
-    if topology.link_speed is not None:
-        columns.append(topology.link_speed.tolist())
-        names += " speed"
+    names = "tail head" if topology.link_speed is None else "tail head speed"
     lines = [
         f"# {' '.join(name.split())}",
         f"# {topology.num_nodes} nodes, {topology.num_links} directed links: {names}",
-        *(" ".join(map(str, row)) for row in zip(*columns, strict=True)),
+        *(" ".join(map(str, row)) for row in link_rows(topology)),
     ]
     return "\n".join(lines) + "\n"
 

@@ -7,6 +7,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from ocs_codesign.files.naming import NamedLinks, shown, speed_of
+from ocs_codesign.formats.graphs.edge_list import link_rows
 
 if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
@@ -27,22 +28,13 @@ def write_graphml(topology: Topology, name: str) -> str:
     '<edge id="1" source="1" target="0"/>'
     """
     title = escape("".join(c if c.isprintable() else " " for c in name))
-    speeds = topology.link_speed
-    lines = [_HEAD.format(title=title, key="" if speeds is None else _SPEED_KEY)]
+    key = "" if topology.link_speed is None else _SPEED_KEY
+    lines = [_HEAD.format(title=title, key=key)]
     lines += [f'<node id="{node}"/>' for node in range(topology.num_nodes)]
-    edges = [
-        f'<edge id="{link}" source="{tail}" target="{head}"'
-        for link, (tail, head) in enumerate(
-            zip(topology.tail.tolist(), topology.head.tolist(), strict=True)
-        )
-    ]
-    if speeds is None:
-        lines += [f"{edge}/>" for edge in edges]
-    else:
-        lines += [
-            f'{edge}><data key="speed">{speed}</data></edge>'
-            for edge, speed in zip(edges, speeds.tolist(), strict=True)
-        ]
+    for link, (tail, head, *speeds) in enumerate(link_rows(topology)):
+        data = "".join(f'<data key="speed">{speed}</data>' for speed in speeds)
+        end = f">{data}</edge>" if data else "/>"
+        lines.append(f'<edge id="{link}" source="{tail}" target="{head}"{end}')
     return "\n".join([*lines, "</graph>", "</graphml>\n"])
 
 

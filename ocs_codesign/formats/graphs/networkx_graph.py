@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.files.naming import numbers, speed_of
-from ocs_codesign.topology import Topology
+from ocs_codesign.files.naming import NamedLinks, speed_of
+from ocs_codesign.formats.graphs.edge_list import link_rows
 
 if TYPE_CHECKING:
     import networkx
+
+    from ocs_codesign.topology import Topology
 
 
 def to_networkx(topology: Topology, name: str = "") -> networkx.MultiDiGraph:
     """A MultiDiGraph on 0 to N - 1 whose edge keys are the link ids, with ``speed`` if they differ.
 
+    >>> from ocs_codesign.topology import Topology
     >>> graph = to_networkx(Topology(2, [0, 1, 0], [1, 0, 1]))
     >>> sorted(graph.edges(keys=True))
     [(0, 1, 0), (0, 1, 2), (1, 0, 1)]
@@ -24,14 +27,10 @@ def to_networkx(topology: Topology, name: str = "") -> networkx.MultiDiGraph:
 
     graph = networkx.MultiDiGraph(name=name) if name else networkx.MultiDiGraph()
     graph.add_nodes_from(range(topology.num_nodes))
-    ends = zip(topology.tail.tolist(), topology.head.tolist(), strict=True)
-    if topology.link_speed is None:
-        graph.add_edges_from((tail, head, link, {}) for link, (tail, head) in enumerate(ends))
-    else:
-        speeds = topology.link_speed.tolist()
-        graph.add_edges_from(
-            (tail, head, link, {"speed": speeds[link]}) for link, (tail, head) in enumerate(ends)
-        )
+    graph.add_edges_from(
+        (tail, head, link, {"speed": speeds[0]} if speeds else {})
+        for link, (tail, head, *speeds) in enumerate(link_rows(topology))
+    )
     return graph
 
 
@@ -41,33 +40,25 @@ def from_networkx(graph: Any) -> Topology:
     Nodes are numbered in ascending order if all are integers, else in the graph's order; links come
     in the graph's order, or in that of their keys if these are exactly 0 to E - 1, as
     ``to_networkx`` makes them. The edge attribute ``speed`` is the relative link speed. Raises
-    ValueError for an empty graph or a bad speed.
+    ValueError for an empty graph, a bad speed or names that are not printable.
 
     >>> import networkx
     >>> from_networkx(networkx.cycle_graph(4))
     Topology(4 nodes, 8 links, degree 2)
     """
-    if not len(graph):
-        raise ValueError("the graph has no nodes")
-    number = dict(zip(graph, numbers([str(node) for node in graph]).tolist(), strict=True))
+    links = NamedLinks()
+    for node in graph:
+        links.node(str(node))
+    if len(links.number) < len(graph):
+        raise ValueError("two nodes of the graph have the same name as text")
     edges = list(graph.edges(data=True))
     if graph.is_multigraph():
         keys = [key for _, _, key in graph.edges(keys=True)]
         if all(type(key) is int for key in keys) and sorted(keys) == list(range(len(keys))):
             edges = [edges[at] for at in np.argsort(keys).tolist()]
-    tail = [number[edge[0]] for edge in edges]
-    head = [number[edge[1]] for edge in edges]
-    speed = [speed_of(_plain(edge[2].get("speed", 1))) for edge in edges]
-    if not graph.is_directed():
-        tail, head = _alternate(tail, head), _alternate(head, tail)
-        speed = _alternate(speed, speed)
-    return Topology(len(graph), np.array(tail, dtype=int), np.array(head, dtype=int), speed or None)
-
-
-def _alternate(first: list[int], second: list[int]) -> list[int]:
-    return [value for pair in zip(first, second, strict=True) for value in pair]
-
-
-def _plain(value: Any) -> Any:
-    """A numpy scalar as the Python number it stands for."""
-    return value.item() if isinstance(value, np.generic) else value
+    add = links.link if graph.is_directed() else links.edge
+    for tail, head, attributes in edges:
+        speed = attributes.get("speed", 1)
+        value = speed.item() if isinstance(speed, np.generic) else speed
+        add(str(tail), str(head), speed_of(value))
+    return links.topology()

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.files.naming import NamedLinks, shown, speed_of
+from ocs_codesign.formats.graphs.edge_list import link_rows
 
 if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
@@ -24,13 +25,10 @@ def write_node_link(topology: Topology, name: str) -> str:
     "edges": [{"source": 0, "target": 1, "key": 0},
     {"source": 1, "target": 0, "key": 1}]}
     """
-    ends = zip(topology.tail.tolist(), topology.head.tolist(), strict=True)
-    edges: list[dict[str, int]] = [
-        {"source": tail, "target": head, "key": link} for link, (tail, head) in enumerate(ends)
+    edges = [
+        {"source": tail, "target": head, "key": link, **({"speed": speeds[0]} if speeds else {})}
+        for link, (tail, head, *speeds) in enumerate(link_rows(topology))
     ]
-    if topology.link_speed is not None:
-        for edge, speed in zip(edges, topology.link_speed.tolist(), strict=True):
-            edge["speed"] = speed
     head = json.dumps({"directed": True, "multigraph": True, "graph": {"name": name}})
     nodes = ",\n".join(f'{{"id": {node}}}' for node in range(topology.num_nodes))
     links = ",\n".join(map(json.dumps, edges))

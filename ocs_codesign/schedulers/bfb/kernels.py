@@ -46,10 +46,16 @@ def source_classes(distance_to, receiver, neighbours, class_of, class_step, memb
     for source in range(nodes):
         if first[class_of[source]] < 0:
             first[class_of[source]] = source
-    order = np.argsort(np.array([own[first[c]] * nodes + first[c] for c in range(count)]))
+    # First members ascend with the numbers of classes, so that their order within a step stays.
+    place = np.zeros(steps + 2, dtype=np.int32)
+    for c in range(count):
+        place[own[first[c]] + 1] += 1
+    for step in range(steps):
+        place[step + 1] += place[step]
     rank = np.empty(count, dtype=np.int32)
-    for position in range(count):
-        rank[order[position]] = position - 1  # the receiver alone is at distance 0
+    for c in range(count):
+        rank[c] = place[own[first[c]]] - 1  # the receiver alone is at distance 0
+        place[own[first[c]]] += 1
     for c in range(count):
         if rank[c] >= 0:
             class_step[rank[c]] = own[first[c]]
@@ -254,7 +260,8 @@ def receiver_rows(
         budget = link_budget[step].copy()
         capacity = np.zeros(width, dtype=np.int64)
         for i in range(width):
-            capacity[i] = budget[link_start[i] : link_start[i + 1]].sum()
+            for j in range(link_start[i], link_start[i + 1]):
+                capacity[i] += budget[j]
         flow = np.zeros((last - first, width), dtype=np.int64)
         reached_class = np.empty(last - first, dtype=np.bool_)
         reached_link = np.empty(width, dtype=np.bool_)

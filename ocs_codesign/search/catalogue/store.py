@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
 from ocs_codesign.cost import Cost
+from ocs_codesign.files.atomic import new_file
 from ocs_codesign.question import Question
 from ocs_codesign.search.catalogue.entry import Entry, Provenance, digest
 
@@ -243,23 +244,12 @@ class Catalogue:
 
 def _create(path: Path) -> None:
     """An empty catalogue under a temporary name, then renamed; a rival's file is left alone."""
-    import os
-    import tempfile
-
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    try:
-        with closing(sqlite3.connect(name, isolation_level=None)) as connection:
+    with new_file(path) as temporary:
+        with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             connection.executescript(_SCHEMA)
-        os.chmod(name, 0o644)
-        try:
-            os.link(name, path)
-        except FileExistsError:
-            return
-    finally:
-        os.unlink(name)
+        temporary.chmod(0o644)
 
 
 def _key(question: Question) -> tuple[int, int, int]:

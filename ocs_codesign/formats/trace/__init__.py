@@ -1,1 +1,0 @@
-"""Traces: collectives with the computation between them, from CSV or JSON."""
