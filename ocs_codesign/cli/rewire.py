@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
 PORT_MODELS = ("simplex", "two-sided", "matching")
-TIME_LIMIT_S = 60.0
 
 
 @click.command(short_help="Change circuits from one topology to another, in stages.")
@@ -76,7 +75,7 @@ def rewire(
     )
     from ocs_codesign.fabric.planes.models import planes_of
     from ocs_codesign.fabric.rewiring.hosts import free_rewiring
-    from ocs_codesign.fabric.rewiring.minimum import is_kept, minimum_rewiring
+    from ocs_codesign.fabric.rewiring.minimum import TIME_LIMIT_S, is_kept, minimum_rewiring
     from ocs_codesign.fabric.rewiring.stages import staged
     from ocs_codesign.fabric.rewiring.state import plane_state
     from ocs_codesign.lp import Options
@@ -98,13 +97,13 @@ def rewire(
             free = free_rewiring(state, topologies[1], model, options=options, seed=seed)
         shown.tell_phase("Ordering stages", 0, 0)
         after = (fixed if free is None else free.rewiring).target
-        known_cost = cost or ReconfigurationCost(0)
-        plan = staged(state, after, known_cost, model, plane_stops=plane_stops)
-        without_choice = as_it_comes.num_circuits - int(is_kept(as_it_comes, state).sum())
+        timed = cost or ReconfigurationCost(0)
+        plan = staged(state, after, timed, model, plane_stops=plane_stops)
+        without_choice = int((~is_kept(as_it_comes, state)).sum())
         answer = RewiringAnswer(names, fixed, free, without_choice, plan, cost is not None)
     files = {} if out is None else {out: plan_csv(plan).encode()}
-    written_to = None if out == STDOUT else out
-    emit(rewiring_json(answer), json_path, rewiring_sections(answer, written_to), files)
+    sections = rewiring_sections(answer, None if out == STDOUT else out)
+    emit(rewiring_json(answer), json_path, sections, files)
 
 
 def _switches(

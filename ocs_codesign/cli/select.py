@@ -62,7 +62,12 @@ def select(
     fabric, workload = load_fabric(fabric_path), load_workload(workload_path)
     with progress("Measuring designs") as shown:
         selection = _selected(fabric, workload, designs, catalogue_path, shown)
-    files = {} if plot is None else {plot: _figure(selection, top, plot)}
+    files = {}
+    if plot is not None:
+        from ocs_codesign.plot import figure_bytes
+        from ocs_codesign.plot.selection import selection_figure
+
+        files[plot] = figure_bytes(selection_figure(selection, top), Path(plot).suffix)
     sections = selection_sections(selection, top)
     emit(selection_json(selection, top), json_path, sections, files)
     if not selection.ranked:
@@ -116,10 +121,3 @@ def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
                 f"has {wanted[0]} working hosts with {wanted[1]} ports"
             )
     return tuple(recipes)
-
-
-def _figure(selection: Selection, top: int, plot: str) -> bytes:
-    from ocs_codesign.plot import figure_bytes
-    from ocs_codesign.plot.selection import selection_figure
-
-    return figure_bytes(selection_figure(selection, top), Path(plot).suffix)

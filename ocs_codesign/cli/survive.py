@@ -72,8 +72,7 @@ def survive(
     from ocs_codesign.formats.fabric.fabric_files import load_fabric
     from ocs_codesign.graphs.text import parse
 
-    losses, wanted = _lost(lost), _kinds(kinds)
-    verdict = "fits"
+    losses, wanted, verdict = _lost(lost), _kinds(kinds), "fits"
     with progress("Embedding") as shown:
         try:
             topology = parse(recipe).topology()
@@ -108,14 +107,12 @@ def _lost(texts: Sequence[str]) -> tuple[list[str], list[Port], list[str]]:
     from ocs_codesign.fabric.repairs.repair import Port
 
     hosts: list[str] = []
-    ports: list[Port] = []
     switches: list[str] = []
+    ports: list[Port] = []
     for text in texts:
         what, _, name = text.partition(":")
-        if what == "host" and name:
-            hosts.append(name)
-        elif what == "switch" and name:
-            switches.append(name)
+        if what in ("host", "switch") and name:
+            (hosts if what == "host" else switches).append(name)
         else:
             switch, _, end = name.rpartition(":")
             number, side = end[:-1], end[-1:].upper()
