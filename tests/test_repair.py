@@ -22,11 +22,10 @@ MODELS = (PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING)
 def plugged(configuration: Configuration) -> dict[Port, str]:
     """What is in every port: host strands by host and plane."""
     cabling = configuration.cabling
-    there, found = host_strands(cabling), {}
-    for row in range(len(there)):
-        switch = cabling.fabric.switches[there.switch[row]].name
-        port = Port(switch, "AB"[there.side[row]], int(there.port[row]))
-        found[port] = f"{cabling.fabric.hosts[there.host[row]]} plane {there.plane[row]}"
+    found = {}
+    for plane, host, side, switch, number in host_strands(cabling).tolist():
+        port = Port(cabling.fabric.switches[switch].name, "AB"[side], number)
+        found[port] = f"{cabling.fabric.hosts[host]} plane {plane}"
     return found
 
 

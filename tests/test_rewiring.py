@@ -57,9 +57,10 @@ def by_program(found):
     ways = choices(found.planes, found.held)
     total = 0
     for part in np.unique(ways.part[ways.pair]):
-        program = part_program(ways, int(part))
+        columns = np.flatnonzero(ways.part[ways.pair] == part)
+        program = part_program(ways, columns)
         taken, bound = solve_part(program, NO_LIMIT)
-        kept = int(ways.kept[taken].sum())
+        kept = int(ways.kept[columns[taken]].sum())
         assert kept == bound
         assert kept <= most_kept_by_duals(program, NO_LIMIT)
         total += kept

@@ -101,7 +101,7 @@ def rewire(
         plan = staged(state, after, timed, model, plane_stops=plane_stops)
         without_choice = int((~is_kept(as_it_comes, state)).sum())
         answer = RewiringAnswer(names, fixed, free, without_choice, plan, cost is not None)
-    files = {} if out is None else {out: plan_csv(plan).encode()}
+    files = {} if out is None else {out: plan_csv(plan)}
     sections = rewiring_sections(answer, None if out == STDOUT else out)
     emit(rewiring_json(answer), json_path, sections, files)
 

@@ -15,7 +15,7 @@ import numpy as np
 from ocs_codesign.bundle.write.names import port_name
 from ocs_codesign.bundle.write.text import csv_bytes, decimal_text, json_bytes
 from ocs_codesign.fabric.light_budget import light_paths, rows_of_circuits
-from ocs_codesign.fabric.planes.circuits import NO_LINK
+from ocs_codesign.factorisation import NO_LINK
 from ocs_codesign.formats.graphs.edge_list import link_rows
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.fabric.components import connected
-from ocs_codesign.fabric.embed.blocks import NO_BLOCK, double_cover_blocks
+from ocs_codesign.fabric.embed.blocks import NO_BLOCK, Blocks, double_cover_blocks
 from ocs_codesign.fabric.embed.clos import Clos, three_stages
 from ocs_codesign.fabric.embed.packing import pack
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
@@ -99,7 +99,7 @@ class _Sites:
 
 def check_loss(fabric: Fabric, plane: int, num_stages: int) -> None:
     """Raise InfeasibleError (LOSS) if a circuit through so many switches loses too much light."""
-    loss_db = round(fabric.loss_db(plane, num_stages), 9)
+    loss_db = fabric.loss_db(plane, num_stages)
     if loss_db > fabric.loss_budget_db:
         raise InfeasibleError(
             Reason.LOSS,
@@ -195,29 +195,17 @@ def _blocks_or_stages(
     )
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Items:
-    """What must stay together: the item of every node's A strand and B strand, -1 for none."""
-
-    a_item: NDArray[np.int32]
-    b_item: NDArray[np.int32]
-    sizes: NDArray[np.int64]
-
-
-def _items(planes: Planes, one: NDArray[np.int32], other: NDArray[np.int32]) -> _Items:
+def _items(planes: Planes, one: NDArray[np.int32], other: NDArray[np.int32]) -> Blocks:
     """The strands that pairs of nodes join, from the first one's A to the other's B if sided."""
     nodes = planes.topology.num_nodes
     if planes.port_model.has_b_side:
-        blocks = double_cover_blocks(Topology(nodes, one, other))
-        sizes = np.stack([blocks.num_tails, blocks.num_heads], axis=1)
-        return _Items(blocks.tail_block, blocks.head_block, sizes)
+        return double_cover_blocks(Topology(nodes, one, other))
     none = np.full(nodes, NO_BLOCK, dtype=np.int32)
     item = none.copy()
     ends = np.unique(np.concatenate([one, other]))
     item[ends] = np.unique(connected(one, other, nodes)[ends], return_inverse=True)[1]
     count = np.bincount(item[ends])
-    return _Items(item, none, np.stack([count, 0 * count], axis=1))
+    return Blocks(item, none, np.stack([count, 0 * count], axis=1))
 
 
 def _on_one(sites: _Sites, site: int, needed: NDArray[np.int32], planes: Planes) -> PlaneCables:
@@ -230,14 +218,14 @@ def _on_one(sites: _Sites, site: int, needed: NDArray[np.int32], planes: Planes)
 
 
 def _packed(
-    sites: _Sites, items: _Items, host: NDArray[np.int32], partition: Partition
+    sites: _Sites, items: Blocks, host: NDArray[np.int32], partition: Partition
 ) -> PlaneCables:
     """Items packed into switches, then the strands that no link needs where there is room."""
-    sided = bool((items.b_item >= 0).any())
+    sided = bool((items.head_block >= 0).any())
     rooms = np.stack([sites.ports, sites.ports if sided else 0 * sites.ports], axis=1)
     bins = pack(items.sizes, rooms)
-    a = _filled(sites, items.a_item, bins, host)
-    b = _filled(sites, items.b_item, bins, host) if sided else sites.strands()
+    a = _filled(sites, items.tail_block, bins, host)
+    b = _filled(sites, items.head_block, bins, host) if sided else sites.strands()
     return PlaneCables(partition, a, b, NO_TRUNKS)
 
 

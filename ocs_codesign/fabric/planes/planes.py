@@ -10,12 +10,12 @@ import numpy as np
 
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.circuits import (
-    NO_LINK,
     check_equal_speeds,
     circuits_of,
     ends_of,
     two_way_circuits,
 )
+from ocs_codesign.factorisation import NO_LINK
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -80,11 +80,6 @@ class Planes:
     def b_node(self) -> NDArray[np.int32]:
         """The node at the B end of every circuit."""
         return self.topology.head[self.link[:, 0]]
-
-    @property
-    def num_loop_backs(self) -> int:
-        """Circuits from a node to itself: they take ports and carry nothing anywhere."""
-        return int(np.count_nonzero(self.a_node == self.b_node))
 
     @property
     def is_minimal(self) -> bool:
