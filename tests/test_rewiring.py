@@ -16,8 +16,7 @@ from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.planes.planes import check_ports
-from ocs_codesign.fabric.rewiring.chains import exchanged
-from ocs_codesign.fabric.rewiring.matchings import matched_planes
+from ocs_codesign.fabric.rewiring.matchings import exchanged, matched_planes
 from ocs_codesign.fabric.rewiring.minimum import Optimality, minimum_rewiring
 from ocs_codesign.fabric.rewiring.program import (
     choices,

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.components import connected, strong_components
 from ocs_codesign.fabric.description import PortModel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-NO_NODE = -1
 
 
 @final
@@ -45,25 +42,14 @@ def connectivity(
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import breadth_first_order
 
-    tail, head = np.divmod(_link_keys(circuits, port_model, num_nodes), num_nodes)
+    tail, head = circuits[:, 1], circuits[:, 2]
+    if port_model.is_bidirectional:
+        tail, head = np.concatenate([tail, head]), np.concatenate([head, tail])
     trees = []
     for ends in ((tail, head), (head, tail)):
         graph = csr_matrix((np.ones(len(tail)), ends), shape=(num_nodes, num_nodes))
         order, parent = breadth_first_order(graph, 0)
         if len(order) < num_nodes:
             return None
-        trees.append(np.where(parent < 0, NO_NODE, parent).astype(np.int32))
+        trees.append(np.maximum(parent, -1).astype(np.int32))
     return Connectivity(0, *trees)
-
-
-def is_connected(circuits: NDArray[np.int32], port_model: PortModel, num_nodes: int) -> bool:
-    """Whether every node reaches every other one."""
-    components = connected if port_model.is_bidirectional else strong_components
-    return not components(circuits[:, 1], circuits[:, 2], num_nodes).any()
-
-
-def _link_keys(circuits: NDArray[np.int32], port_model: PortModel, nodes: int) -> NDArray[np.int64]:
-    tail, head = circuits[:, 1].astype(np.int64), circuits[:, 2].astype(np.int64)
-    if port_model.is_bidirectional:
-        tail, head = np.concatenate([tail, head]), np.concatenate([head, tail])
-    return tail * nodes + head

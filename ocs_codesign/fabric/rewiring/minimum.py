@@ -20,8 +20,7 @@ from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.circuits import check_equal_speeds
 from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.planes.planes import Planes, check_ports
-from ocs_codesign.fabric.rewiring.chains import exchanged
-from ocs_codesign.fabric.rewiring.matchings import matched_planes
+from ocs_codesign.fabric.rewiring.matchings import exchanged, matched_planes
 from ocs_codesign.fabric.rewiring.program import (
     Choices,
     choices,
