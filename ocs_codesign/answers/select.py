@@ -250,7 +250,6 @@ def _crossings(selection: Selection, winner: RankedPlan) -> list[str]:
 
 
 def _switching_clause(selection: Selection, winner: RankedPlan) -> str:
-    """What changes of circuits do, where they are allowed."""
     if selection.workload.allowed is AllowedChanges.NONE:
         return ""
     if winner.kind is not PlanKind.SINGLE:

@@ -93,9 +93,9 @@ def rewire(
         fixed = minimum_rewiring(state, topologies[1], model, options=options, seed=seed)
         free = None
         if free_hosts:
-            shown.tell_phase("Choosing hosts", 0, 0)
+            shown.tell_phase("Choosing hosts")
             free = free_rewiring(state, topologies[1], model, options=options, seed=seed)
-        shown.tell_phase("Ordering stages", 0, 0)
+        shown.tell_phase("Ordering stages")
         after = (fixed if free is None else free.rewiring).target
         timed = cost or ReconfigurationCost(0)
         plan = staged(state, after, timed, model, plane_stops=plane_stops)
@@ -132,7 +132,6 @@ def _switches(
 
 
 def _topologies(held: str, target: str) -> tuple[tuple[str, str], tuple[Topology, Topology]]:
-    """The two recipes as they are written, and their topologies."""
     from ocs_codesign.graphs.text import parse
 
     before, after = parse(held), parse(target)

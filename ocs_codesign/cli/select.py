@@ -100,16 +100,13 @@ def _selected(
             "in passing: name some with --designs"
         )
     options = recipe_options(recipes, collectives, shown.tell)
-    selection = select(
-        fabric, workload, options, on_phase=lambda phase: shown.tell_phase(phase, 0, 0)
-    )
+    selection = select(fabric, workload, options, on_phase=shown.tell_phase)
     sentence = "its all-to-all is too large to solve in passing: name it with --designs"
     left_out = tuple(Excluded(repr(recipe), "not measured", sentence) for recipe in too_large)
     return replace(selection, excluded=selection.excluded + left_out)
 
 
 def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
-    """Recipes by name, which must have a node a working host."""
     from ocs_codesign.graphs.text import parse
 
     recipes = [parse(text) for text in designs]

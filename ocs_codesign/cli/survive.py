@@ -85,7 +85,7 @@ def survive(
         except InfeasibleError as error:
             emit(refusal_json(error, verdict), json_path, [refusal_text(error, verdict)])
             return 1
-        shown.tell_phase("Losing one at a time", 0, 0)
+        shown.tell_phase("Losing one at a time")
         configuration = embedding.configuration
         survival = survivability(configuration, wanted, collective, on_progress=shown.tell)
     emit(survivability_json(survival), json_path, survivability_sections(survival))
@@ -103,7 +103,6 @@ def _kinds(text: str | None) -> tuple[str, ...]:
 
 
 def _lost(texts: Sequence[str]) -> tuple[list[str], list[Port], list[str]]:
-    """Hosts, ports and switches that are named as lost."""
     from ocs_codesign.fabric.repairs.repair import Port
 
     hosts: list[str] = []

@@ -35,8 +35,10 @@ class Blocks:
     sizes: NDArray[np.int64]
 
 
-def double_cover_blocks(topology: Topology) -> Blocks:
+def double_cover_blocks(topology: Topology, *, has_sides: bool = True) -> Blocks:
     """The blocks of a topology, numbered by their first tail.
+
+    Without sides both ends of a link are tails: blocks are then the components.
 
     >>> from ocs_codesign.topology import Topology
     >>> eight = range(8)
@@ -44,12 +46,13 @@ def double_cover_blocks(topology: Topology) -> Blocks:
     >>> double_cover_blocks(circulant).sizes.tolist()
     [[4, 4], [4, 4]]
     """
-    nodes, tail, head = topology.num_nodes, topology.tail, topology.head
-    label = connected(tail, head + nodes, 2 * nodes)
-    labels, first = np.unique(label[np.unique(tail)], return_index=True)
-    number = np.full(2 * nodes, NO_BLOCK, dtype=np.int32)
-    number[labels[np.argsort(first)]] = np.arange(len(labels))
-    blocks = np.full((2, nodes), NO_BLOCK, dtype=np.int32)
-    blocks[0, tail] = blocks[1, head] = number[label[tail]]
-    sizes = [np.bincount(side[side >= 0], minlength=len(labels)) for side in blocks]
-    return Blocks(blocks[0], blocks[1], np.stack(sizes, axis=1))
+    nodes = topology.num_nodes
+    tail, head = topology.tail, topology.head + nodes * has_sides
+    used = np.unique(np.concatenate([tail, head]))
+    block = np.full(2 * nodes, NO_BLOCK, dtype=np.int32)
+    labels = connected(tail, head, 2 * nodes)[used]
+    block[used] = np.unique(labels, return_inverse=True)[1]
+    sides = block.reshape(2, nodes)
+    count = int(block.max(initial=-1)) + 1
+    sizes = [np.bincount(side[side >= 0], minlength=count) for side in sides]
+    return Blocks(sides[0], sides[1], np.stack(sizes, axis=1))

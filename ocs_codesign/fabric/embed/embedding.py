@@ -154,7 +154,6 @@ def _checked_hosts(fabric: Fabric, topology: Topology, host: ArrayLike | None) -
 def _chosen(
     fabric: Fabric, topology: Topology, port_model: PortModel, plane: ArrayLike | Planes
 ) -> Planes:
-    """The circuits in planes that someone chose, checked."""
     if isinstance(plane, Planes):
         if plane.topology != topology or plane.port_model is not port_model:
             raise ValueError(

@@ -71,7 +71,6 @@ def most_survivable(planes: Planes, seed: int = 0) -> tuple[Planes, PlaneLoss]:
 
 
 def _components(planes: Planes) -> tuple[int, ...]:
-    """Strongly connected components without each plane."""
     of_link, lost = planes.plane_of_link(), range(planes.num_planes)
     return tuple(_num_components(planes.topology, of_link != number) for number in lost)
 

@@ -129,6 +129,17 @@ def oriented(
     return out
 
 
+def circuits_of_links(link: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The circuit of every link, and whether it crosses that backward, of ``link`` (circuits x 2).
+
+    >>> [found.tolist() for found in circuits_of_links(np.array([[0, 2], [1, -1]]))]
+    [[0, 1, 0], [False, False, True]]
+    """
+    circuit, backward = np.nonzero(link != NO_LINK)
+    order = np.argsort(link[circuit, backward])
+    return circuit[order], backward[order] == 1
+
+
 def ends_of(topology: Topology, link: NDArray[np.int32]) -> Topology:
     """The circuits as links from their A ends to their B ends, without symmetry or speeds."""
     return Topology(topology.num_nodes, topology.tail[link[:, 0]], topology.head[link[:, 0]])

@@ -75,7 +75,6 @@ def _bipartite_planes(ends: Topology) -> NDArray[np.int32] | None:
 def _coloured(
     ends: Topology, degree: int, certificate: Certificate
 ) -> tuple[NDArray[np.int32], Certificate]:
-    """The plane of every circuit and what proves that no fewer are enough."""
     from ocs_codesign.fabric.planes import colouring_kernels as kernels
 
     one, other, nodes = ends.tail.astype(np.int64), ends.head.astype(np.int64), ends.num_nodes

@@ -12,6 +12,7 @@ from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.circuits import (
     check_equal_speeds,
     circuits_of,
+    circuits_of_links,
     ends_of,
     two_way_circuits,
 )
@@ -88,11 +89,7 @@ class Planes:
 
     def plane_of_link(self) -> NDArray[np.int32]:
         """The plane of every link (int32, links)."""
-        plane = np.empty(self.topology.num_links, dtype=np.int32)
-        for side in (0, 1):
-            carries = self.link[:, side] != NO_LINK
-            plane[self.link[carries, side]] = self.plane[carries]
-        return plane
+        return self.plane[circuits_of_links(self.link)[0]]
 
     def ports(self) -> NDArray[np.int64]:
         """The node's port that either end of every circuit takes in its plane, circuits x 2.

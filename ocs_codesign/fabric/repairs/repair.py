@@ -145,7 +145,6 @@ def _numbers(what: str, names: Sequence[str], lost: Sequence[str]) -> list[int]:
 def _places(
     fabric: Fabric, names: Sequence[str], lost: Sequence[Port]
 ) -> set[tuple[int, int, int]]:
-    """Ports as switch, side and number there."""
     places: set[tuple[int, int, int]] = set()
     for port in lost:
         (number,) = _numbers("switch", names, [port.switch])

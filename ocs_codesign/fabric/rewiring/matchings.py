@@ -92,7 +92,6 @@ def _refilled(
 def _best_matching(
     topology: Topology, links: NDArray[np.int64], gain: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """The positions of the perfect matching of most gain."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 

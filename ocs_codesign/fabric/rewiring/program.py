@@ -10,13 +10,15 @@ import numpy as np
 
 from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.integers import program_of
 from ocs_codesign.factorisation import NO_LINK
-from ocs_codesign.lp import LinearProgram, Options, solve
+from ocs_codesign.lp import Options, solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.fabric.planes.planes import Planes
+    from ocs_codesign.lp import LinearProgram
 
 DUAL_BITS = 30
 """Duals are rounded to so many binary digits; what is lost is added to the bound."""
@@ -96,23 +98,15 @@ def part_program(ways: Choices, columns: NDArray[np.int64]) -> LinearProgram:
 
     ``columns`` are the choices of the pairs of one part, as numbers from 0 to 1.
     """
-    from scipy.sparse import csr_matrix
-
-    every, ones = np.arange(len(columns)), np.ones(len(columns))
+    every = np.arange(len(columns))
     pairs, pair_row = np.unique(ways.pair[columns], return_inverse=True)
     ports, port_row = np.unique(ways.ports[columns].T, return_inverse=True)
-    rows = np.concatenate([pair_row, len(pairs) + port_row.reshape(-1)])
-    matrix = csr_matrix((np.ones(len(rows)), (rows, np.tile(every, 3))))
-    count = ways.count[pairs].astype(float)
-    return LinearProgram(
-        -ways.kept[columns].astype(float),
-        matrix.indptr.astype(np.int64),
-        matrix.indices.astype(np.int64),
-        matrix.data,
-        np.concatenate([count, np.full(len(ports), -np.inf)]),
-        np.concatenate([count, np.ones(len(ports))]),
-        0 * ones,
-        ones,
+    count = ways.count[pairs]
+    return program_of(
+        [(row, every, 1.0) for row in (pair_row, *(len(pairs) + port_row.reshape(2, -1)))],
+        [(count, count), (np.full(len(ports), -np.inf), np.ones(len(ports)))],
+        np.ones(len(columns)),
+        -ways.kept[columns],
     )
 
 

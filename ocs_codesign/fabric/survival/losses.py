@@ -160,7 +160,6 @@ def _cases(configuration: Configuration, kind: LossKind) -> Iterator[_Case]:
 
 
 def _links(configuration: Configuration, circuits: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which links circuits carry."""
     carries = np.zeros(configuration.topology.num_links, dtype=bool)
     carried = configuration.link[circuits]
     carries[carried[carried >= 0]] = True
@@ -192,7 +191,6 @@ def _hosts(configuration: Configuration) -> Iterator[_Case]:
 
 
 def _symmetry(topology: Topology) -> Symmetry:
-    """The declared symmetry, or the trivial one."""
     if topology.symmetry is not None:
         return topology.symmetry
     numbers = (topology.num_nodes, topology.num_links)
