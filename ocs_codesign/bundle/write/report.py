@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ocs_codesign.bundle.write.html import page_html, picture_html, table_html
 from ocs_codesign.bundle.write.tables import price_rows
 from ocs_codesign.bundle.write.text import decimal_text
+from ocs_codesign.collective import Collective
 from ocs_codesign.fabric.light_budget import LossFlag, light_paths
 from ocs_codesign.fabric.port_use import port_use
 from ocs_codesign.formats.designs.archive import collective_text
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.bundle.write.html import Picture
-    from ocs_codesign.fabric.deployment import BoundedDesign, DeployedConfiguration, Deployment
+    from ocs_codesign.fabric.deployment import DeployedConfiguration, Deployment
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
 
 SIZES_BYTES = (2**20, 2**26, 2**30)
@@ -128,20 +129,16 @@ def _costs(deployment: Deployment) -> str:
         for one in deployment.configurations
         for bounded in one.designs
     ]
+    kinds = {d.collective for made in deployment.configurations for d in made.designs}
+    exchanged = "; that of an all-to-all is for schedules of as many steps."
+    if Collective.ALLTOALL not in kinds:
+        exchanged = "."
     note = (
         "t_b is in units of the data's time on the bandwidth of a host. Least values are bounds "
-        "for this topology" + _alltoall_note(deployment) + " Every schedule has been verified send "
-        "by send."
+        f"for this topology{exchanged} Every schedule has been verified send by send."
     )
     names, numbers = (*columns, *sizes, "schedule"), (*columns[2:], *sizes)
     return table_html(names, rows, numbers=numbers, note=note)
-
-
-def _alltoall_note(deployment: Deployment) -> str:
-    kinds: list[BoundedDesign] = [d for one in deployment.configurations for d in one.designs]
-    if any(collective_text(bounded.collective) == "alltoall" for bounded in kinds):
-        return "; that of an all-to-all is for schedules of as many steps."
-    return "."
 
 
 def _decimal(t_b: Fraction) -> str:

@@ -12,6 +12,7 @@ module of this folder and list it in PORT_MODELS.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ocs_codesign.fabric.description import PortModel
@@ -26,20 +27,11 @@ if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
 
-def simplex_planes(topology: Topology) -> Planes:
-    """As many planes as the largest degree, the fewest that exist."""
-    return _factorised(topology, PortModel.SIMPLEX)
+def sided_planes(port_model: PortModel, topology: Topology) -> Planes:
+    """The largest degree of planes, or half of it for two-way circuits: the fewest that exist.
 
-
-def two_sided_planes(topology: Topology) -> Planes:
-    """Half the largest degree of planes, rounded up, the fewest that exist.
-
-    Raises InfeasibleError (ONE_WAY) if a link has no reverse.
+    Raises InfeasibleError (ONE_WAY) if circuits are two-way and a link has no reverse.
     """
-    return _factorised(topology, PortModel.TWO_SIDED)
-
-
-def _factorised(topology: Topology, port_model: PortModel) -> Planes:
     check_equal_speeds(topology)
     link = circuits_of(topology, port_model)
     certificate = degree_certificate(topology, port_model)
@@ -48,8 +40,8 @@ def _factorised(topology: Topology, port_model: PortModel) -> Planes:
 
 
 PORT_MODELS: dict[PortModel, Callable[[Topology], Planes]] = {
-    PortModel.SIMPLEX: simplex_planes,
-    PortModel.TWO_SIDED: two_sided_planes,
+    PortModel.SIMPLEX: partial(sided_planes, PortModel.SIMPLEX),
+    PortModel.TWO_SIDED: partial(sided_planes, PortModel.TWO_SIDED),
     PortModel.MATCHING: matching_planes,
 }
 """The port models that leave a choice of planes, and how each puts a topology on the fewest."""
