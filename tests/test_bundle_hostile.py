@@ -11,8 +11,6 @@ from ocs_codesign.bundle.write import bundle as bundle_module
 from ocs_codesign.bundle.write.bundle import check_bundle_directory, write_bundle
 from ocs_codesign.bundle.write.names import check_file_name, check_names
 from ocs_codesign.fabric.deployment import deploy
-from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.files import atomic
 
 BAD_NAMES = (
@@ -146,9 +144,3 @@ def test_what_does_not_fit_or_is_given_twice():
         deploy(fabric, named(("a", "BiRing(2, 8)")), ("allreduce", "allreduce"))
     with pytest.raises(ValueError, match="at least one recipe"):
         deploy(fabric, [])
-    with pytest.raises(InfeasibleError) as refusal:
-        deploy(fabric, named(("a", "Circulant(8, (1, 3))")))
-    assert refusal.value.reason is Reason.PLANES
-    with pytest.raises(InfeasibleError) as refusal:
-        deploy(small_fabric(PortModel.MATCHING), named(("a", "UniRing(1, 8)")))
-    assert refusal.value.reason is Reason.ONE_WAY

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.embed.cables import Partition
-from ocs_codesign.fabric.embed.embedding import Prefer, embed
+from ocs_codesign.fabric.embed.embedding import embed
 from ocs_codesign.fabric.light import topology_of
 from ocs_codesign.fabric.planes.choice import most_survivable
 from ocs_codesign.fabric.planes.models import planes_of
@@ -210,16 +210,6 @@ def test_planes_whose_switches_do_not_fit_are_left_out():
     check(embedding, topology)
     assert embedding.partition == (None, Partition.ONE_SWITCH, Partition.ONE_SWITCH)
     assert set(embedding.planes.plane.tolist()) == {1, 2}
-
-
-@pytest.mark.parametrize("prefer", Prefer)
-@pytest.mark.parametrize("text", ["Torus((3, 4))", "Product(UniRing(1, 4), UniRing(1, 4))"])
-def test_preferences(prefer, text):
-    topology = parse(text).topology()
-    embedding = embed(fabric(16, [[16]] * 4), topology, prefer=prefer)
-    check(embedding, topology)
-    if prefer is Prefer.SURVIVABILITY:
-        assert embedding.plane_loss.stays_connected
 
 
 def test_loop_backs():
