@@ -124,8 +124,6 @@ def check_directory(
 
 
 class _Checker:
-    """What was derived of a bundle so far."""
-
     def __init__(
         self,
         files: BundleFiles,

@@ -16,7 +16,8 @@ from ocs_codesign.fabric.embed.cables import (
     lay_plane,
 )
 from ocs_codesign.fabric.embed.cross_connects import configured, trunks_of
-from ocs_codesign.fabric.embed.fitting import fit_to_cables, fit_to_states
+from ocs_codesign.fabric.embed.fitting import fit_to_cables
+from ocs_codesign.fabric.embed.state_choice import fit_to_states
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.choice import PlaneLoss, loss_of_planes, most_survivable
 from ocs_codesign.fabric.planes.circuits import check_equal_speeds
@@ -153,7 +154,6 @@ def _checked_hosts(fabric: Fabric, topology: Topology, host: ArrayLike | None) -
 def _chosen(
     fabric: Fabric, topology: Topology, port_model: PortModel, plane: ArrayLike | Planes
 ) -> Planes:
-    """The circuits in planes that someone chose, checked."""
     if isinstance(plane, Planes):
         if plane.topology != topology or plane.port_model is not port_model:
             raise ValueError(

@@ -10,12 +10,13 @@ import numpy as np
 
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.circuits import (
-    NO_LINK,
     check_equal_speeds,
     circuits_of,
+    circuits_of_links,
     ends_of,
     two_way_circuits,
 )
+from ocs_codesign.factorisation import NO_LINK
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -82,22 +83,13 @@ class Planes:
         return self.topology.head[self.link[:, 0]]
 
     @property
-    def num_loop_backs(self) -> int:
-        """Circuits from a node to itself: they take ports and carry nothing anywhere."""
-        return int(np.count_nonzero(self.a_node == self.b_node))
-
-    @property
     def is_minimal(self) -> bool:
         """Whether it is proven that no fewer planes are enough."""
         return self.num_planes == self.at_least.num_planes
 
     def plane_of_link(self) -> NDArray[np.int32]:
         """The plane of every link (int32, links)."""
-        plane = np.empty(self.topology.num_links, dtype=np.int32)
-        for side in (0, 1):
-            carries = self.link[:, side] != NO_LINK
-            plane[self.link[carries, side]] = self.plane[carries]
-        return plane
+        return self.plane[circuits_of_links(self.link)[0]]
 
     def ports(self) -> NDArray[np.int64]:
         """The node's port that either end of every circuit takes in its plane, circuits x 2.

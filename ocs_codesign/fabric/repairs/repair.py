@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.fabric.embed.embedding import Embedding
-from ocs_codesign.fabric.port_use import STRANDS
 from ocs_codesign.fabric.repairs.bench import Bench
 from ocs_codesign.fabric.repairs.steps import leave_ports, leave_switches, replace_hosts
 from ocs_codesign.fabric.rewiring.configurations import makes_its_topology
@@ -146,7 +145,6 @@ def _numbers(what: str, names: Sequence[str], lost: Sequence[str]) -> list[int]:
 def _places(
     fabric: Fabric, names: Sequence[str], lost: Sequence[Port]
 ) -> set[tuple[int, int, int]]:
-    """Ports as switch, side and number there."""
     places: set[tuple[int, int, int]] = set()
     for port in lost:
         (number,) = _numbers("switch", names, [port.switch])
@@ -183,7 +181,7 @@ def _cross_connects(bench: Bench) -> set[CrossConnect]:
 def _moves(first: Bench, bench: Bench) -> Iterator[StrandMove]:
     fabric = bench.fabric
     for host, plane, side in np.argwhere(first.strand != bench.strand).tolist():
-        name = f"{fabric.hosts[host]} {STRANDS[fabric.port_model(plane)][side]} plane {plane}"
+        name = f"{fabric.hosts[host]} {fabric.port_model(plane).strands[side]} plane {plane}"
         before, after = (each.strand[host, plane, side] for each in (first, bench))
         yield StrandMove(name, _named(bench, before), _named(bench, after))
     for row, end in np.argwhere(first.trunk != bench.trunk).tolist():

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.components import connected
-from ocs_codesign.fabric.rewiring.connectivity import is_connected
+from ocs_codesign.fabric.components import connected, strong_components
 from ocs_codesign.fabric.rewiring.state import state_circuits
 
 if TYPE_CHECKING:
@@ -46,7 +45,8 @@ class Change:
 
     def is_joined(self, up: NDArray[np.int32]) -> bool:
         """Whether circuits join all nodes, in both directions."""
-        return is_connected(up, self.port_model, self.num_nodes)
+        components = connected if self.port_model.is_bidirectional else strong_components
+        return not components(up[:, 1], up[:, 2], self.num_nodes).any()
 
     def up(
         self, old: NDArray[np.bool_], new: NDArray[np.bool_], dark_plane: int | None = None
