@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -165,9 +168,14 @@ def test_exact_is_for_small_demands(capsys, tmp_path):
     assert "--exact is for up to 8 senders and receivers, and here are 9" in capsys.readouterr().err
 
 
-def test_nothing_is_written_when_a_file_is_bad(capsys, tmp_path):
-    path, out = tmp_path / "d.csv", tmp_path / "plan.csv"
-    path.write_text("0,x\n", encoding="utf-8")
-    assert main(["demand", str(path), *MODEL, "--out", str(out)]) == 2
-    assert not out.exists()
-    capsys.readouterr()
+def test_the_example_compiles_nothing():
+    """A newcomer's first command waits for no compiler: numba is not even imported."""
+    command = ["demand", str(EXAMPLE), "--delta", "20us", "--bandwidth", "400Gbps"]
+    code = "import sys; from ocs_codesign.cli import main; main({}); print('numba' in sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code.format([*command, "--json", os.devnull])],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.splitlines()[-1] == "False"

@@ -110,18 +110,11 @@ def plan_csv(plan: DemandPlan, names: Sequence[str] | None = None) -> str:
     """
     nodes = [str(node) for node in range(plan.demand.num_nodes)] if names is None else names
     lines = ["switch,made_from_s,up_from_s,duration_s,circuits"]
-    free_s = [Fraction(0)] * plan.num_switches
-    rows = zip(plan.switch.tolist(), plan.durations_s, plan.permutations.tolist(), strict=True)
-    for switch, duration_s, circuits in rows:
-        up_s = free_s[switch] + plan.delta_s
-        pairs = " ".join(
-            f"{nodes[source]}>{nodes[target]}"
-            for source, target in enumerate(circuits)
-            if plan.demand.units[source, target]
-        )
-        times = ",".join(f"{float(time):.12g}" for time in (free_s[switch], up_s, duration_s))
+    timeline = zip(plan.switch.tolist(), plan.up_from_s(), plan.durations_s, strict=True)
+    for at, (switch, up_s, held_s) in enumerate(timeline):
+        pairs = " ".join(f"{nodes[i]}>{nodes[j]}" for i, j in plan.used_circuits(at))
+        times = ",".join(f"{float(time):.12g}" for time in (up_s - plan.delta_s, up_s, held_s))
         lines.append(f"{switch},{times},{pairs}")
-        free_s[switch] = up_s + duration_s
     return "\n".join(lines) + "\n"
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.reconfigure.demand.bounds import least_times, line_bound, makespan_bound
+from ocs_codesign.reconfigure.demand.switches import TickPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,24 +34,13 @@ _MAX_CONFIGURATIONS = 62
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """A plan in ticks: ``columns[k, i]`` is where row i's circuit goes, -1 if it has none."""
-
-    makespan: Fraction
-    columns: NDArray[np.int64]
-    times: tuple[Fraction, ...]
-    switch: NDArray[np.int64]
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
 class Searched:
     """What a search knows in the end: a plan that is better than the given one, if it found any.
 
     ``bound`` is what no plan beats: the best makespan if all was searched.
     """
 
-    found: Found | None
+    plan: TickPlan | None
     bound: Fraction
     is_complete: bool
     num_nodes: int
@@ -80,22 +70,25 @@ class _Lines:
         inner = np.ascontiguousarray(kept[order][:, across])
         return cls(inner, rows[order], columns[across], transposed)
 
-    def in_matrix(self, choice: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
-        """The search's columns as those of the demand matrix, row by row."""
-        columns = np.full((len(choice), nodes), -1)
-        for slot, line in np.ndindex(choice.shape):
-            if choice[slot, line] < len(self.columns):
-                row, column = self.rows[line], self.columns[choice[slot, line]]
-                if self.transposed:
-                    row, column = column, row
-                columns[slot, row] = column
-        return columns
+    def permutations(self, found: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
+        """What the search chose as full permutations: idle rows get what is left, in order."""
+        choice = found.reshape(len(self.rows), -1)
+        full = np.full((choice.shape[1], nodes), -1)
+        for line, slot in np.argwhere(choice < len(self.columns)).tolist():
+            row, column = self.rows[line], self.columns[choice[line, slot]]
+            if self.transposed:
+                row, column = column, row
+            full[slot, row] = column
+        for circuits in full:
+            idle = circuits < 0
+            circuits[idle] = np.setdiff1d(np.arange(nodes), circuits[~idle])
+        return full
 
 
-def can_search(ticks: DemandTicks) -> bool:
-    """Whether a demand is small enough to be searched."""
+def search_levels(ticks: DemandTicks) -> int:
+    """Lines times the fewest configurations, which a search is deep; 0 if there is none."""
     lines = int(max(ticks.demand.any(1).sum(), ticks.demand.any(0).sum()))
-    return 0 < lines <= MAX_LINES
+    return lines * ticks.max_entries if lines <= MAX_LINES else 0
 
 
 def search(
@@ -110,7 +103,7 @@ def search(
     is that of the number of configurations; while the answer is yes, the search ends with a proof.
     """
     lines = _Lines.of(ticks.demand)
-    found: Found | None = None
+    plan: TickPlan | None = None
     nodes, left = 0, list[Fraction]()
     for counts, bound in _counts(ticks, num_switches):
         many = sum(counts)
@@ -121,18 +114,18 @@ def search(
             break
         if bound >= best:
             continue
-        problem, state = _prepared(lines, ticks, counts, best)
+        problem, state = _prepared(lines.demand, ticks.setup, counts, best)
         ended = _searched(problem, state, nodes, goes_on)
         nodes += int(state.at[1])
         if not ended:
             left.append(bound)
-        makespan = Fraction(int(state.best[0]), int(state.best[1]))
-        if makespan < best:
-            best = makespan
-            columns = lines.in_matrix(state.found, ticks.num_nodes)
-            times = tuple(Fraction(int(time), int(state.best[1])) for time in state.times)
-            found = Found(best, columns, times, problem.switch)
-    return Searched(found, min([best, *left]), not left, nodes)
+        numerator, denominator = state.best.tolist()
+        if Fraction(numerator, denominator) < best:
+            best = Fraction(numerator, denominator)
+            times = tuple(Fraction(time, denominator) for time in state.times.tolist())
+            on = np.repeat(np.arange(len(counts)), counts)
+            plan = TickPlan(lines.permutations(state.found, ticks.num_nodes), times, on)
+    return Searched(plan, min([best, *left]), not left, nodes)
 
 
 def _counts(ticks: DemandTicks, num_switches: int) -> Iterator[tuple[tuple[int, ...], Fraction]]:
@@ -167,39 +160,36 @@ def _never_better(ticks: DemandTicks, num_switches: int, many: int, best: Fracti
 
 def _searched(problem: Problem, state: State, before: int, goes_on: Callable[[int], bool]) -> bool:
     """Whether the search of a problem came to its end."""
-    from ocs_codesign.reconfigure.demand.search_kernels import advance
+    from ocs_codesign.reconfigure.demand.search_kernels import OPEN, advance
 
     while goes_on(before + int(state.at[1])):
         ended = advance(problem, state, _NODES_A_CALL)
-        if ended:
+        if ended != OPEN:
             return bool(ended > 0)
     return False
 
 
 def _prepared(
-    lines: _Lines, ticks: DemandTicks, counts: tuple[int, ...], best: Fraction
+    demand: NDArray[np.int64], setup: int, counts: tuple[int, ...], best: Fraction
 ) -> tuple[Problem, State]:
-    """The tables and the empty state of a search."""
+    """The tables and the first state of a search."""
     from ocs_codesign.reconfigure.demand.search_kernels import Problem, State
 
-    demand = lines.demand
-    rows, columns = demand.shape
+    slots, (rows, columns) = sum(counts), demand.shape
+    # A slot follows the one before on its switch, a first one that of a switch with as many.
+    switch = np.repeat(np.arange(len(counts)), counts)
+    first = np.cumsum([0, *counts]).tolist()
+    after = np.arange(-1, slots - 1)
+    after[first[:-1]] = [
+        first[at - 1] if at and counts[at - 1] == counts[at] else -1 for at in range(len(counts))
+    ]
     bits = (np.arange(2**columns)[:, None] >> np.arange(columns)) & 1
-    subset = demand @ bits.T
-    rest = np.zeros((rows, rows + 1, len(bits)), dtype=np.int64)
-    for row in range(rows - 1):
-        largest = -np.sort(-subset[row + 1 :], axis=0)
-        rest[row, 1 : rows - row] = np.cumsum(largest, axis=0)
-    slots = sum(counts)
     problem = Problem(
         demand=demand,
-        setup=ticks.setup,
-        switch=np.repeat(np.arange(len(counts)), counts),
-        rank=np.concatenate([np.arange(count) for count in counts]),
-        setups=np.array(counts),
-        subset=subset,
-        rest=rest,
-        wanted=((demand > 0) << np.arange(columns)).sum(1),
+        setups=setup * np.array(counts),
+        switch=switch,
+        after=after,
+        subset=demand @ bits.T,
         idle=(demand == 0).any(1),
     )
     levels = slots * rows + 1
@@ -207,13 +197,13 @@ def _prepared(
     tableau[0, :, :-1] = np.eye(slots + 1, dtype=np.int64)
     state = State(
         at=np.zeros(2, dtype=np.int64),
-        choice=np.full((slots, rows), -1),
         tried=np.zeros(levels, dtype=np.int64),
-        free=np.full(slots, 2**columns - 1),
+        choice=np.full(slots * rows, -1),
+        able=np.tile((demand > 0) * (2**slots - 1), (levels, 1, 1)),
         tableau=tableau,
         denominator=np.ones(levels, dtype=np.int64),
         best=np.array([best.numerator, best.denominator]),
-        found=np.full((slots, rows), -1),
+        found=np.full(slots * rows, -1),
         times=np.zeros(slots, dtype=np.int64),
     )
     return problem, state

@@ -1,0 +1,212 @@
+"""Covers: several plans of one demand side by side, and the greedy ways to make them.
+
+Plan b makes ``permutations[b, k]`` (a column for every row) for ``times[b, k]`` ticks; those of no
+time are not made. Times are integers, in floats that are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.reconfigure.demand.ticks import DemandTicks
+
+_LEVELS = 24
+_ALL_LEVELS_UP_TO = 32
+"""Nodes up to which every configuration is tried with all levels, not those next to the last."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Covers:
+    """Plans with their cost: the total, and on several switches as often the makespan as well."""
+
+    permutations: NDArray[np.int64]
+    times: NDArray[np.float64]
+    cost: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        ticks: DemandTicks,
+        num_switches: int,
+        permutations: NDArray[np.int64],
+        times: NDArray[np.float64],
+    ) -> Covers:
+        """Plans that serve the demand, longest configurations first, without what is not needed.
+
+        Each is shortened as far as the others serve the demand, short ones first.
+        """
+        permutations, times = _descending(permutations, times)
+        demand = ticks.demand.astype(float)
+        spare = np.where(demand > 0, served(permutations, times) - demand, np.inf)
+        plans, rows = np.arange(len(times))[:, None], np.arange(len(demand))
+        for at in range(times.shape[1] - 1, -1, -1):
+            circuits = permutations[:, at]
+            less = np.minimum(times[:, at], spare[plans, rows, circuits].min(1))
+            times[:, at] -= less
+            spare[plans, rows, circuits] -= less[:, None]
+        permutations, times = _descending(permutations, times)
+        return cls(permutations, times, _cost(times, ticks.setup, num_switches))
+
+    def chosen(self, plans: NDArray[np.int64]) -> Covers:
+        """Some of the plans, in this order."""
+        return Covers(self.permutations[plans], self.times[plans], self.cost[plans])
+
+    def best(self) -> Covers:
+        """The cheapest plan alone, the first of equals."""
+        return self.chosen(self.cost.argmin()[None])
+
+    def or_else(self, others: Covers, mine: NDArray[np.bool_]) -> Covers:
+        """The own plans where ``mine`` is true, else the others at the same places."""
+        both = together([self, others])
+        places = np.arange(len(mine)) + np.where(mine, 0, len(mine))
+        return both.chosen(places)
+
+
+def together(parts: Sequence[Covers]) -> Covers:
+    """All plans of several covers, in order."""
+    most = max(part.times.shape[1] for part in parts)
+    room = [((0, 0), (0, most - part.times.shape[1])) for part in parts]
+    return Covers(
+        np.concatenate(
+            [np.pad(p.permutations, (*r, (0, 0)), "edge") for p, r in zip(parts, room, strict=True)]
+        ),
+        np.concatenate([np.pad(p.times, r) for p, r in zip(parts, room, strict=True)]),
+        np.concatenate([part.cost for part in parts]),
+    )
+
+
+def served(permutations: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How long every plan has a circuit from each node to each node."""
+    plans, _, nodes = permutations.shape
+    entry = (np.arange(plans)[:, None, None] * nodes + np.arange(nodes)) * nodes + permutations
+    long = np.bincount(entry.ravel(), np.repeat(times.ravel(), nodes), plans * nodes**2)
+    return long.reshape(plans, nodes, nodes)
+
+
+def heaviest(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The columns of the heaviest perfect matching of every matrix."""
+    nodes = weights.shape[-1]
+    matched = [linear_sum_assignment(one, True)[1] for one in weights.reshape(-1, nodes, nodes)]
+    return np.array(matched).reshape(weights.shape[:-1])
+
+
+def busiest_first(
+    ticks: DemandTicks, powers: Sequence[float], finish: float = 1.0
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """A plan a power: each configuration is the matching and time with the most value over cost.
+
+    An entry is worth what is sent of it and ``finish`` setups if that is all; entries of lines that
+    still need long (their sum, and a setup an entry) are worth more, by their share to the power.
+    Times are tried at quantiles of the entries. Without both, it is the most served per time, as in
+    Eclipse (Venkatakrishnan et al. 2016).
+
+    >>> from fractions import Fraction
+    >>> from ocs_codesign.reconfigure.demand.ticks import DemandTicks
+    >>> ticks = DemandTicks(np.array([[0, 3], [5, 0]]), 2, Fraction(1), True)
+    >>> [made.tolist() for made in busiest_first(ticks, (8.0,))]
+    [[[[1, 0]]], [[5.0]]]
+    """
+    plans, nodes, rows = len(powers), ticks.num_nodes, np.arange(ticks.num_nodes)
+    left = np.repeat(ticks.demand[None].astype(float), plans, 0)
+    place = np.full(plans, _LEVELS // 2)
+    permutations, times = [], []
+    while left.any():
+        need = left + ticks.setup * (left > 0)
+        rest = np.concatenate([need.sum(2), need.sum(1)], 1)
+        share = (rest / np.maximum(rest.max(1), 1)[:, None]) ** np.array(powers)[:, None]
+        tried = np.tile(np.arange(_LEVELS), (plans, 1))
+        if nodes > _ALL_LEVELS_UP_TO:
+            tried = np.clip(place[:, None] + np.arange(-1, 2), 0, _LEVELS - 1)
+        level = np.array([_quantiles(one, at) for one, at in zip(left, tried, strict=True)])
+        here, time = left[:, None], level[:, :, None, None]
+        value = np.minimum(here, time) + finish * ticks.setup * ((here > 0) & (here <= time))
+        value *= (share[:, :nodes, None] + share[:, None, nodes:])[:, None]
+        circuits = heaviest(value)
+        worth = np.take_along_axis(value, circuits[..., None], 3)[..., 0].sum(2)
+        chosen = (worth / (level + ticks.setup)).argmax(1)
+        each = np.arange(plans)
+        place, circuits = tried[each, chosen], circuits[each, chosen]
+        entries = left[each[:, None], rows, circuits]
+        time = np.minimum(level[each, chosen], entries.max(1))
+        left[each[:, None], rows, circuits] = np.maximum(entries - time[:, None], 0)
+        permutations.append(circuits)
+        times.append(time)
+    return np.stack(permutations, 1), np.stack(times, 1)
+
+
+def birkhoff(demand: NDArray[np.int64], shrink: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Birkhoff's decomposition of the demand, filled up until all lines have the largest sum.
+
+    Each configuration is a perfect matching of entries of at least a threshold, held for the least
+    of them. When there is none left, the threshold shrinks to ``shrink`` / 16 of itself (to half in
+    Solstice, Liu et al. 2015). Without a setup no plan is shorter.
+
+    >>> birkhoff(np.array([[3, 1], [0, 2]]), 8)
+    (array([[0, 1],
+           [1, 0]]), array([3, 1]))
+    """
+    left, nodes = _filled_up(demand), len(demand)
+    threshold, rows = int(left.max()), np.arange(nodes)
+    permutations, times = [], []
+    while left.any():
+        circuits = maximum_bipartite_matching(csr_matrix(left >= threshold), "column")
+        if (circuits < 0).any():
+            threshold = max(1, threshold * shrink // 16)
+            continue
+        permutations.append(circuits.astype(np.int64))
+        times.append(left[rows, circuits].min())
+        left[rows, circuits] -= times[-1]
+    return np.array(permutations), np.array(times)
+
+
+def _filled_up(demand: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The matrix with more, where it has entries first, such that all lines are alike."""
+    filled = demand.copy()
+    rows, columns = demand.sum(1), demand.sum(0)
+    most = max(rows.max(), columns.max())
+    for places in (np.argwhere(demand > 0), np.argwhere(demand >= 0)):
+        for row, column in places.tolist():
+            more = most - max(rows[row], columns[column])
+            filled[row, column] += more
+            rows[row] += more
+            columns[column] += more
+    return filled
+
+
+def _quantiles(left: NDArray[np.float64], levels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Entries at these of _LEVELS even places in their order, 1 if there is none."""
+    values = np.sort(left[left > 0])
+    return values[levels * (len(values) - 1) // (_LEVELS - 1)] if len(values) else levels**0.0
+
+
+def _descending(
+    permutations: NDArray[np.int64], times: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Longest configurations first, without those that no plan makes."""
+    order = np.argsort(-times, 1, kind="stable")[:, : (times > 0).sum(1).max()]
+    by_plan = np.arange(len(times))[:, None]
+    return permutations[by_plan, order], times[by_plan, order]
+
+
+def _cost(times: NDArray[np.float64], setup: int, num_switches: int) -> NDArray[np.float64]:
+    """With the makespan of the longest first, each on the least busy switch."""
+    spans = times + setup * (times > 0)
+    total: NDArray[np.float64] = spans.sum(1)
+    if num_switches == 1 or not setup:
+        return total
+    busy, plans = np.zeros((len(times), num_switches)), np.arange(len(times))
+    for span in spans.T:
+        busy[plans, busy.argmin(1)] += span
+    return total + num_switches * busy.max(1)
