@@ -34,7 +34,7 @@ from reporting import (
 )
 
 from ocs_codesign import Cost, Frontier, frontier
-from ocs_codesign.finder import CLOSED_FORMS
+from ocs_codesign.search.effort import CLOSED_FORMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -143,7 +143,7 @@ def row(
         "message_bytes": round(message_bytes),
         "time_us": f"{seconds * 1e6:.3f}",
         "over": over,
-        "ratio": f"{seconds / best[over].time_s(message_bytes):.3f}",
+        "ratio": f"{float(seconds / best[over].time_s(message_bytes)):.3f}",
     }
 
 

@@ -34,9 +34,10 @@ from reporting import (
 )
 
 from ocs_codesign import BiRing, GeneralizedKautz, Recipe, Torus, bound
-from ocs_codesign.alltoall import Throughput, throughput
-from ocs_codesign.finder import joint_frontier
-from ocs_codesign.finder.bases import optimal_circulant
+from ocs_codesign.schedulers.alltoall.result import Throughput
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.search.bases import optimal_circulant
+from ocs_codesign.search.frontier import joint_frontier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -38,9 +38,9 @@ from reporting import (
 )
 
 from ocs_codesign import Cost, CostModel, GeneralizedKautz
-from ocs_codesign.alltoall import throughput
 from ocs_codesign.reconfigure.frontier.sources import ReconfiguredCandidate, alltoall_candidates
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost, break_even_delta_s
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

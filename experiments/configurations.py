@@ -30,11 +30,11 @@ from reporting import (
 )
 
 from ocs_codesign import Cost, CostModel
-from ocs_codesign.finder import joint_frontier
 from ocs_codesign.quantities import format_size
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound, tree_bound
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
 from ocs_codesign.reconfigure.sequences.search import search_sequences
+from ocs_codesign.search.frontier import joint_frontier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,7 +63,7 @@ def costs(nodes: int) -> Iterator[tuple[str, SwitchedCost, Fraction]]:
     for number in CONFIGURATIONS:
         if number <= most:
             found = search_sequences(nodes, DEGREE, number)
-            text = " ".join(map(repr, found.sequence.recipes()))
+            text = " ".join(map(repr, found.recipes))
             cost = SwitchedCost(found.alltoall.cost, number)
             known = [(text, cost, found.alltoall.bound)]
             if number == 1:

@@ -31,7 +31,7 @@ from reporting import (
 )
 
 from ocs_codesign import Hypercube, Topology, Torus, bfb, bfb_loads
-from ocs_codesign.schedulers.bfb_lp import FORMULATIONS, bfb_lp_loads
+from ocs_codesign.schedulers.bfb.lp import FORMULATIONS, bfb_lp_loads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,9 +27,10 @@ import numpy as np
 from make_base_topologies import first_difference
 
 from ocs_codesign import Schedule, Topology, exact_schedule, verify
+from ocs_codesign.graphs.families.shifts import ModifiedDeBruijn
+from ocs_codesign.graphs.recipe import Base
+from ocs_codesign.graphs.stored import StoredSchedule, read_allgather, stored_schedules
 from ocs_codesign.lp import Options
-from ocs_codesign.recipe import Base, ModifiedDeBruijn
-from ocs_codesign.schedulers.stored import StoredSchedule, read_allgather, stored_schedules
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "base_topologies" / "schedules"
 INDEX_VERSION = 1

@@ -30,6 +30,7 @@ from reporting import (
 )
 
 from ocs_codesign.reconfigure import (
+    MATCHED,
     PlaneProblem,
     ReconfigurationCost,
     plan_planes,
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 QUICK, SIZES = (8,), (8, 16)
 PLANES = (1, 2, 3, 4)
 MESSAGE, NODE_BPS = 2**26, 100 * 10**9
-COLLECTIVES = ("allreduce", "alltoall")
+COLLECTIVES = {"allreduce": "halving-doubling", "alltoall": "direct-exchange"}
+"""The algorithm of each, whose steps want circuits of their own."""
 TITLES = {
     "allreduce": "allreduce, recursive halving and doubling",
     "alltoall": "all-to-all, every shift directly",
@@ -55,20 +57,11 @@ FIELDS = (
 )
 
 
-def steps(collective: str, nodes: int) -> tuple[tuple[int, ...], tuple[Fraction, ...]]:
-    """What configuration every step needs and the bytes that a node sends in it."""
-    if collective == "alltoall":
-        return tuple(range(nodes - 1)), (Fraction(MESSAGE, nodes),) * (nodes - 1)
-    halvings = nodes.bit_length() - 1
-    sizes = tuple(Fraction(MESSAGE, 2**k) for k in range(1, halvings + 1))
-    needed = tuple(range(halvings))
-    return needed + needed[::-1], sizes + sizes[::-1]
-
-
 def rows(nodes: int, deltas_s: Sequence[Fraction]) -> Iterator[dict[str, object]]:
     """A row for every collective, number of planes and dead time."""
-    for collective in COLLECTIVES:
-        needed, sizes = steps(collective, nodes)
+    for collective, algorithm in COLLECTIVES.items():
+        matched = MATCHED[algorithm](nodes)
+        needed, sizes = matched.order(), matched.bytes_per_node(MESSAGE)
         for planes in PLANES:
             for delta in deltas_s:
                 cost = ReconfigurationCost(delta)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ocs_codesign import CostModel, __version__
-from ocs_codesign.export.atomic import write_files
+from ocs_codesign.files.atomic import write_files
 from ocs_codesign.plot import figure_bytes
 from ocs_codesign.plot.files import drawing
 

@@ -102,7 +102,7 @@ def rows(nodes: int) -> Iterator[dict[str, object]]:
             "allreduce_t_b": str(both.t_b),
             "bw_optimal": candidate.bw_optimal,
             "moore_optimal": candidate.moore_optimal,
-            **{field: f"{ratio:.4f}" for field, ratio in zip(RATIOS, ratios, strict=True)},
+            **{field: f"{float(ratio):.4f}" for field, ratio in zip(RATIOS, ratios, strict=True)},
         }
 
 

@@ -25,28 +25,25 @@ from typing import TYPE_CHECKING
 from reporting import EXPERIMENTS, Report, Row, parse_arguments, publish
 
 from ocs_codesign import parse
-from ocs_codesign.catalogue import Catalogue
-from ocs_codesign.export import check_bundle, load_fabric, load_workload, write_bundle
-from ocs_codesign.fabric import (
-    Deployment,
-    Fabric,
-    NamedRecipe,
-    PlanKind,
-    Selection,
-    Workload,
-    candidate_recipes,
-    deploy,
-    fabric_facts,
-    fabric_price,
-    select,
-)
+from ocs_codesign.bundle.verify import check_bundle
+from ocs_codesign.bundle.write.bundle import write_bundle
+from ocs_codesign.fabric.deployment import Deployment, NamedRecipe, deploy
+from ocs_codesign.fabric.description import Fabric
+from ocs_codesign.fabric.facts import fabric_facts
+from ocs_codesign.fabric.prices import fabric_price
+from ocs_codesign.fabric.selection.candidates import candidate_recipes
+from ocs_codesign.fabric.selection.ranking import PlanKind, Selection, select
+from ocs_codesign.fabric.selection.workload import Workload
+from ocs_codesign.formats.fabric.fabric_files import load_fabric
+from ocs_codesign.formats.workload import load_workload
 from ocs_codesign.plot.selection import selection_figure
 from ocs_codesign.reconfigure import recipe_options
+from ocs_codesign.search.catalogue.store import Catalogue
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ocs_codesign.export import BundleVerdict
+    from ocs_codesign.bundle.check.bundle import BundleVerdict
 
 QUICK, SIZES = (16,), (16, 64)
 TOP = 8
@@ -71,7 +68,7 @@ def outcome(fabric: Fabric, workload: Workload) -> Outcome:
     """The way from a fabric and a workload to a verified bundle, and swapped fibres found."""
     collectives = workload.trace.collectives
     with Catalogue() as store:
-        recipes = candidate_recipes(fabric, collectives, store).recipes
+        recipes, _ = candidate_recipes(fabric, collectives, store)
     selection = select(fabric, workload, recipe_options(recipes, collectives))
     winner = next(plan.name for plan in selection.ranked if plan.kind is PlanKind.SINGLE)
     deployment = deploy(fabric, [NamedRecipe(NAME, parse(winner))], collectives)
@@ -111,7 +108,7 @@ def rows(fabric: Fabric, workload: Workload, found: Outcome) -> Iterator[Row]:
     yield {"row": "ranked", "what": "all plans", "count": len(found.selection.ranked)}
     (one,) = found.deployment.configurations
     for part in workload.parts:
-        bounded = next(each for each in one.designs if each.collective is part.job.collective)
+        bounded = next(each for each in one.designs if each.collective == part.job.collective)
         cost = bounded.design.cost
         time = part.job.count * cost.time_s(fabric.cost_model, float(part.job.message_bytes))
         yield {
@@ -121,7 +118,7 @@ def rows(fabric: Fabric, workload: Workload, found: Outcome) -> Iterator[Row]:
             "t_b": str(cost.t_b),
             "time_ms": f"{time * 1e3:.4f}",
             "count": part.job.count,
-            "text": part.job.collective.value,
+            "text": part.job.collective.name,
         }
     yield {"row": "bundle", "what": "cables", "count": 2 * one.configuration.num_circuits}
     yield {"row": "bundle", "what": "files", "count": found.num_files}

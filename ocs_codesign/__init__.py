@@ -18,25 +18,18 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from ocs_codesign.alltoall import PathTable as PathTable
-    from ocs_codesign.alltoall import SteppedPlan as SteppedPlan
-    from ocs_codesign.alltoall import Throughput as Throughput
-    from ocs_codesign.alltoall import alltoall_frontier as alltoall_frontier
-    from ocs_codesign.alltoall import alltoall_schedule as alltoall_schedule
-    from ocs_codesign.alltoall import dependency_cycle as dependency_cycle
-    from ocs_codesign.alltoall import disjoint_path_table as disjoint_path_table
-    from ocs_codesign.alltoall import path_table as path_table
-    from ocs_codesign.alltoall import stepped_plan as stepped_plan
-    from ocs_codesign.alltoall import throughput as throughput
-    from ocs_codesign.alltoall import up_down_table as up_down_table
     from ocs_codesign.bounds import bound as bound
     from ocs_codesign.bounds import hop_sum as hop_sum
     from ocs_codesign.bounds import moore_steps as moore_steps
     from ocs_codesign.bounds import topology_bound as topology_bound
+    from ocs_codesign.bundle.verify import check_bundle as check_bundle
+    from ocs_codesign.bundle.write.bundle import write_bundle as write_bundle
     from ocs_codesign.circuits import CircuitProgram as CircuitProgram
     from ocs_codesign.collective import Collective as Collective
     from ocs_codesign.cost import Cost as Cost
     from ocs_codesign.cost import CostModel as CostModel
+    from ocs_codesign.demand import Demand as Demand
+    from ocs_codesign.demand import demand_of as demand_of
     from ocs_codesign.design import Candidate as Candidate
     from ocs_codesign.design import Design as Design
     from ocs_codesign.design import Score as Score
@@ -45,65 +38,67 @@ if TYPE_CHECKING:
     from ocs_codesign.design import measure as measure
     from ocs_codesign.design import measure_topology as measure_topology
     from ocs_codesign.design import predict as predict
-    from ocs_codesign.export import check_bundle as check_bundle
-    from ocs_codesign.export import import_graph as import_graph
-    from ocs_codesign.export import load_design as load_design
-    from ocs_codesign.export import load_fabric as load_fabric
-    from ocs_codesign.export import load_workload as load_workload
-    from ocs_codesign.export import save_design as save_design
-    from ocs_codesign.export import save_fabric as save_fabric
-    from ocs_codesign.export import save_program as save_program
-    from ocs_codesign.export import write_bundle as write_bundle
-    from ocs_codesign.fabric import Deployment as Deployment
-    from ocs_codesign.fabric import Fabric as Fabric
-    from ocs_codesign.fabric import InfeasibleError as InfeasibleError
-    from ocs_codesign.fabric import NamedRecipe as NamedRecipe
-    from ocs_codesign.fabric import Workload as Workload
-    from ocs_codesign.fabric import deploy as deploy
-    from ocs_codesign.fabric import embed as embed
-    from ocs_codesign.fabric import fabric_facts as fabric_facts
-    from ocs_codesign.fabric import free_rewiring as free_rewiring
-    from ocs_codesign.fabric import minimum_rewiring as minimum_rewiring
-    from ocs_codesign.fabric import repair as repair
-    from ocs_codesign.fabric import select as select
-    from ocs_codesign.fabric import survivability as survivability
-    from ocs_codesign.fabric import topology_of as topology_of
+    from ocs_codesign.fabric.deployment import Deployment as Deployment
+    from ocs_codesign.fabric.deployment import NamedRecipe as NamedRecipe
+    from ocs_codesign.fabric.deployment import deploy as deploy
+    from ocs_codesign.fabric.description import Fabric as Fabric
+    from ocs_codesign.fabric.embed.embedding import embed as embed
+    from ocs_codesign.fabric.facts import fabric_facts as fabric_facts
+    from ocs_codesign.fabric.infeasible import InfeasibleError as InfeasibleError
+    from ocs_codesign.fabric.light import topology_of as topology_of
+    from ocs_codesign.fabric.repairs.repair import repair as repair
+    from ocs_codesign.fabric.rewiring.hosts import free_rewiring as free_rewiring
+    from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring as minimum_rewiring
+    from ocs_codesign.fabric.selection.ranking import select as select
+    from ocs_codesign.fabric.selection.workload import Workload as Workload
+    from ocs_codesign.fabric.survival.losses import survivability as survivability
     from ocs_codesign.factorisation import factorise as factorise
-    from ocs_codesign.finder import Frontier as Frontier
-    from ocs_codesign.finder import frontier as frontier
-    from ocs_codesign.finder import joint_frontier as joint_frontier
-    from ocs_codesign.groups import Affine as Affine
-    from ocs_codesign.groups import Cyclic as Cyclic
-    from ocs_codesign.groups import Dicyclic as Dicyclic
-    from ocs_codesign.groups import Dihedral as Dihedral
-    from ocs_codesign.groups import DirectProduct as DirectProduct
-    from ocs_codesign.groups import Permutations as Permutations
-    from ocs_codesign.groups import Semidirect as Semidirect
+    from ocs_codesign.formats.designs.design_files import load_design as load_design
+    from ocs_codesign.formats.designs.design_files import save_design as save_design
+    from ocs_codesign.formats.designs.design_files import save_program as save_program
+    from ocs_codesign.formats.fabric.fabric_files import load_fabric as load_fabric
+    from ocs_codesign.formats.fabric.fabric_files import save_fabric as save_fabric
+    from ocs_codesign.formats.graphs.graph_files import import_graph as import_graph
+    from ocs_codesign.formats.workload import load_workload as load_workload
+    from ocs_codesign.graphs.expansions.degree import Degree as Degree
+    from ocs_codesign.graphs.expansions.line import Line as Line
+    from ocs_codesign.graphs.expansions.product import Power as Power
+    from ocs_codesign.graphs.expansions.product import Product as Product
+    from ocs_codesign.graphs.expansions.reverse import Bidirected as Bidirected
+    from ocs_codesign.graphs.expansions.reverse import Transpose as Transpose
+    from ocs_codesign.graphs.families.cayley import Cayley as Cayley
+    from ocs_codesign.graphs.families.dense import Complete as Complete
+    from ocs_codesign.graphs.families.dense import CompleteBipartite as CompleteBipartite
+    from ocs_codesign.graphs.families.dense import Hamming as Hamming
+    from ocs_codesign.graphs.families.lift import Lift as Lift
+    from ocs_codesign.graphs.families.named import Named as Named
+    from ocs_codesign.graphs.families.rings import BiRing as BiRing
+    from ocs_codesign.graphs.families.rings import Circulant as Circulant
+    from ocs_codesign.graphs.families.rings import DirectedCirculant as DirectedCirculant
+    from ocs_codesign.graphs.families.rings import Hypercube as Hypercube
+    from ocs_codesign.graphs.families.rings import Torus as Torus
+    from ocs_codesign.graphs.families.rings import UniRing as UniRing
+    from ocs_codesign.graphs.families.shifts import DeBruijn as DeBruijn
+    from ocs_codesign.graphs.families.shifts import GeneralizedKautz as GeneralizedKautz
+    from ocs_codesign.graphs.families.shifts import Kautz as Kautz
+    from ocs_codesign.graphs.families.shifts import ModifiedDeBruijn as ModifiedDeBruijn
+    from ocs_codesign.graphs.groups.affine import Affine as Affine
+    from ocs_codesign.graphs.groups.cyclic import Cyclic as Cyclic
+    from ocs_codesign.graphs.groups.cyclic import DirectProduct as DirectProduct
+    from ocs_codesign.graphs.groups.permutations import Permutations as Permutations
+    from ocs_codesign.graphs.groups.semidirect import Dicyclic as Dicyclic
+    from ocs_codesign.graphs.groups.semidirect import Dihedral as Dihedral
+    from ocs_codesign.graphs.groups.semidirect import Semidirect as Semidirect
+    from ocs_codesign.graphs.recipe import Recipe as Recipe
+    from ocs_codesign.graphs.text import parse as parse
+    from ocs_codesign.network import Network as Network
+    from ocs_codesign.networks.boxes import boxes as boxes
+    from ocs_codesign.networks.direct import direct as direct
+    from ocs_codesign.networks.direct import mesh as mesh
+    from ocs_codesign.networks.direct import torus as torus
+    from ocs_codesign.networks.switched import fat_tree as fat_tree
+    from ocs_codesign.networks.switched import star as star
     from ocs_codesign.plot import frontier_figure as frontier_figure
-    from ocs_codesign.recipe import Bidirected as Bidirected
-    from ocs_codesign.recipe import BiRing as BiRing
-    from ocs_codesign.recipe import Cayley as Cayley
-    from ocs_codesign.recipe import Circulant as Circulant
-    from ocs_codesign.recipe import Complete as Complete
-    from ocs_codesign.recipe import CompleteBipartite as CompleteBipartite
-    from ocs_codesign.recipe import DeBruijn as DeBruijn
-    from ocs_codesign.recipe import Degree as Degree
-    from ocs_codesign.recipe import DirectedCirculant as DirectedCirculant
-    from ocs_codesign.recipe import GeneralizedKautz as GeneralizedKautz
-    from ocs_codesign.recipe import Hamming as Hamming
-    from ocs_codesign.recipe import Hypercube as Hypercube
-    from ocs_codesign.recipe import Kautz as Kautz
-    from ocs_codesign.recipe import Lift as Lift
-    from ocs_codesign.recipe import Line as Line
-    from ocs_codesign.recipe import ModifiedDeBruijn as ModifiedDeBruijn
-    from ocs_codesign.recipe import Named as Named
-    from ocs_codesign.recipe import Power as Power
-    from ocs_codesign.recipe import Product as Product
-    from ocs_codesign.recipe import Recipe as Recipe
-    from ocs_codesign.recipe import Torus as Torus
-    from ocs_codesign.recipe import Transpose as Transpose
-    from ocs_codesign.recipe import UniRing as UniRing
-    from ocs_codesign.recipe import parse as parse
     from ocs_codesign.reconfigure import DemandMatrix as DemandMatrix
     from ocs_codesign.reconfigure import PlaneProblem as PlaneProblem
     from ocs_codesign.reconfigure import ReconfigurationCost as ReconfigurationCost
@@ -119,60 +114,114 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure import reconfigured_frontier as reconfigured_frontier
     from ocs_codesign.reconfigure import search_sequences as search_sequences
     from ocs_codesign.reconfigure import switch_plan as switch_plan
+    from ocs_codesign.routes import Routes as Routes
+    from ocs_codesign.routes import direct_routes as direct_routes
     from ocs_codesign.schedule import Schedule as Schedule
-    from ocs_codesign.schedulers.bfb import bfb as bfb
-    from ocs_codesign.schedulers.bfb_loads import bfb_loads as bfb_loads
-    from ocs_codesign.schedulers.exact import ExactAnswer as ExactAnswer
-    from ocs_codesign.schedulers.exact import exact_answers as exact_answers
-    from ocs_codesign.schedulers.exact import exact_frontier as exact_frontier
-    from ocs_codesign.schedulers.exact import exact_schedule as exact_schedule
-    from ocs_codesign.schedulers.exact import fractional_bound as fractional_bound
+    from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle as dependency_cycle
+    from ocs_codesign.schedulers.alltoall.paths import disjoint_path_table as disjoint_path_table
+    from ocs_codesign.schedulers.alltoall.paths import path_table as path_table
+    from ocs_codesign.schedulers.alltoall.result import PathTable as PathTable
+    from ocs_codesign.schedulers.alltoall.result import Throughput as Throughput
+    from ocs_codesign.schedulers.alltoall.stepped import SteppedPlan as SteppedPlan
+    from ocs_codesign.schedulers.alltoall.stepped import alltoall_frontier as alltoall_frontier
+    from ocs_codesign.schedulers.alltoall.stepped import alltoall_schedule as alltoall_schedule
+    from ocs_codesign.schedulers.alltoall.stepped import stepped_plan as stepped_plan
+    from ocs_codesign.schedulers.alltoall.throughput import throughput as throughput
+    from ocs_codesign.schedulers.alltoall.up_down import up_down_table as up_down_table
+    from ocs_codesign.schedulers.bfb.assembly import bfb as bfb
+    from ocs_codesign.schedulers.bfb.loads import bfb_loads as bfb_loads
+    from ocs_codesign.schedulers.exact.answers import ExactAnswer as ExactAnswer
+    from ocs_codesign.schedulers.exact.answers import exact_answers as exact_answers
+    from ocs_codesign.schedulers.exact.answers import exact_frontier as exact_frontier
+    from ocs_codesign.schedulers.exact.answers import exact_schedule as exact_schedule
+    from ocs_codesign.schedulers.exact.answers import fractional_bound as fractional_bound
+    from ocs_codesign.search.frontier import frontier as frontier
+    from ocs_codesign.search.frontier import joint_frontier as joint_frontier
+    from ocs_codesign.search.pareto import Frontier as Frontier
+    from ocs_codesign.timed import Timed as Timed
     from ocs_codesign.topology import Topology as Topology
-    from ocs_codesign.verification import Verdict as Verdict
-    from ocs_codesign.verification import Witness as Witness
-    from ocs_codesign.verification import verify as verify
-    from ocs_codesign.verification_circuits import ProgramVerdict as ProgramVerdict
-    from ocs_codesign.verification_circuits import verify_program as verify_program
+    from ocs_codesign.verification.networks import verify_on as verify_on
+    from ocs_codesign.verification.programs import ProgramVerdict as ProgramVerdict
+    from ocs_codesign.verification.programs import verify_program as verify_program
+    from ocs_codesign.verification.schedules import Verdict as Verdict
+    from ocs_codesign.verification.schedules import verify as verify
+    from ocs_codesign.verification.timed import check_timed as check_timed
+    from ocs_codesign.verification.witness import Witness as Witness
 
 _NAMES_BY_MODULE = {
-    "alltoall": (
-        "PathTable SteppedPlan Throughput alltoall_frontier alltoall_schedule dependency_cycle "
-        "disjoint_path_table path_table stepped_plan throughput up_down_table"
-    ),
     "bounds": "bound hop_sum moore_steps topology_bound",
+    "bundle.verify": "check_bundle",
+    "bundle.write.bundle": "write_bundle",
     "circuits": "CircuitProgram",
     "collective": "Collective",
     "cost": "Cost CostModel",
+    "demand": "Demand demand_of",
     "design": "Candidate Design Score build build_topology measure measure_topology predict",
-    "export": (
-        "check_bundle import_graph load_design load_fabric load_workload save_design save_fabric "
-        "save_program write_bundle"
-    ),
-    "fabric": (
-        "Deployment Fabric InfeasibleError NamedRecipe Workload deploy embed fabric_facts "
-        "free_rewiring minimum_rewiring repair select survivability topology_of"
-    ),
+    "fabric.deployment": "Deployment NamedRecipe deploy",
+    "fabric.description": "Fabric",
+    "fabric.embed.embedding": "embed",
+    "fabric.facts": "fabric_facts",
+    "fabric.infeasible": "InfeasibleError",
+    "fabric.light": "topology_of",
+    "fabric.repairs.repair": "repair",
+    "fabric.rewiring.hosts": "free_rewiring",
+    "fabric.rewiring.minimum": "minimum_rewiring",
+    "fabric.selection.ranking": "select",
+    "fabric.selection.workload": "Workload",
+    "fabric.survival.losses": "survivability",
     "factorisation": "factorise",
-    "finder": "Frontier frontier joint_frontier",
-    "groups": "Affine Cyclic Dicyclic Dihedral DirectProduct Permutations Semidirect",
+    "formats.designs.design_files": "load_design save_design save_program",
+    "formats.fabric.fabric_files": "load_fabric save_fabric",
+    "formats.graphs.graph_files": "import_graph",
+    "formats.workload": "load_workload",
+    "graphs.expansions.degree": "Degree",
+    "graphs.expansions.line": "Line",
+    "graphs.expansions.product": "Power Product",
+    "graphs.expansions.reverse": "Bidirected Transpose",
+    "graphs.families.cayley": "Cayley",
+    "graphs.families.dense": "Complete CompleteBipartite Hamming",
+    "graphs.families.lift": "Lift",
+    "graphs.families.named": "Named",
+    "graphs.families.rings": "BiRing Circulant DirectedCirculant Hypercube Torus UniRing",
+    "graphs.families.shifts": "DeBruijn GeneralizedKautz Kautz ModifiedDeBruijn",
+    "graphs.groups.affine": "Affine",
+    "graphs.groups.cyclic": "Cyclic DirectProduct",
+    "graphs.groups.permutations": "Permutations",
+    "graphs.groups.semidirect": "Dicyclic Dihedral Semidirect",
+    "graphs.recipe": "Recipe",
+    "graphs.text": "parse",
+    "network": "Network",
+    "networks.boxes": "boxes",
+    "networks.direct": "direct mesh torus",
+    "networks.switched": "fat_tree star",
     "plot": "frontier_figure",
-    "recipe": (
-        "BiRing Bidirected Cayley Circulant Complete CompleteBipartite DeBruijn Degree "
-        "DirectedCirculant GeneralizedKautz Hamming Hypercube Kautz Lift Line ModifiedDeBruijn "
-        "Named Power Product Recipe Torus Transpose UniRing parse"
-    ),
     "reconfigure": (
         "DemandMatrix PlaneProblem ReconfigurationCost build_direct build_halving_doubling "
         "build_sequence check_timeline phased_alltoall plan_demand plan_planes plan_trace "
         "program_time reconfigured_frontier search_sequences switch_plan"
     ),
+    "routes": "Routes direct_routes",
     "schedule": "Schedule",
-    "schedulers.bfb": "bfb",
-    "schedulers.bfb_loads": "bfb_loads",
-    "schedulers.exact": "ExactAnswer exact_answers exact_frontier exact_schedule fractional_bound",
+    "schedulers.alltoall.deadlock": "dependency_cycle",
+    "schedulers.alltoall.paths": "disjoint_path_table path_table",
+    "schedulers.alltoall.result": "PathTable Throughput",
+    "schedulers.alltoall.stepped": "SteppedPlan alltoall_frontier alltoall_schedule stepped_plan",
+    "schedulers.alltoall.throughput": "throughput",
+    "schedulers.alltoall.up_down": "up_down_table",
+    "schedulers.bfb.assembly": "bfb",
+    "schedulers.bfb.loads": "bfb_loads",
+    "schedulers.exact.answers": (
+        "ExactAnswer exact_answers exact_frontier exact_schedule fractional_bound"
+    ),
+    "search.frontier": "frontier joint_frontier",
+    "search.pareto": "Frontier",
+    "timed": "Timed",
     "topology": "Topology",
-    "verification": "Verdict Witness verify",
-    "verification_circuits": "ProgramVerdict verify_program",
+    "verification.networks": "verify_on",
+    "verification.programs": "ProgramVerdict verify_program",
+    "verification.schedules": "Verdict verify",
+    "verification.timed": "check_timed",
+    "verification.witness": "Witness",
 }
 _HOME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 

@@ -59,11 +59,11 @@ def bound(num_nodes: int, degree: int, collective: Collective | str = "allgather
     Cost(steps=3, t_b=Fraction(13, 8))
     """
     collective = Collective.parse(collective)
-    if collective is Collective.ALLTOALL:
+    if collective == Collective.ALLTOALL:
         hops = Fraction(hop_sum(num_nodes, degree), num_nodes)
         return Cost(moore_steps(num_nodes, degree), hops)
     once = Cost(moore_steps(num_nodes, degree), Fraction(num_nodes - 1, num_nodes))
-    return once + once if collective is Collective.ALLREDUCE else once
+    return once + once if collective == Collective.ALLREDUCE else once
 
 
 def topology_bound(
@@ -82,15 +82,17 @@ def topology_bound(
     Fraction(1, 1)
     """
     collective = Collective.parse(collective)
+    if topology.num_nodes < 2:
+        raise ValueError("a collective needs at least two nodes")
     steps = topology.diameter() if diameter is None else diameter
     missing = Fraction(topology.num_nodes - 1, topology.num_nodes) * topology.node_speed()
     gather = Cost(steps, missing / topology.ingress_speed())
     scatter = Cost(steps, missing / topology.egress_speed())
-    if collective is Collective.ALLTOALL:
+    if collective == Collective.ALLTOALL:
         return Cost(steps, max(gather.t_b, scatter.t_b, _least_time_of_all_hops(topology)))
-    if collective is Collective.ALLGATHER:
+    if collective == Collective.ALLGATHER:
         return gather
-    return scatter if collective is Collective.REDUCE_SCATTER else scatter + gather
+    return scatter if collective == Collective.REDUCE_SCATTER else scatter + gather
 
 
 def _least_time_of_all_hops(topology: Topology) -> Fraction:

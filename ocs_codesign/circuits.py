@@ -51,7 +51,7 @@ class CircuitProgram:
     are sorted by (link, first_step), columns copied to read-only. Raises ValueError for values out
     of range, links never up, planes left out in numbering, rows of one link that overlap or touch,
     and pauses in which nothing comes up. Whether ports hold one circuit at a time, and are dark in
-    between, is for ``verification_circuits.verify_program`` to say.
+    between, is for ``verification.programs.verify_program`` to say.
 
     >>> swap = Topology(4, [0, 1, 2, 3, 0, 2], [1, 0, 3, 2, 2, 0])
     >>> up = [0, 1, 2, 3, 4, 5]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar, final
 
+from ocs_codesign.quantities import exact
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -15,26 +17,46 @@ T = TypeVar("T")
 @final
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """What a step and a byte cost: T = alpha_s * steps + t_b * message_bytes / node_bandwidth_Bps.
+    """What a step and a byte cost: T = alpha_s * steps + t_b * M / node_bandwidth_Bps, exactly.
 
     ``alpha_s`` is the time of one communication step (s), ``node_bandwidth_Bps`` the total egress
-    of a node over all its ports (bytes per second). Raises ValueError unless alpha_s >= 0 and the
+    of a node over all its ports (bytes per second); a float is read as the decimal it prints as.
+    M is the buffer of a rank (see ``Collective``). Raises ValueError unless alpha_s >= 0 and the
     bandwidth is positive.
 
     >>> CostModel(10e-6, 12.5e9)
-    CostModel(alpha_s=1e-05, node_bandwidth_Bps=12500000000.0)
+    CostModel(alpha_s=Fraction(1, 100000), node_bandwidth_Bps=Fraction(12500000000, 1))
+    >>> CostModel(10e-6, 12.5e9).time_s(3, Fraction(7, 8), 1_000_000)
+    Fraction(1, 10000)
     """
 
-    alpha_s: float
-    node_bandwidth_Bps: float  # noqa: N815 - the unit keeps its case
+    alpha_s: Fraction
+    node_bandwidth_Bps: Fraction  # noqa: N815 - the unit keeps its case
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.alpha_s < float("inf"):
-            raise ValueError(f"alpha_s is {self.alpha_s}: it must be a finite time >= 0")
-        if not 0 < self.node_bandwidth_Bps < float("inf"):
+    def __init__(
+        self,
+        alpha_s: Fraction | float,
+        node_bandwidth_Bps: Fraction | float,  # noqa: N803
+    ) -> None:
+        alpha, bandwidth = (
+            exact(alpha_s, "alpha_s"),
+            exact(node_bandwidth_Bps, "node_bandwidth_Bps"),
+        )
+        if alpha < 0:
+            raise ValueError(f"alpha_s is {alpha_s}: it must be a finite time >= 0")
+        if bandwidth <= 0:
             raise ValueError(
-                f"node_bandwidth_Bps is {self.node_bandwidth_Bps}: it must be finite and positive"
+                f"node_bandwidth_Bps is {node_bandwidth_Bps}: it must be finite and positive"
             )
+        object.__setattr__(self, "alpha_s", alpha)
+        object.__setattr__(self, "node_bandwidth_Bps", bandwidth)
+
+    def time_s(self, steps: int, t_b: Fraction, message_bytes: Fraction | float) -> Fraction:
+        """Seconds of so many steps and so many M/B for M = ``message_bytes``."""
+        message = exact(message_bytes, "message_bytes")
+        if message < 0:
+            raise ValueError(f"message_bytes is {message_bytes}: it must be finite and >= 0")
+        return self.alpha_s * steps + t_b * message / self.node_bandwidth_Bps
 
 
 @final
@@ -45,8 +67,8 @@ class Cost:
     >>> cost = Cost(3, Fraction(7, 8))
     >>> cost.dominates(Cost(3, Fraction(1)))
     True
-    >>> round(cost.time_s(CostModel(10e-6, 12.5e9), 1_000_000) * 1e6)  # microseconds
-    100
+    >>> float(cost.time_s(CostModel(10e-6, 12.5e9), 1_000_000))
+    0.0001
     """
 
     steps: int
@@ -60,13 +82,9 @@ class Cost:
         """Whether this cost is no worse in both coordinates and better in one (no tolerance)."""
         return self.steps <= other.steps and self.t_b <= other.t_b and self != other
 
-    def time_s(self, model: CostModel, message_bytes: float) -> float:
-        """Seconds for a collective of ``message_bytes`` (M, the whole data, not the shard)."""
-        if not 0 <= message_bytes < float("inf"):
-            raise ValueError(f"message_bytes is {message_bytes}: it must be finite and >= 0")
-        return model.alpha_s * self.steps + float(self.t_b) * message_bytes / (
-            model.node_bandwidth_Bps
-        )
+    def time_s(self, model: CostModel, message_bytes: Fraction | float) -> Fraction:
+        """Seconds for a collective of ``message_bytes`` (M, the buffer of a rank)."""
+        return model.time_s(self.steps, self.t_b, message_bytes)
 
 
 def undominated(items: Iterable[T], cost_of: Callable[[T], Cost]) -> list[T]:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.recipe import Base, Expanded, Recipe, measured_gather_loads
-from ocs_codesign.schedulers.bfb import bfb
-from ocs_codesign.schedulers.bfb_loads import bfb_loads, num_chunks_for
-from ocs_codesign.verification import verify
+from ocs_codesign.graphs.recipe import Base, Expanded, Recipe, measured_gather_loads
+from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
+from ocs_codesign.schedulers.registry import Task, made_by
+from ocs_codesign.verification.schedules import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 BFB = "bfb"
 EXPANSION = "expansion"
 STORED = "stored"
-SCHEDULES = ("best", BFB, EXPANSION, STORED)
+BEST = "best"
 
 _MAX_VERIFIED_SENDS = 2**22
 
@@ -140,7 +141,7 @@ def measure(
     which is all that a search needs of candidates that may yet be dropped. A stored one is verified
     when it is read.
 
-    >>> from ocs_codesign.recipe import parse
+    >>> from ocs_codesign.graphs.text import parse
     >>> candidate = measure(parse("Degree(CompleteBipartite(2), 2)"))
     >>> candidate.cost, candidate.score.schedule, candidate.moore_optimal
     (Cost(steps=2, t_b=Fraction(7, 8)), 'bfb', True)
@@ -161,10 +162,10 @@ def measure_topology(
 ) -> Score:
     """Exact BFB score of any topology, for instance an imported one."""
     collective = Collective.parse_gathering(collective)
-    if collective is Collective.ALLREDUCE:
+    if collective == Collective.ALLREDUCE:
         scatter = measure_topology(topology, Collective.REDUCE_SCATTER)
         return scatter.then(measure_topology(topology, Collective.ALLGATHER))
-    if collective is Collective.ALLGATHER:
+    if collective == Collective.ALLGATHER:
         loads = bfb_loads(topology)
     else:
         loads = bfb_loads(topology.transpose())[::-1]
@@ -175,38 +176,43 @@ def measure_topology(
 def build(
     recipe: Recipe,
     collective: Collective | str = Collective.ALLGATHER,
-    schedule: str = "best",
+    schedule: str = BEST,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Design:
-    """The verified design of a recipe: with the best schedule, or one of SCHEDULES by name.
+    """The verified design of a recipe: with the best schedule, or that of a scheduler by name.
 
-    Raises ValueError if the schedule is too large, or is to be stored and is not, RuntimeError if
-    it does not verify.
+    The best is that of "bfb", "expansion" or "stored". Raises ValueError if the schedule is too
+    large, or the scheduler has none, RuntimeError if it does not verify.
 
-    >>> from ocs_codesign.recipe import parse
+    >>> from ocs_codesign.graphs.text import parse
     >>> build(parse("Line(Complete(3))"), "allreduce").cost
     Cost(steps=4, t_b=Fraction(2, 1))
     """
     collective = Collective.parse_gathering(collective)
-    if schedule not in SCHEDULES:
-        raise ValueError(f"schedule is {schedule!r}: it must be one of {', '.join(SCHEDULES)}")
-    if collective is Collective.ALLREDUCE:
-        halves = [
-            build(recipe, half, schedule, on_progress)
-            for half in (Collective.REDUCE_SCATTER, Collective.ALLGATHER)
-        ]
-        made = halves[0].schedule.then(halves[1].schedule)
-        makers = [half.maker for half in halves]
-        maker = makers[0] if makers[0] == makers[1] else "+".join(makers)
-        return verified(recipe, made, maker)
-    maker = schedule
-    if schedule == "best":
-        maker = _better_half(recipe, collective).schedule
-    if maker == STORED and not _is_stored(recipe, collective):
-        raise ValueError(f"no {collective.value} of {recipe!r} is stored that is better than BFB")
-    if maker in (EXPANSION, STORED):
-        return verified(recipe, recipe.expansion_schedule(collective), maker)
-    return verified(recipe, bfb(recipe.topology(), collective, on_progress), maker)
+    if schedule != BEST:
+        return _made(recipe, collective, schedule, on_progress)
+    halves = [
+        _made(recipe, half, _better_half(recipe, half).schedule, on_progress)
+        for half in collective.halves()
+    ]
+    if len(halves) == 1:
+        return halves[0]
+    made = halves[0].schedule.then(halves[1].schedule)
+    makers = dict.fromkeys(half.maker for half in halves)
+    return verified(recipe, made, "+".join(makers))
+
+
+def _made(
+    recipe: Recipe,
+    collective: Collective,
+    scheduler: str,
+    on_progress: Callable[[int, int], None] | None,
+) -> Design:
+    task = Task(recipe.topology(), collective, recipe, on_progress=on_progress)
+    made = made_by(scheduler, task)
+    if made.schedule is None:
+        raise ValueError(f"scheduler {scheduler} finds no {collective.name} of {recipe!r}")
+    return verified(recipe, made.schedule, made.maker)
 
 
 def build_topology(
@@ -229,7 +235,7 @@ def _candidate(recipe: Recipe, collective: Collective, gather: Score, scatter: S
 
 def _better_half(recipe: Recipe, collective: Collective, confirm: bool = True) -> Score:
     """Score of an allgather or reduce-scatter under the better of the two schedules."""
-    transposed = collective is Collective.REDUCE_SCATTER
+    transposed = collective == Collective.REDUCE_SCATTER
     loads = measured_gather_loads(recipe, transposed and not recipe.reverse_symmetric)
     loads = loads[::-1] if transposed else loads
     total = sum(loads, Fraction(0)) * recipe.degree / recipe.num_nodes
@@ -258,7 +264,7 @@ def _mapped_half(recipe: Recipe, collective: Collective) -> Score:
 
 def _is_stored(recipe: Recipe, collective: Collective) -> bool:
     """Whether the recipe is a base with a stored schedule of this allgather or reduce-scatter."""
-    transposed = collective is Collective.REDUCE_SCATTER
+    transposed = collective == Collective.REDUCE_SCATTER
     return isinstance(recipe, Base) and recipe.stored_schedule(transposed=transposed) is not None
 
 

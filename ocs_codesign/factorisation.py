@@ -33,9 +33,11 @@ def factorise(topology: Topology, near: NDArray[np.int32] | None = None) -> NDAr
     >>> factorise(Topology(3, [0, 0, 1, 1, 2, 2], [1, 2, 2, 0, 1, 0])).tolist()
     [1, 0, 1, 0, 0, 1]
     """
-    orbits = _orbit_planes(topology)
+    orbits, speeds = _orbit_planes(topology), topology.speeds()
+    groups = [np.flatnonzero(speeds == speed) for speed in np.unique(speeds)]
+    widths = [_width(topology, links) for links in groups]
     if near is not None:
-        planes = _num_planes(topology)
+        planes = sum(widths)
         if near.shape != (planes, topology.num_nodes):
             raise ValueError(
                 f"there are {planes} planes of {topology.num_nodes} nodes to keep links in, "
@@ -45,13 +47,10 @@ def factorise(topology: Topology, near: NDArray[np.int32] | None = None) -> NDAr
             return _matched_planes(topology, orbits, near)
     elif orbits is not None:
         return orbits
-    plane = np.empty(topology.num_links, dtype=np.int32)
-    speeds, done = topology.speeds(), 0
-    for speed in np.unique(speeds):
-        links = np.flatnonzero(speeds == speed)
-        tail, head = topology.tail[links], topology.head[links]
-        width = _largest_degree(tail, head, topology.num_nodes)
+    plane, done = np.empty(topology.num_links, dtype=np.int32), 0
+    for links, width in zip(groups, widths, strict=True):
         wish = None if near is None else near[done : done + width]
+        tail, head = topology.tail[links], topology.head[links]
         plane[links] = done + _split(tail, head, topology.num_nodes, width, wish)
         done += width
     return plane
@@ -79,19 +78,10 @@ def plane_heads(topology: Topology, plane: NDArray[np.int32]) -> NDArray[np.int3
     return heads
 
 
-def _num_planes(topology: Topology) -> int:
-    speeds = topology.speeds()
-    return sum(
-        _largest_degree(
-            topology.tail[speeds == speed], topology.head[speeds == speed], topology.num_nodes
-        )
-        for speed in np.unique(speeds)
-    )
-
-
-def _largest_degree(tail: NDArray[np.int32], head: NDArray[np.int32], nodes: int) -> int:
-    counts = (np.bincount(ends, minlength=nodes).max() for ends in (tail, head))
-    return int(max(counts))
+def _width(topology: Topology, links: NDArray[np.integer]) -> int:
+    """The most of some links that leave or enter one node."""
+    ends = topology.tail[links], topology.head[links]
+    return max(int(np.bincount(nodes).max(initial=0)) for nodes in ends)
 
 
 def _orbit_planes(topology: Topology) -> NDArray[np.int32] | None:
@@ -162,10 +152,12 @@ def _perfect_matching(
         min_weight_full_bipartite_matching,
     )
 
-    weight = np.ones(len(rows)) if wish is None else 1.0 + (wish[rows] == columns)
-    graph = csr_matrix((weight, (rows, columns)), shape=(nodes, nodes))
     if wish is None:
-        found: NDArray[np.int64] = maximum_bipartite_matching(graph, perm_type="column")
+        graph = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(nodes, nodes))
+        matched = maximum_bipartite_matching(graph, perm_type="column")
     else:
-        found = min_weight_full_bipartite_matching(graph, maximize=True)[1]
-    return found.astype(np.int64)
+        weight = 1.0 + (wish[rows] == columns)
+        graph = csr_matrix((weight, (rows, columns)), shape=(nodes, nodes))
+        matched = min_weight_full_bipartite_matching(graph, maximize=True)[1]
+    partner: NDArray[np.int64] = matched.astype(np.int64)
+    return partner

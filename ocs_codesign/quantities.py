@@ -85,37 +85,39 @@ def exact(value: Fraction | float, name: str = "the value") -> Fraction:
     return Fraction(value)
 
 
-def format_time(seconds: float) -> str:
+def format_time(seconds: Fraction | float) -> str:
     """A time in the unit that suits it, to four digits.
 
     >>> format_time(1.4321e-4), format_time(0.0), format_time(75)
     ('143.2 us', '0 s', '75 s')
     """
+    seconds = float(seconds)
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)):
         if seconds >= scale * 0.99995 or unit == "ns":
             break
     return "0 s" if seconds == 0 else f"{seconds / scale:.4g} {unit}"
 
 
-def format_size(num_bytes: float) -> str:
+def format_size(num_bytes: Fraction | float) -> str:
     """A number of bytes in the IEC unit if it is whole there, else in the SI unit that suits it.
 
     >>> format_size(2**20), format_size(1_500_000), format_size(12)
     ('1 MiB', '1.5 MB', '12 B')
     """
+    num_bytes = float(num_bytes)
     for prefix, scale in reversed(_IEC.items()):
         if num_bytes >= scale and num_bytes % scale == 0:
             return f"{num_bytes / scale:.0f} {prefix}B"
     return _scaled(num_bytes, "B")
 
 
-def format_bandwidth(bytes_per_second: float) -> str:
+def format_bandwidth(bytes_per_second: Fraction | float) -> str:
     """A bandwidth in bits per second, as links are sold.
 
     >>> format_bandwidth(12.5e9)
     '100 Gbps'
     """
-    return _scaled(bytes_per_second * 8, "bps")
+    return _scaled(float(bytes_per_second) * 8, "bps")
 
 
 def _scaled(value: float, unit: str) -> str:

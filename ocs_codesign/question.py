@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
 
 
 @final

@@ -1,20 +1,26 @@
-"""Schedule: who sends which chunks of whose shard over which link at which step, as columns."""
+"""Schedule: which chunks of which item cross which link at which step, as columns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import CUSTOM, Collective
+from ocs_codesign.cost import Cost
+from ocs_codesign.demand import MOVE, Demand, demands_of
+from ocs_codesign.loads import busiest_links
+from ocs_codesign.mirror import mirrored_demand, mirrored_pieces
 from ocs_codesign.topology import MAX_STEPS, Topology
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
-COLUMNS = ("root", "lo", "hi", "link", "step")
+COLUMNS = ("item", "lo", "hi", "link", "step")
 
 
 @final
@@ -22,25 +28,27 @@ COLUMNS = ("root", "lo", "hi", "link", "step")
 class Schedule:
     """Sends of a collective on a topology: equally long int32 columns sorted by (step, link).
 
-    At ``step`` (from 1) chunks [``lo``, ``hi``) of ``root``'s shard cross ``link``; a shard has
-    ``num_chunks`` equal chunks. ``root`` is the shard's owner: its source in an allgather, the node
-    that ends with its sum in a reduce-scatter. An allreduce has a sixth column ``phase``: 0 for a
-    send of its reduce-scatter, 1 for one of its allgather. In an all-to-all ``root`` is the source
-    and its shard is N pieces of M/N, piece v for node v: chunk c belongs to node
-    c // chunks_per_unit, so ``num_chunks`` is a multiple of N. Columns are copied to read-only and
-    sorted stably. Raises ValueError for values out of range or columns of unequal length; whether
-    the sends achieve the collective is for ``verification.verify`` to say.
+    At ``step`` (from 1) chunks [``lo``, ``hi``) of ``item`` cross ``link``. What the items are is
+    for the demand to say: shard i of an allgather (at host i first) or a reduce-scatter (its sum is
+    for host i), all that host i sends in an all-to-all, piece after piece. The largest item has
+    ``num_chunks`` chunks, a multiple of its weight; a unit of weight has ``chunks_per_unit``. An
+    allreduce has a sixth column ``phase``, the half that a send is of, and two demands. The nodes
+    are ``num_hosts`` hosts, all by default, and then switches. A Demand instead of a
+    Collective is one that has no name. Columns are copied to read-only and sorted stably. Raises
+    ValueError for values out of range or columns of unequal length; whether the sends do what is
+    demanded is for ``verification.schedules.verify`` to say.
 
     >>> pair = Topology(2, [0, 1], [1, 0])
     >>> swap = Schedule(pair, Collective.ALLGATHER, 1, [1, 0], [0, 0], [1, 1], [1, 0], [1, 1])
-    >>> swap.root.tolist(), swap.num_steps, swap.reversed().collective.value
-    ([0, 1], 1, 'reduce-scatter')
+    >>> swap.item.tolist(), swap.synchronous_cost(), swap.reversed().collective.name
+    ([0, 1], Cost(steps=1, t_b=Fraction(1, 2)), 'reduce-scatter')
     """
 
     topology: Topology
     collective: Collective
+    demands: tuple[Demand, ...]
     num_chunks: int
-    root: NDArray[np.int32]
+    item: NDArray[np.int32]
     lo: NDArray[np.int32]
     hi: NDArray[np.int32]
     link: NDArray[np.int32]
@@ -50,38 +58,37 @@ class Schedule:
     def __init__(
         self,
         topology: Topology,
-        collective: Collective,
+        collective: Collective | Demand,
         num_chunks: int,
-        root: ArrayLike,
+        item: ArrayLike,
         lo: ArrayLike,
         hi: ArrayLike,
         link: ArrayLike,
         step: ArrayLike,
         phase: ArrayLike | None = None,
+        *,
+        num_hosts: int | None = None,
     ) -> None:
-        if not isinstance(num_chunks, int | np.integer) or not 1 <= num_chunks < 2**31:
-            raise ValueError(
-                f"num_chunks is {num_chunks}: it must be an integer from 1 to 2^31 - 1"
-            )
-        if (phase is not None) != (collective is Collective.ALLREDUCE):
-            raise ValueError("an allreduce, and only an allreduce, has a phase for every send")
-        if collective is Collective.ALLTOALL and num_chunks % topology.num_nodes:
-            raise ValueError(
-                f"num_chunks is {num_chunks}: in an all-to-all it must be a multiple of the "
-                f"{topology.num_nodes} nodes, as every shard has a piece for each"
-            )
+        if isinstance(collective, Demand):
+            demands: tuple[Demand, ...] = (collective,)
+            collective = Collective(CUSTOM)
+        else:
+            hosts = topology.num_nodes if num_hosts is None else num_hosts
+            demands = demands_of(collective, hosts)
+        _check_demands(topology, demands, num_chunks, phase is not None)
         for name, value in (
             ("topology", topology),
             ("collective", collective),
+            ("demands", demands),
             ("num_chunks", int(num_chunks)),
         ):
             object.__setattr__(self, name, value)
-        columns = [_column(v, n) for n, v in zip(COLUMNS, (root, lo, hi, link, step), strict=True)]
+        columns = [_column(v, n) for n, v in zip(COLUMNS, (item, lo, hi, link, step), strict=True)]
         if phase is not None:
             columns.append(_column(phase, "phase"))
         if len({len(column) for column in columns}) != 1:
             raise ValueError("the columns of a schedule must be equally long")
-        _check_ranges(topology, self.num_chunks, columns)
+        _check_ranges(topology, demands, self.chunks_per_unit, columns)
         columns = _sorted_by_step_and_link(columns)
         for name, column in zip((*COLUMNS, "phase"), columns, strict=False):
             column.setflags(write=False)
@@ -92,7 +99,7 @@ class Schedule:
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Schedule)
-            and self.collective is other.collective
+            and self.demands == other.demands
             and self.num_chunks == other.num_chunks
             and self.topology == other.topology
             and all(
@@ -105,14 +112,14 @@ class Schedule:
 
     def __repr__(self) -> str:
         return (
-            f"Schedule({self.collective.value}, {self.num_sends} sends in {self.num_steps} steps, "
+            f"Schedule({self.collective.name}, {self.num_sends} sends in {self.num_steps} steps, "
             f"{self.num_chunks} chunks a shard, {self.topology!r})"
         )
 
     @property
     def num_sends(self) -> int:
         """Number of sends (rows)."""
-        return len(self.root)
+        return len(self.item)
 
     @property
     def num_steps(self) -> int:
@@ -120,42 +127,59 @@ class Schedule:
         return int(self.step[-1]) if self.num_sends else 0
 
     @property
+    def num_hosts(self) -> int:
+        """Number of hosts; the nodes of the topology from there on are switches."""
+        return self.demands[0].num_hosts
+
+    @property
+    def root(self) -> NDArray[np.int32]:
+        """The root of every send's item, shape (sends,)."""
+        if self.phase is None:
+            return self.demands[0].root[self.item]
+        roots = [demand.root[self.item] for demand in self.demands]
+        return np.choose(self.phase, roots)
+
+    @property
     def chunks_per_unit(self) -> int:
-        """Chunks that make M/N bytes, the unit of loads: a shard's, in an all-to-all a piece's."""
-        if self.collective is Collective.ALLTOALL:
-            return self.num_chunks // self.topology.num_nodes
-        return self.num_chunks
+        """Chunks of a unit of weight, in which loads are counted: in all the named collectives of
+        equal sizes a shard's, in an all-to-all a piece's.
+        """
+        return self.num_chunks // _largest_weight(self.demands)
 
     def columns(self) -> list[NDArray[np.int32]]:
-        """The columns in the order root, lo, hi, link, step and, for an allreduce, phase."""
-        columns = [self.root, self.lo, self.hi, self.link, self.step]
+        """The columns in the order item, lo, hi, link, step and, for an allreduce, phase."""
+        columns = [self.item, self.lo, self.hi, self.link, self.step]
         return columns if self.phase is None else [*columns, self.phase]
 
     def max_loads(self) -> tuple[Fraction, ...]:
-        """Largest link load of every step, in shards (all-to-all: pieces) a unit of link speed."""
-        busiest: list[Fraction] = []
-        unit = self.chunks_per_unit
-        start = np.searchsorted(self.step, np.arange(1, self.num_steps + 2))
-        speeds = self.topology.speeds()
-        # Links of one speed compare by load alone: one exact maximum a speed, then fractions.
-        classes = [(int(speed), np.flatnonzero(speeds == speed)) for speed in np.unique(speeds)]
-        for first, last in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
-            load = np.bincount(
-                self.link[first:last],
-                weights=self.hi[first:last] - self.lo[first:last],
-                minlength=self.topology.num_links,
-            ).astype(np.int64)
-            busiest.append(
-                max(Fraction(int(load[links].max()), unit * speed) for speed, links in classes)
-            )
-        return tuple(busiest)
+        """Largest link load of every step, in units of weight a unit of link speed."""
+        busiest = self._busiest(self.step)
+        return tuple(load / self.chunks_per_unit for load in busiest)
+
+    def synchronous_cost(self) -> Cost:
+        """Steps and t_b when every step waits for the one before: the sum of its busiest links."""
+        return Cost(self.num_steps, self.t_b(sum(self._busiest(self.step), Fraction(0))))
+
+    def steady_state_t_b(self) -> Fraction:
+        """t_b of the busiest link over all steps: what a pipeline of many such messages takes."""
+        return self.t_b(sum(self._busiest(np.ones_like(self.step)), Fraction(0)))
+
+    def _busiest(self, step: NDArray[np.int32]) -> tuple[Fraction, ...]:
+        chunks = self.hi.astype(np.int64) - self.lo
+        return busiest_links(step, self.link, chunks, self.topology.speeds())
+
+    def t_b(self, chunks: Fraction, node_speed: int | None = None) -> Fraction:
+        """So many chunks a unit of link speed as time in M/B; B is the largest egress of a host."""
+        units = max(demand.message_units for demand in self.demands) * self.chunks_per_unit
+        speed = self.topology.node_speed(self.num_hosts) if node_speed is None else node_speed
+        return chunks * speed / units
 
     def reversed(self) -> Schedule:
         """The schedule with time and links reversed: allgather and reduce-scatter change places.
 
         It runs on the transpose, whose link ids are the same; reversing twice gives the original.
-        In an all-to-all, roots and destinations change places: what root r sends to node v becomes
-        what v sends to r. A send for several nodes is split into one for each.
+        What is moved goes from its destination to its root: in an all-to-all, what root r sends to
+        node v becomes what v sends to r. A send for several nodes is split into one for each.
         """
         turns = self.num_steps + 1
         start = np.searchsorted(self.step, np.arange(1, turns + 1))
@@ -164,62 +188,62 @@ class Schedule:
             [np.arange(start[i], start[i + 1]) for i in range(turns - 2, -1, -1)] or [np.arange(0)]
         )
         columns = [column[order] for column in self.columns()]
-        if self.collective is Collective.ALLTOALL:
-            columns = _mirrored_pieces(columns, self.chunks_per_unit)
-        root, lo, hi, link, step, *phase = columns
+        demands = tuple(mirrored_demand(demand) for demand in self.demands[::-1])
+        mirrored: Collective | Demand = demands[0]
+        if self.collective.name != CUSTOM:
+            mirrored = self.collective.mirrored
+            demands = demands_of(mirrored, self.num_hosts)
+        if (demands[0].kind == MOVE).any():
+            units = self.chunks_per_unit
+            columns = mirrored_pieces(self.demands[0], demands[0], units, columns)
+            num_chunks = units * _largest_weight(demands)
+        else:
+            num_chunks = self.num_chunks
+        item, lo, hi, link, step, *phase = columns
         return Schedule(
             self.topology.transpose(),
-            self.collective.mirrored,
-            self.num_chunks,
-            root,
+            mirrored,
+            num_chunks,
+            item,
             lo,
             hi,
             link,
             turns - step,
             1 - phase[0] if phase else None,
+            num_hosts=self.num_hosts,
         )
 
     def then(self, allgather: Schedule) -> Schedule:
         """The allreduce that runs this reduce-scatter and then the allgather, steps counted on."""
-        if (self.collective, allgather.collective) != (
-            Collective.REDUCE_SCATTER,
-            Collective.ALLGATHER,
-        ):
+        halves = (self.collective, allgather.collective)
+        both = replace(self.collective, name="allreduce") if halves[0].name != CUSTOM else None
+        if both is None or both.halves() != halves:
             raise ValueError(
                 "an allreduce is a reduce-scatter and then an allgather, "
-                f"not {self.collective.value} and then {allgather.collective.value}"
+                f"not {halves[0].name} and then {halves[1].name}"
             )
-        if self.topology != allgather.topology:
+        if self.topology != allgather.topology or self.num_hosts != allgather.num_hosts:
             raise ValueError("both halves of an allreduce must run on the same topology")
         chunks = int(np.lcm(self.num_chunks, allgather.num_chunks))
         first, second = self.with_chunks(chunks), allgather.with_chunks(chunks)
         pairs = zip(first.columns(), second.columns(), strict=True)
-        root, lo, hi, link, step = (np.concatenate(pair) for pair in pairs)
+        item, lo, hi, link, step = (np.concatenate(pair) for pair in pairs)
         step[self.num_sends :] += self.num_steps
         phase = np.repeat(np.array([0, 1], dtype=np.int32), [first.num_sends, second.num_sends])
         return Schedule(
-            self.topology, Collective.ALLREDUCE, chunks, root, lo, hi, link, step, phase
+            *(self.topology, both, chunks, item, lo, hi, link, step, phase),
+            num_hosts=self.num_hosts,
         )
 
     def with_chunks(self, num_chunks: int) -> Schedule:
-        """The same sends with shards cut into ``num_chunks``, a multiple of the present number."""
+        """The same sends with items cut into ``num_chunks``, a multiple of the present number."""
         factor, rest = divmod(num_chunks, self.num_chunks)
         if rest or factor < 1:
             raise ValueError(f"{num_chunks} is not a multiple of {self.num_chunks} chunks")
         if factor == 1:
             return self
         lo, hi = self.lo.astype(np.int64) * factor, self.hi.astype(np.int64) * factor
-        return Schedule(
-            self.topology,
-            self.collective,
-            num_chunks,
-            self.root,
-            lo,
-            hi,
-            self.link,
-            self.step,
-            self.phase,
-        )
+        return self._with(self.topology, num_chunks, lo, hi, self.link)
 
     def on_links_of(self, topology: Topology) -> Schedule:
         """The same sends on a topology with the same nodes and multiset of links, renumbered.
@@ -235,16 +259,39 @@ class Schedule:
             raise ValueError("the two topologies do not have the same links")
         new_of_old = np.empty(topology.num_links, dtype=np.int32)
         new_of_old[mine] = theirs
+        return self._with(topology, self.num_chunks, self.lo, self.hi, new_of_old[self.link])
+
+    def _with(
+        self, topology: Topology, num_chunks: int, lo: ArrayLike, hi: ArrayLike, link: ArrayLike
+    ) -> Schedule:
+        """The same items and steps on a topology, in these chunks over these links."""
+        demanded = self.demands[0] if self.collective.name == CUSTOM else self.collective
         return Schedule(
-            topology,
-            self.collective,
-            self.num_chunks,
-            self.root,
-            self.lo,
-            self.hi,
-            new_of_old[self.link],
-            self.step,
-            self.phase,
+            *(topology, demanded, num_chunks, self.item, lo, hi, link, self.step, self.phase),
+            num_hosts=self.num_hosts,
+        )
+
+
+def _largest_weight(demands: Sequence[Demand]) -> int:
+    return max(int(demand.item_weight().max()) for demand in demands)
+
+
+def _check_demands(
+    topology: Topology, demands: Sequence[Demand], num_chunks: int, has_phase: bool
+) -> None:
+    if not isinstance(num_chunks, int | np.integer) or not 1 <= num_chunks < 2**31:
+        raise ValueError(f"num_chunks is {num_chunks}: it must be an integer from 1 to 2^31 - 1")
+    if has_phase != (len(demands) > 1):
+        raise ValueError("an allreduce, and only an allreduce, has a phase for every send")
+    if demands[0].num_hosts > topology.num_nodes:
+        raise ValueError(
+            f"{demands[0].num_hosts} hosts, but {topology.num_nodes} nodes: hosts are nodes"
+        )
+    units = _largest_weight(demands)
+    if num_chunks % units:
+        raise ValueError(
+            f"num_chunks is {num_chunks}: it must be a multiple of the {units} units of the "
+            "largest item (in an all-to-all a piece for each node)"
         )
 
 
@@ -257,11 +304,16 @@ def _column(values: ArrayLike, name: str) -> NDArray[Any]:
     return array.astype(np.int32)
 
 
-def _check_ranges(topology: Topology, num_chunks: int, columns: list[NDArray[Any]]) -> None:
-    root, lo, hi, link, step, *phase = columns
+def _check_ranges(
+    topology: Topology, demands: Sequence[Demand], chunks: int, columns: list[NDArray[Any]]
+) -> None:
+    item, lo, hi, link, step, *phase = columns
+    items = demands[0].num_items
+    held = demands[0].item_weight() * chunks
+    known = np.minimum(item, items - 1)
     rules = [
-        (root >= topology.num_nodes, "root", root, f"nodes are 0 to {topology.num_nodes - 1}"),
-        (hi > num_chunks, "hi", hi, f"a shard has {num_chunks} chunks"),
+        (item >= items, "item", item, f"items are 0 to {items - 1}"),
+        (hi > held[known], "hi", hi, "item {item} has {chunks} chunks"),
         (lo >= hi, "lo", lo, "lo must be below hi"),
         (link >= topology.num_links, "link", link, f"links are 0 to {topology.num_links - 1}"),
         (step < 1, "step", step, "steps count from 1"),
@@ -272,19 +324,8 @@ def _check_ranges(topology: Topology, num_chunks: int, columns: list[NDArray[Any
     for broken, name, column, rule in rules:
         if broken.any():
             row = int(np.argmax(broken))
-            raise ValueError(f"send {row}: {name} is {int(column[row])}, but {rule}")
-
-
-def _mirrored_pieces(columns: list[NDArray[Any]], chunks: int) -> list[NDArray[Any]]:
-    """All-to-all columns cut at pieces of so many chunks, roots and destinations swapped."""
-    first, last = columns[1] // chunks, (columns[2] - 1) // chunks
-    count = (last - first + 1).astype(np.int64)
-    row = np.repeat(np.arange(len(count)), count)
-    piece = first[row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
-    root, lo, hi, link, step = (column[row].astype(np.int64) for column in columns)
-    lo = np.maximum(lo - piece * chunks, 0) + root * chunks
-    hi = np.minimum(hi - piece * chunks, chunks) + root * chunks
-    return [piece, lo, hi, link, step]
+            reason = rule.format(item=known[row], chunks=held[known[row]])
+            raise ValueError(f"send {row}: {name} is {int(column[row])}, but {reason}")
 
 
 def _sorted_by_step_and_link(columns: list[NDArray[Any]]) -> list[NDArray[Any]]:

@@ -148,9 +148,12 @@ class Topology:
             return np.ones(self.num_links, dtype=np.int64)
         return self.link_speed
 
-    def node_speed(self) -> int:
-        """Largest total speed out of a node, in units of ``link_speed``: what B stands for."""
-        return int(_speed_sums(self.tail, self.speeds(), self.num_nodes).max())
+    def node_speed(self, num_hosts: int | None = None) -> int:
+        """Largest total speed out of a node, in units of ``link_speed``: what B stands for.
+
+        With ``num_hosts`` only the first nodes count, for those that follow are switches.
+        """
+        return int(_speed_sums(self.tail, self.speeds(), self.num_nodes)[:num_hosts].max())
 
     def ingress_speed(self) -> int:
         """Smallest total speed into a node, self-loops not counted."""

@@ -12,7 +12,7 @@ from samples import loaded_topologies
 from strategies import multigraphs
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Topology
 

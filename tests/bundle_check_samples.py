@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from bundle_samples import files_of, named, rotor_fabric, small_fabric, stages_fabric, written
 
-from ocs_codesign.export.bundle_check import check_bundle
-from ocs_codesign.fabric import PortModel
+from ocs_codesign.bundle.verify import check_bundle
 from ocs_codesign.fabric.deployment import deploy
+from ocs_codesign.fabric.description import PortModel
 
 if TYPE_CHECKING:
-    from ocs_codesign.export.bundle_check import BundleVerdict
+    from ocs_codesign.bundle.check.bundle import BundleVerdict
 
 Files = dict[str, bytes]
 Table = list[dict[str, str]]

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from embed_samples import fabric
 
-from ocs_codesign.export.bundle import write_bundle
-from ocs_codesign.fabric import Fabric, PortModel, rotations
+from ocs_codesign.bundle.write.bundle import write_bundle
 from ocs_codesign.fabric.deployment import Deployment, NamedRecipe, deploy
-from ocs_codesign.recipe import parse
+from ocs_codesign.fabric.description import Fabric, PortModel
+from ocs_codesign.fabric.states import rotations
+from ocs_codesign.graphs.text import parse
 
 TWO = (("ring", "BiRing(2, 8)"), ("cube", "Circulant(8, (1, 3))"))
 

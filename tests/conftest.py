@@ -18,7 +18,7 @@ settings.register_profile(
 settings.load_profile("suite")
 
 COMPILED = re.compile(
-    r"alltoall|blocking|bundle|demand|joint|phases|planes|program|rewir|sequence|trace|bfb"
+    r"alltoall|hold|bundle|demand|joint|phases|planes|program|rewir|sequence|trace|bfb"
 )
 """Areas of compiled loops: tests of one run in one process, so that none is compiled twice."""
 

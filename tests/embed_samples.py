@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.cost import CostModel
-from ocs_codesign.fabric import Fabric, PortModel, Switch, SwitchProfile
+from ocs_codesign.fabric.description import Fabric, PortModel, Switch, SwitchProfile
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.topology import Topology
 

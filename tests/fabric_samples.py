@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ocs_codesign.fabric import Fabric
+    from ocs_codesign.fabric.description import Fabric
 
 LAB: dict[str, Any] = {
     "name": "lab",

@@ -9,7 +9,7 @@ from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import Candidate, Score
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -24,7 +24,7 @@ def candidate(text: str, steps: int, t_b: Fraction, measured: bool = True) -> Ca
 
 @dataclass(frozen=True)
 class FakeFrontier:
-    """What ``ocs_codesign.finder.Frontier`` offers, without a search behind it."""
+    """What ``ocs_codesign.search.Frontier`` offers, without a search behind it."""
 
     num_nodes: int
     degree: int

@@ -1,15 +1,15 @@
-"""Graphs from text in one of the formats that are imported."""
+"""Graphs from text in one of the formats that are read."""
 
 from __future__ import annotations
 
 import json
 
-from ocs_codesign.export import IMPORTERS
+from ocs_codesign.formats.graphs.graph_files import FORMATS
 from ocs_codesign.topology import Topology
 
 
 def read(kind: str, text: str | bytes) -> Topology:
-    return IMPORTERS[kind](text.encode() if isinstance(text, str) else text, "x")
+    return FORMATS[kind].read(text.encode() if isinstance(text, str) else text, "x")
 
 
 def json_graph(**changes):

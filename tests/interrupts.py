@@ -7,8 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-_LISTEN = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-"""A process started in the background ignores SIGINT, and so would its children."""
+_LISTEN = """import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def wait_for_ctrl_c():
+    for _ in range(600):
+        time.sleep(0.1)
+"""
+"""A process started in the background ignores SIGINT, and so would its children. A signal that
+comes just before one long sleep begins would be noticed only at its end: so it sleeps often."""
 
 
 def interrupted(script: str, cwd: Path) -> tuple[int, str, str]:

@@ -8,7 +8,7 @@ from itertools import chain, combinations, product
 import numpy as np
 from scipy.optimize import linprog
 
-from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost, plan_of_usage
 
 KNOWN = [
     ((1, 2, 2, 1), (4, 2, 2, 4), "0.2", "0.44"),
@@ -57,6 +57,48 @@ def usages(problem):
     planes = range(problem.num_planes)
     sets = list(chain.from_iterable(combinations(planes, many + 1) for many in planes))
     return product(sets, repeat=problem.num_steps)
+
+
+def enumerated_s(problem):
+    """The least total of all usages, timed as plans are; planes that are alike come in order.
+
+    A beginning of a usage is left when its sends, latencies and dead times are too many to beat the
+    best usage so far: with barriers a step that n planes serve lasts latency + send / n, and all
+    planes together have as many times the total as there are planes.
+    """
+    planes, cost = range(problem.num_planes), problem.cost
+    sets = [one for many in planes[::-1] for one in combinations(planes, many + 1)]
+    each = [send / problem.num_planes + problem.latency_s for send in problem.send_s]
+    best = plan_of_usage(problem, [planes] * problem.num_steps).total_s
+
+    def is_first(chosen, history):
+        others = set(planes) - set(chosen)
+        return not any(a < b and history[a] == history[b] for a in others for b in chosen)
+
+    def extend(usage, held, dead, busy, lasted):
+        nonlocal best
+        step = len(usage)
+        rest = sum(each[step:]) if cost.barrier else sum(problem.send_s[step:]) / len(planes)
+        bounds = [(busy + (dead if cost.overlap else 0)) / len(planes) + rest]
+        if cost.barrier:
+            bounds.append(lasted + rest + (0 if cost.overlap or not dead else cost.fixed_s))
+        if max(bounds) >= best:
+            return
+        if step == problem.num_steps:
+            best = min(best, plan_of_usage(problem, usage).total_s)
+            return
+        history = [(problem.held[plane], *(plane in one for one in usage)) for plane in planes]
+        needed, send = problem.configurations[step], problem.send_s[step]
+        for chosen in sets:
+            if is_first(chosen, history):
+                waits = sum(problem.dead_time_s(held[plane], needed) for plane in chosen)
+                after = [needed if plane in chosen else held[plane] for plane in planes]
+                work = busy + send + len(chosen) * problem.latency_s
+                time = lasted + problem.latency_s + send / len(chosen)
+                extend((*usage, chosen), after, dead + waits, work, time)
+
+    extend((), list(problem.held), 0, 0, 0)
+    return best
 
 
 def least_with_overlap(problem, dead_s=None):

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ocs_codesign.circuits import CircuitProgram
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure import build_direct, build_halving_doubling, build_sequence
 
 if TYPE_CHECKING:

@@ -26,14 +26,14 @@ Hop = tuple[int, int, int]
 def is_valid(schedule: Schedule) -> bool:
     """Whether the sends achieve the collective, every one of them needed."""
     sums, copies = _hops_by_chunk(schedule)
-    if schedule.collective is Collective.ALLTOALL:
+    if schedule.collective == Collective.ALLTOALL:
         return all(
             _arrives(root, _owner(schedule, chunk), sums[root, chunk])
             for root in range(schedule.topology.num_nodes)
             for chunk in range(schedule.num_chunks)
         )
-    reduces = schedule.collective is not Collective.ALLGATHER
-    gathers = schedule.collective is not Collective.REDUCE_SCATTER
+    reduces = schedule.collective != Collective.ALLGATHER
+    gathers = schedule.collective != Collective.REDUCE_SCATTER
     for root in range(schedule.topology.num_nodes):
         for chunk in range(schedule.num_chunks):
             complete = 0
@@ -99,7 +99,7 @@ def _hops_by_chunk(
 def _rows(schedule: Schedule) -> Iterator[tuple[int, int, int, int, int, int]]:
     phase = schedule.phase
     if phase is None:
-        phase = np.full(schedule.num_sends, schedule.collective is Collective.ALLGATHER)
+        phase = np.full(schedule.num_sends, schedule.collective == Collective.ALLGATHER)
     columns = (schedule.root, schedule.lo, schedule.hi, schedule.link, schedule.step, phase)
     yield from zip(*(column.tolist() for column in columns), strict=True)
 
@@ -122,14 +122,14 @@ def runs_correctly(schedule: Schedule) -> bool:
             if at != step:
                 continue
             sender, receiver = schedule.topology.tail[link], schedule.topology.head[link]
-            if schedule.collective is Collective.ALLTOALL:
+            if schedule.collective == Collective.ALLTOALL:
                 held[sender, root, lo:hi] = -1
                 held[receiver, root, lo:hi] = before[sender, root, lo:hi]
             elif phase:
                 held[receiver, root, lo:hi] = before[sender, root, lo:hi]
             else:
                 held[receiver, root, lo:hi] += before[sender, root, lo:hi]
-    if schedule.collective is Collective.ALLTOALL:
+    if schedule.collective == Collective.ALLTOALL:
         return _all_moved(schedule, given, held)
     return _ended_right(schedule.collective, given, held)
 
@@ -145,8 +145,8 @@ def _all_moved(schedule: Schedule, given: np.ndarray, held: np.ndarray) -> bool:
 
 def _ended_right(collective: Collective, given: np.ndarray, held: np.ndarray) -> bool:
     owner = np.arange(len(given))
-    if collective is Collective.ALLGATHER:
+    if collective == Collective.ALLGATHER:
         return bool((held == given[owner, owner]).all())
-    if collective is Collective.REDUCE_SCATTER:
+    if collective == Collective.REDUCE_SCATTER:
         return np.array_equal(held[owner, owner], given.sum(axis=0))
     return bool((held == given.sum(axis=0)).all())

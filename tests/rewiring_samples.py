@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from ocs_codesign.fabric import PortModel
+from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.topology import Topology
 
 
@@ -24,12 +24,6 @@ def near_topology(state, num_swaps, random):
         head[i], head[j] = head[j], head[i]
     order = random.permutation(len(head))
     return Topology(nodes, tail[order], head[order])
-
-
-def undirected(nodes, pairs):
-    tail = [end for u, v in pairs for end in (u, v)]
-    head = [end for u, v in pairs for end in (v, u)]
-    return Topology(nodes, tail, head)
 
 
 def most_kept_by_force(state, topology):

@@ -7,8 +7,8 @@ import io
 import numpy as np
 
 from ocs_codesign.design import build
-from ocs_codesign.export.npz import write_schedule
-from ocs_codesign.recipe import parse
+from ocs_codesign.formats.designs.archive import write_schedule
+from ocs_codesign.graphs.text import parse
 
 SMALL = build(parse("Line(Complete(3))"))
 

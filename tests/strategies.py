@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hypothesis import strategies as st
-from samples import FAMILY_SIZES, GROUP_SAMPLES
+from samples import GROUP_SAMPLES
 
-from ocs_codesign.recipe import BASES, EXPANDED, Recipe
+from ocs_codesign.graphs.families.lift import Lift
+from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.graphs.recipe import Recipe
+from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
@@ -31,8 +35,8 @@ def _circulant(draw: Callable[..., Any]) -> tuple[int, tuple[int, ...]]:
 @st.composite
 def _cayley(draw: Callable[..., Any]) -> tuple[Any, tuple[Any, ...]]:
     """A group's generating elements in some order, and perhaps one of them or the identity more."""
-    samples = [s for kind in GROUP_SAMPLES.values() for s in kind if s[0].order > 1]
-    group, generators = draw(st.sampled_from(samples))
+    samples = [s for kind in GROUP_SAMPLES.values() for s in kind if s.num_nodes > 1]
+    group, generators = draw(st.sampled_from(samples)).arguments()
     more = draw(st.lists(st.sampled_from(generators), max_size=1))
     return group, tuple(draw(st.permutations([*generators, *more])))
 
@@ -55,11 +59,13 @@ _SIZES: dict[str, st.SearchStrategy[tuple[Any, ...]]] = {
 
 @st.composite
 def base_recipes(draw: Callable[..., Any], max_nodes: int = 64) -> Recipe:
-    """A strongly connected base of any family; a new family draws from its sample sizes."""
-    name = draw(st.sampled_from(sorted(BASES)))
-    sizes = _SIZES[name] if name in _SIZES else st.sampled_from(FAMILY_SIZES[name])
-    recipe = BASES[name](*draw(sizes))
-    return recipe if recipe.num_nodes <= max_nodes else BASES["Complete"](max_nodes)
+    """A strongly connected base of any family; a new family draws from its samples."""
+    name = draw(st.sampled_from(sorted(FAMILIES)))
+    if name in _SIZES:
+        recipe = FAMILIES[name](*draw(_SIZES[name]))
+    else:
+        recipe = parse(f"{name}({draw(st.sampled_from(FAMILIES[name].samples))})")
+    return recipe if recipe.num_nodes <= max_nodes else FAMILIES["Complete"](max_nodes)
 
 
 @st.composite
@@ -75,17 +81,17 @@ def recipes(draw: Callable[..., Any], max_nodes: int = MAX_NODES, max_depth: int
 
 def _expanded(draw: Callable[..., Any], recipe: Recipe, max_nodes: int) -> Recipe:
     """The recipe under one more expansion."""
-    name = draw(st.sampled_from(sorted(EXPANDED)))
+    name = draw(st.sampled_from(sorted(EXPANSIONS)))
     if name == "Product":
         room = max(2, min(16, max_nodes // recipe.num_nodes))
         other = draw(recipes(room, max_depth=1))
         more = draw(st.lists(base_recipes(2), max_size=1))
-        return EXPANDED[name](*draw(st.permutations([recipe, other, *more])))
+        return EXPANSIONS[name](*draw(st.permutations([recipe, other, *more])))
     if name not in ("Degree", "Power"):
-        return EXPANDED[name](recipe)
+        return EXPANSIONS[name](recipe)
     if name == "Degree" and recipe.has_self_loops:
         return recipe
-    return EXPANDED[name](recipe, draw(st.integers(1, 3)))
+    return EXPANSIONS[name](recipe, draw(st.integers(1, 3)))
 
 
 @cache
@@ -121,6 +127,12 @@ def regular_multigraphs(
     heads += [draw(st.permutations(range(nodes))) for _ in range(degree - 1)]
     flat = [row[node] for node in range(nodes) for row in heads]
     return Topology(nodes, [node for node in range(nodes) for _ in heads], flat)
+
+
+def as_lift(topology: Topology) -> Lift:
+    """A regular multigraph whose links are sorted by tail, as a recipe."""
+    rows = topology.head.reshape(topology.num_nodes, -1).tolist()
+    return Lift(Cyclic(1), tuple(map(tuple, rows)))
 
 
 def permutation_digraph(nodes: int, degree: int, seed: int, chords: int = 0) -> Topology:

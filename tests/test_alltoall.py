@@ -13,8 +13,9 @@ from samples import loaded_topologies
 from strategies import recipes
 from test_lp_programs import program
 
-from ocs_codesign.alltoall import throughput
-from ocs_codesign.alltoall.certificates import (
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.lp import solve
+from ocs_codesign.schedulers.alltoall.certificates import (
     UNIT,
     as_prices,
     certified,
@@ -22,13 +23,12 @@ from ocs_codesign.alltoall.certificates import (
     price_bound,
     routed_loads,
 )
-from ocs_codesign.alltoall.large import soft_throughput
-from ocs_codesign.alltoall.master import master_program, master_throughput
-from ocs_codesign.alltoall.orbits import orbit_throughput
-from ocs_codesign.alltoall.path_kernels import cancel_cycles
-from ocs_codesign.alltoall.quotient import quotient
-from ocs_codesign.lp import solve
-from ocs_codesign.recipe import parse
+from ocs_codesign.schedulers.alltoall.large import soft_throughput
+from ocs_codesign.schedulers.alltoall.master import master_program, master_throughput
+from ocs_codesign.schedulers.alltoall.orbits import orbit_throughput
+from ocs_codesign.schedulers.alltoall.path_kernels import cancel_cycles
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.symmetry.quotient import quotient
 from ocs_codesign.topology import Symmetry, Topology
 
 KNOWN = {

@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ocs_codesign.alltoall import throughput
-from ocs_codesign.alltoall.certificates import PRICE_SCALE, price_bound
-from ocs_codesign.alltoall.quotient import quotient
 from ocs_codesign.bounds import bound, topology_bound
-from ocs_codesign.families.rings import uni_ring
+from ocs_codesign.graphs.families.rings import UniRing
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options
-from ocs_codesign.recipe import parse
+from ocs_codesign.schedulers.alltoall.certificates import PRICE_SCALE, price_bound
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.symmetry.quotient import quotient
 from ocs_codesign.topology import Topology
 
 
@@ -66,7 +66,7 @@ def test_hops_of_1024_nodes(text, hops):
 
 def test_prices_of_large_topologies_add_up_beyond_64_bits():
     """Dear links and millions of pairs without symmetry: the sum is not one that int64 holds."""
-    ring = uni_ring(1, 1800)
+    ring = UniRing(1, 1800).topology()
     whole = quotient(Topology(1800, ring.tail, ring.head))
     prices = np.full(1800, PRICE_SCALE)
     assert PRICE_SCALE * 1800 * 1800 * 1799 // 2 > 2**61

@@ -12,23 +12,23 @@ from hypothesis import strategies as st
 from samples import loaded_topologies
 from strategies import multigraphs, recipes
 
-from ocs_codesign.alltoall import throughput
-from ocs_codesign.alltoall.choices import disjoint_choices, soft_shares
-from ocs_codesign.alltoall.deadlock import dependency_cycle
-from ocs_codesign.alltoall.paths import (
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.lp import Options
+from ocs_codesign.schedulers.alltoall.choices import disjoint_choices, soft_shares
+from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle
+from ocs_codesign.schedulers.alltoall.paths import (
     balanced_table,
     disjoint_path_table,
     path_table,
 )
-from ocs_codesign.alltoall.quotient import quotient
-from ocs_codesign.alltoall.up_down import (
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.schedulers.alltoall.up_down import (
     depth_first_order,
     has_up_down_order,
     up_down_order,
     up_down_table,
 )
-from ocs_codesign.lp import Options
-from ocs_codesign.recipe import parse
+from ocs_codesign.symmetry.quotient import quotient
 from ocs_codesign.topology import Topology
 
 KNOWN = {

@@ -10,23 +10,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ocs_codesign.alltoall import throughput
 from ocs_codesign.bounds import bound, hop_sum
-from ocs_codesign.catalogue import Catalogue
-from ocs_codesign.collective import Collective
-from ocs_codesign.export import parse_fabric
-from ocs_codesign.fabric.selection_candidates import candidate_recipes
-from ocs_codesign.finder import Effort
-from ocs_codesign.finder.alltoall_climbs import Kind, climbed, least_hops
-from ocs_codesign.finder.alltoall_digraphs import ONE_WAY, GroupTable
-from ocs_codesign.finder.alltoall_kernels import NEVER, climb
-from ocs_codesign.finder.alltoall_search import alltoall_recipes, shortest_digraphs
-from ocs_codesign.finder.alltoall_solving import Solving, alltoall_graph
-from ocs_codesign.finder.generators import generator_hop_sums, multiplication_table
-from ocs_codesign.groups import Cyclic, Dihedral, DirectProduct
+from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
+from ocs_codesign.fabric.selection.candidates import candidate_recipes
+from ocs_codesign.formats.fabric.fabric_files import parse_fabric
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.reverse import Transpose
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+from ocs_codesign.graphs.groups.cyclic import Cyclic, DirectProduct
+from ocs_codesign.graphs.groups.semidirect import Dihedral
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import GeneralizedKautz, Line, Transpose, parse
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.search.alltoall.climbs import Kind, climbed, least_hops
+from ocs_codesign.search.alltoall.digraphs import ONE_WAY, GroupTable
+from ocs_codesign.search.alltoall.kernels import NEVER, climb
+from ocs_codesign.search.alltoall.search import alltoall_recipes, shortest_digraphs
+from ocs_codesign.search.alltoall.solving import Solving, alltoall_graph
+from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.generators import generator_hop_sums, multiplication_table
 from ocs_codesign.topology import Topology
 
 GROUPS = (Cyclic(1), Cyclic(5), Dihedral(3), DirectProduct(Cyclic(2), Cyclic(2)))
@@ -212,10 +216,10 @@ def test_solving_stops_at_its_time_limit_and_keeps_what_it_has():
 def test_selection_tries_what_a_short_search_finds():
     fabric = parse_fabric(FABRIC.read_bytes(), "fabric64")
     with Catalogue() as store:
-        without = candidate_recipes(fabric, [Collective.ALLGATHER], store)
-        found = candidate_recipes(fabric, list(Collective), store)
-    more = [one for one in found.recipes if one not in without.recipes]
+        without, _ = candidate_recipes(fabric, [Collective.ALLGATHER], store)
+        found, left_out = candidate_recipes(fabric, WITHOUT_PARAMETERS, store)
+    more = [one for one in found if one not in without]
     assert 0 < len(more) <= 8
-    assert set(found.recipes) | set(found.too_large) >= set(without.recipes)
+    assert set(found) | set(left_out) >= set(without)
     best = min(throughput(one.topology()).time for one in more)
     assert best < Fraction(1099, 416)  # the best that is stored

@@ -12,23 +12,32 @@ from samples import loaded_topologies
 from strategies import multigraphs, recipes
 from test_lp_programs import program
 
-from ocs_codesign.alltoall import throughput
-from ocs_codesign.alltoall.automorphisms import images, quotient_and_images
-from ocs_codesign.alltoall.chunks import chunk_flow, common_denominator, conserved, walks_of
-from ocs_codesign.alltoall.quotient import quotient
-from ocs_codesign.alltoall.soft import soft_optimum
-from ocs_codesign.alltoall.stepped import alltoall_frontier, alltoall_schedule, stepped_plan
-from ocs_codesign.alltoall.time_network import (
+from ocs_codesign.cost import Cost
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.lp import Options, solve
+from ocs_codesign.schedulers.alltoall.chunks import (
+    chunk_flow,
+    common_denominator,
+    conserved,
+    walks_of,
+)
+from ocs_codesign.schedulers.alltoall.soft import soft_optimum
+from ocs_codesign.schedulers.alltoall.stepped import (
+    alltoall_frontier,
+    alltoall_schedule,
+    stepped_plan,
+)
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.schedulers.alltoall.time_network import (
     num_arcs,
     stepped_bound,
     stepped_program,
     time_network,
 )
-from ocs_codesign.cost import Cost
-from ocs_codesign.lp import Options, solve
-from ocs_codesign.recipe import parse
+from ocs_codesign.symmetry.automorphisms import images, quotient_and_images
+from ocs_codesign.symmetry.quotient import quotient
 from ocs_codesign.topology import Symmetry, Topology
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
 KNOWN = {
     ("Complete(2)", 1): "1/2",

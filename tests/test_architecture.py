@@ -19,8 +19,10 @@ MODULES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"
 SOURCES = [f"{PACKAGE.name}/{module}" for module in MODULES]
 SOURCES += sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("experiments/*.py"))
 MAX_LINES = 350
+MAX_LOADED = 70
+"""Modules of the package that a plain `cost` may load."""
 
-EDGES = r"export/|plot(\.py|/)|cli/"
+EDGES = r"formats/|bundle/|plot(\.py|/)|cli/"
 ALLOWED = {
     "highspy": r"lp(\.py|/)",
     "gurobipy": r"lp(\.py|/)",
@@ -45,7 +47,17 @@ HEAVY = (
     "gurobipy",
     "rich",
 )
-MAKERS = ("schedulers", "expansions", "recipe", "design", "families", "finder")
+SIDES = ("write", "check")
+CHECK_OF_BUNDLES = "bundle/check/"
+VALUES = ("topology", "schedule", "collective", "cost", "circuits", "quantities")
+PLAIN_READERS = (
+    "formats.designs.archive",
+    "formats.designs.design_files",
+    "formats.fabric.fabric_files",
+    "formats.graphs.graphml",
+)
+"""What reads the files of a bundle into values: beside these, its check imports no format."""
+MAKERS = ("schedulers", "graphs", "design", "search", "reconfigure")
 
 every_module = pytest.mark.parametrize("module", MODULES)
 
@@ -68,7 +80,7 @@ def imported(module: str) -> set[str]:
 
 
 def test_the_package_was_found():
-    assert {"topology.py", "recipe/text.py", "schedulers/bfb.py"} <= set(MODULES)
+    assert {"topology.py", "graphs/text.py", "schedulers/bfb/assembly.py"} <= set(MODULES)
 
 
 def test_layers():
@@ -130,12 +142,34 @@ def runtime_imports(module: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["verification.py", "replay_kernels.py", "verification_circuits.py", "circuits.py"]
+    "module", [name for name in MODULES if name.startswith("verification/")] + ["circuits.py"]
 )
 def test_the_checker_shares_no_code_with_the_makers(module):
-    assert "schedulers/bfb_kernels.py" in modules_behind("schedulers/bfb.py")
+    assert "schedulers/bfb/kernels.py" in modules_behind("schedulers/bfb/assembly.py")
     behind = {name.split("/")[0].removesuffix(".py") for name in modules_behind(module)}
     assert behind.isdisjoint(MAKERS)
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith(CHECK_OF_BUNDLES)])
+def test_the_check_of_bundles_imports_values_and_readers_only(module):
+    allowed = (*VALUES, "verification", "files", "bundle.check", *PLAIN_READERS)
+    for name in runtime_imports(module):
+        room = name.removeprefix(f"{PACKAGE.name}.")
+        if room != name:
+            assert room.startswith(tuple(f"{one}." for one in allowed)), f"{module}: {name}"
+
+
+def test_writing_and_checking_bundles_share_nothing():
+    """Typing included; the readers of designs and graphs lead to no maker either."""
+    sides = {side: [m for m in MODULES if m.startswith(f"bundle/{side}/")] for side in SIDES}
+    assert all(len(modules) > 5 for modules in sides.values())
+    for side, other in (SIDES, SIDES[::-1]):
+        for module in sides[side]:
+            assert not any(f".bundle.{other}." in name for name in imported(module)), module
+    readers = [f"{name.replace('.', '/')}.py" for name in PLAIN_READERS if "fabric" not in name]
+    for module in readers:
+        behind = {name.split("/")[0].removesuffix(".py") for name in modules_behind(module)}
+        assert behind.isdisjoint((*MAKERS, "fabric", "bundle")), module
 
 
 @every_module
@@ -188,3 +222,16 @@ def test_the_core_works_without_the_edges(library):
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, "4"), done.stderr
+
+
+def test_a_command_loads_what_it_uses():
+    code = (
+        "import sys\nfrom ocs_codesign.cli import main\n"
+        "main(['cost', 'Line(CompleteBipartite(4))'])\n"
+        "print(sum(name.split('.')[0] == 'ocs_codesign' for name in sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.splitlines()[-1]) <= MAX_LOADED

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from ocs_codesign.design import measure, measure_topology
-from ocs_codesign.families import named
-from ocs_codesign.families.named import base_topologies_path, named_graph, named_graphs
-from ocs_codesign.recipe import Named
+from ocs_codesign.graphs.base_topologies import base_topologies_path
+from ocs_codesign.graphs.families import named
+from ocs_codesign.graphs.families.named import Named, named_graph, named_graphs
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = sorted(named_graphs())
@@ -46,7 +46,7 @@ def test_checksum_and_header(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_declared_facts_are_what_the_package_finds(name):
-    entry, topology = named_graph(name), named.named(name)
+    entry, topology = named_graph(name), Named(name).topology()
     assert (topology.num_nodes, topology.degree) == (entry.nodes, entry.degree)
     assert topology.is_regular
     assert topology.is_undirected() != entry.directed
@@ -83,7 +83,7 @@ def copied_folder(tmp_path, monkeypatch):
 
 
 def test_intact_copy_is_read(copied_folder):
-    assert named.named("k4").num_links == 12
+    assert Named("k4").topology().num_links == 12
     assert (copied_folder / "k4.json").is_file()
 
 
@@ -92,23 +92,23 @@ def test_damaged_file_is_refused(copied_folder, damage):
     path = copied_folder / "k4.json"
     path.write_bytes(path.read_bytes().replace(b"[0,1]", damage) if damage else b"")
     with pytest.raises(ValueError, match=r"k4\.json does not match its checksum.*damaged"):
-        named.named("k4")
+        Named("k4").topology()
 
 
 def test_missing_file_says_which(copied_folder):
     (copied_folder / "k4.json").unlink()
     with pytest.raises(OSError, match=r"k4\.json"):
-        named.named("k4")
+        Named("k4").topology()
 
 
 def test_unknown_version_of_the_index_is_refused(copied_folder):
-    named.__dict__["_index"].cache_clear()
+    named_graphs.cache_clear()
     (copied_folder / "index.json").write_text('{"version": 2, "graphs": []}')
     try:
         with pytest.raises(ValueError, match="version 2"):
             named_graphs()
     finally:
-        named.__dict__["_index"].cache_clear()
+        named_graphs.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["petersn", "Petersen", "", "../k4", "index"])

@@ -12,14 +12,14 @@ from samples import loaded_topologies
 from strategies import built, multigraphs, permutation_digraph, recipes, regular_multigraphs
 
 from ocs_codesign.collective import GATHERING, Collective
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.bfb import bfb
-from ocs_codesign.schedulers.bfb_loads import bfb_loads, num_chunks_for
+from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
-module = importlib.import_module("ocs_codesign.schedulers.bfb")
+module = importlib.import_module("ocs_codesign.schedulers.bfb.assembly")
 
 
 def check(topology: Topology, schedule: Schedule) -> None:
@@ -51,13 +51,13 @@ def test_schedules_of_regular_multigraphs(topology):
 @pytest.mark.parametrize("collective", GATHERING)
 def test_all_collectives(topology, collective):
     schedule = bfb(topology, collective)
-    assert schedule.collective is collective
+    assert schedule.collective == collective
     assert is_valid(schedule)
     assert runs_correctly(schedule)
     forth, back = bfb_loads(topology), bfb_loads(topology.transpose())[::-1]
     halves = {"allgather": forth, "reduce-scatter": back, "allreduce": back + forth}
-    assert verify(schedule).max_loads == halves[collective.value]
-    assert bfb(topology, collective.value) == schedule
+    assert verify(schedule).max_loads == halves[collective.name]
+    assert bfb(topology, collective.name) == schedule
 
 
 @given(recipes(max_nodes=100))
@@ -111,7 +111,7 @@ def test_the_same_call_gives_the_same_bytes():
 def test_progress_grows_to_the_end(collective):
     heard: list[tuple[int, int]] = []
     bfb(loaded_topologies()[3], collective, lambda done, total: heard.append((done, total)))
-    halves = 2 if collective is Collective.ALLREDUCE else 1
+    halves = 2 if collective == Collective.ALLREDUCE else 1
     assert heard == [(done, 12) for done in range(1, 13)] * halves
 
 

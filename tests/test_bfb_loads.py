@@ -20,14 +20,14 @@ from strategies import (
     without_symmetry,
 )
 
-from ocs_codesign.families.rings import directed_circulant
+from ocs_codesign.graphs.families.rings import DirectedCirculant
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reach import in_neighbours
-from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.bfb_classes import loads_by_classes
-from ocs_codesign.schedulers.bfb_loads import bfb_loads, largest_ratio, num_chunks_for, subset_sums
+from ocs_codesign.schedulers.bfb.classes import loads_by_classes
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, largest_ratio, num_chunks_for, subset_sums
 from ocs_codesign.topology import Topology
 
-module = importlib.import_module("ocs_codesign.schedulers.bfb_loads")
+module = importlib.import_module("ocs_codesign.schedulers.bfb.loads")
 
 Loads = tuple[Fraction, ...]
 
@@ -68,7 +68,7 @@ def test_every_way_agrees_on_the_samples(topology):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_more_in_neighbours_than_the_subset_way_takes(seed):
-    dense = directed_circulant(13, tuple(range(1, 11)))
+    dense = DirectedCirculant(13, tuple(range(1, 11))).topology()
     chords = np.random.default_rng(seed).integers(0, 13, (2, 2))
     tail, head = np.append(dense.tail, chords[0]), np.append(dense.head, chords[1])
     topology = Topology(13, tail, head, np.arange(len(tail)) % (seed + 1) + 1)
@@ -78,7 +78,7 @@ def test_more_in_neighbours_than_the_subset_way_takes(seed):
 
 
 def test_more_in_neighbours_than_the_mask_way_takes():
-    topology = directed_circulant(41, tuple(range(2, 36, 2)))
+    topology = DirectedCirculant(41, tuple(range(2, 36, 2))).topology()
     assert in_neighbours(topology).node.shape[1] == 17 > module._MAX_MASK_WIDTH
     assert bfb_loads(topology) == by_classes(without_symmetry(topology)) == by_reach_sets(topology)
 
@@ -104,7 +104,7 @@ def test_rows_in_small_caches_do_not_change_the_loads(monkeypatch):
         assert [bfb_loads(topology) for topology in topologies] == whole
 
 
-@pytest.mark.parametrize("text", [text for texts in EXPANSION_TEXTS.values() for text in texts])
+@pytest.mark.parametrize("text", EXPANSION_TEXTS)
 def test_declared_symmetry_changes_nothing(text):
     topology = built(parse(text))
     expected = bfb_loads(without_symmetry(topology))
@@ -180,7 +180,7 @@ def test_two_rings_that_never_meet_in_many_blocks(monkeypatch):
 
 def test_symmetric_and_not_strongly_connected():
     with pytest.raises(ValueError, match="not strongly connected"):
-        bfb_loads(directed_circulant(16, (2, 4)))
+        bfb_loads(DirectedCirculant(16, (2, 4)).topology())
 
 
 def test_too_long_without_symmetry_is_refused_by_name(monkeypatch):

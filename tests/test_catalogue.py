@@ -10,12 +10,13 @@ from fractions import Fraction
 
 import pytest
 
-from ocs_codesign.catalogue import Catalogue, Entry, Provenance, find
-from ocs_codesign.catalogue.lookup import stored_frontier
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
+from ocs_codesign.search.catalogue.entry import Entry, Provenance
+from ocs_codesign.search.catalogue.lookup import find, stored_frontier
+from ocs_codesign.search.catalogue.store import Catalogue
 
 ORIGIN = Provenance("ocs-codesign sweep --nodes 8", "0.1.0", 1, 0.5)
 ASKED = Question(12, 3)

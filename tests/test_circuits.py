@@ -11,7 +11,7 @@ from strategies import multigraphs, permutation_digraph, regular_multigraphs, wi
 
 from ocs_codesign.circuits import CircuitProgram
 from ocs_codesign.factorisation import factorise, plane_heads
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 PAIRS = Topology(4, [0, 1, 2, 3, 0, 2], [1, 0, 3, 2, 2, 0])

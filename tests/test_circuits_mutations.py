@@ -13,7 +13,7 @@ from program_samples import Columns, designs
 from ocs_codesign.collective import Collective
 from ocs_codesign.reconfigure import wire
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.verification_circuits import NO_TIME, TWO_IN, TWO_OUT, verify_program
+from ocs_codesign.verification.programs import NO_TIME, TWO_IN, TWO_OUT, verify_program
 
 
 def drop_pause(columns, random):

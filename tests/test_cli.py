@@ -15,16 +15,12 @@ import pytest
 from interrupts import interrupted
 
 import ocs_codesign
-from ocs_codesign.cli import app, main
-from ocs_codesign.cli.exact import EXACT
-from ocs_codesign.cli.graphs import EXPORT_FORMATS, IMPORT_FORMATS
+from ocs_codesign.cli import COMMANDS, app, main
 from ocs_codesign.cli.progress import Progress, progress
-from ocs_codesign.collective import Collective
-from ocs_codesign.design import SCHEDULES
-from ocs_codesign.export import EXPORTERS, IMPORTERS
+from ocs_codesign.collective import WITHOUT_PARAMETERS
+from ocs_codesign.schedulers.registry import SCHEDULERS
 
 HEAVY = {"numpy", "rich", "matplotlib", "networkx", "numba", "pandas", "scipy", "highspy"}
-COMMANDS = sorted(app.commands)
 
 
 def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
@@ -61,17 +57,15 @@ def test_version_and_module_entry_point():
 
 
 def test_choices_are_those_of_the_library():
-    assert tuple(EXPORTERS) == EXPORT_FORMATS
-    assert tuple(IMPORTERS) == IMPORT_FORMATS
     for name in ("frontier", "cost", "build"):
-        (option,) = (p for p in app.commands[name].params if p.name == "collective")
-        assert list(option.type.choices) == [kind.value for kind in Collective]
-    (option,) = (p for p in app.commands["build"].params if p.name == "schedule")
-    assert tuple(option.type.choices) == (*SCHEDULES, EXACT)
+        (option,) = (p for p in app.get_command(None, name).params if p.name == "collective")
+        assert list(option.type.choices) == [kind.name for kind in WITHOUT_PARAMETERS]
+    (option,) = (p for p in app.get_command(None, "build").params if p.name == "scheduler")
+    assert tuple(option.type.choices) == ("best", *SCHEDULERS)
 
 
 def test_every_command_writes_json():
-    pending = list(app.commands.values())
+    pending = [app.get_command(None, name) for name in COMMANDS]
     while pending:
         command = pending.pop()
         if isinstance(command, click.Group):
@@ -209,14 +203,14 @@ write = zipfile.ZipFile.writestr
 def slow(self, *args, **kwargs):
     write(self, *args, **kwargs)
     print("ready", flush=True)
-    time.sleep(60)
+    wait_for_ctrl_c()
 zipfile.ZipFile.writestr = slow
 """,
     "verifying": """
 import ocs_codesign.design as design
 def slow(schedule):
     print("ready", flush=True)
-    time.sleep(60)
+    wait_for_ctrl_c()
 design.verify = slow
 """,
 }

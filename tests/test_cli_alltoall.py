@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from ocs_codesign.cli import main
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 
 def answer(capsys, *arguments):
@@ -132,7 +132,7 @@ def test_a_licence_that_is_too_small_is_one_sentence(capsys, tmp_path, command):
 @pytest.mark.parametrize(
     ("more", "rule"),
     [
-        (["--collective", "alltoall", "--schedule", "bfb"], "not for all-to-all"),
+        (["--collective", "alltoall", "--schedule", "bfb"], "not for alltoall"),
         (["--steps", "3"], "for --collective alltoall"),
         (["--max-chunks", "3"], "for --collective alltoall"),
         (["--collective", "alltoall", "--steps", "1"], "steps"),

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ocs_codesign.cli import main
-from ocs_codesign.export import EXPORTERS
-from ocs_codesign.recipe import parse
+from ocs_codesign.formats.graphs.graph_files import FORMATS
+from ocs_codesign.graphs.text import parse
 
 KEYS = [
     "recipe",
@@ -82,7 +82,7 @@ def test_allreduce_is_both_halves(capsys):
 def test_a_graph_costs_what_its_recipe_costs_by_bfb(capsys, tmp_path, kind, collective):
     recipe = "GeneralizedKautz(2, 9)"
     path = tmp_path / "some.graph"
-    path.write_text(EXPORTERS[kind](parse(recipe).topology(), recipe), encoding="utf-8")
+    path.write_text(FORMATS[kind].write(parse(recipe).topology(), recipe), encoding="utf-8")
     given = answer(capsys, "--graph", str(path), "--collective", collective)
     same = answer(capsys, recipe, "--collective", collective)
     assert list(given) == KEYS

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from bundle_samples import files_of, rows, small_fabric
+from interrupts import interrupted
 
 from ocs_codesign.cli import main
-from ocs_codesign.export.fabric_files import save_fabric
+from ocs_codesign.formats.fabric.fabric_files import save_fabric
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,15 +55,6 @@ def test_a_bundle_is_written(
     assert files_of(out) == files
 
 
-def test_planes_that_survive(
-    fabric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ("UniRing(2, 8)", "--fabric", fabric, "--prefer", "survivability", "--json", "-")
-    code, text, _ = run(capsys, *arguments, "--out", tmp_path / "out")
-    assert code == 0
-    assert json.loads(text)["configurations"][0]["survives_plane_loss"]
-
-
 def test_a_recipe_that_does_not_fit(
     fabric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,10 +63,8 @@ def test_a_recipe_that_does_not_fit(
     assert (code, errors) == (1, "")
     assert text == ("It does not fit: the topology has 12 nodes, but the fabric 9 working hosts.\n")
     code, text, _ = run(capsys, *arguments, "--json", "-")
-    assert code == 1
     answer = json.loads(text)
-    assert (answer["fits"], answer["reason"]) == (False, "hosts")
-    assert "12 nodes" in answer["sentence"]
+    assert (code, answer["fits"], answer["reason"]) == (1, False, "hosts")
     assert not (tmp_path / "out").exists()
 
 
@@ -125,16 +112,17 @@ def test_where_it_cannot_be_written(
 
 
 _SLOW = """
-import sys, time
+import sys
+from pathlib import Path
 from ocs_codesign.cli import main
-from ocs_codesign.export import bundle
+from ocs_codesign.files import atomic
 
-def slow(part, target):
-    print("written", flush=True)
-    time.sleep(60)
+def slow(part, target, *, swapped):
+    assert len([path for path in Path().rglob("*") if path.is_file()]) > 10
+    print("ready", flush=True)
+    wait_for_ctrl_c()
 
-bundle._move = slow
-sys.exit(main(sys.argv[1:]))
+atomic._move = slow
 """
 
 
@@ -142,19 +130,9 @@ def test_an_interrupt_leaves_nothing(fabric: str, tmp_path: Path) -> None:
     """Interrupted when all files have been written beside the place where they belong."""
     place = tmp_path / "place"
     place.mkdir()
-    command = [sys.executable, "-c", _SLOW, "deploy", RECIPES[0], "--fabric", fabric]
-    with subprocess.Popen(
-        [*command, "--out", str(place / "out")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "written\n"
-        assert len(files_of(place)) > 10
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
-    assert (process.returncode, errors.strip()) == (130, "Interrupted: nothing was written.")
+    command = ["deploy", RECIPES[0], "--fabric", fabric, "--out", "out"]
+    code, _, errors = interrupted(f"{_SLOW}sys.exit(main({command!r}))", place)
+    assert (code, errors) == (130, "Interrupted: nothing was written.")
     assert not list(place.iterdir())
 
 

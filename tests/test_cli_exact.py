@@ -11,7 +11,8 @@ from exact_commands import KAUTZ, LARGE, built, cost, points
 from interrupts import interrupted
 
 from ocs_codesign.cli import main
-from ocs_codesign.schedulers import exact, exact_halves
+from ocs_codesign.schedulers.exact import answers as exact
+from ocs_codesign.schedulers.exact import halves as exact_halves
 
 
 class TestFrontier:
@@ -178,7 +179,7 @@ class TestNothingComputedIsLost:
     )
     def test_ctrl_c_in_the_solver_leaves_nothing_half_written(self, tmp_path, arguments):
         script = (
-            "import sys, highspy\nimport ocs_codesign.schedulers.exact_search as search\n"
+            "import sys, highspy\nimport ocs_codesign.schedulers.exact.search as search\n"
             "solve = search.solve\n"
             "def told(*given, **options):\n    print('ready', flush=True)\n"
             "    return solve(*given, **options)\n"
@@ -206,8 +207,8 @@ REFUSED = [
     (["cost", KAUTZ, "--exact", "--fallback", "--solver", "highs"], "name that one"),
     (["cost", "GeneralizedKautz(4, 100)", "--exact"], "exact schedules take at most 100,000"),
     (["cost", "--graph", "split.edges", "--exact"], "not strongly connected"),
-    (["build", KAUTZ, "--steps", "3", "--out", "d"], "for --collective alltoall and --schedule"),
-    (["build", KAUTZ, "--chunks", "3", "--out", "d"], "for --schedule exact"),
+    (["build", KAUTZ, "--steps", "3", "--out", "d"], "for --collective alltoall and --scheduler"),
+    (["build", KAUTZ, "--chunks", "3", "--out", "d"], "for --scheduler exact"),
     (["build", KAUTZ, "--gap", "1%", "--out", "d"], "nothing else is given to a solver"),
     (
         ["build", KAUTZ, "--schedule", "exact", "--max-chunks", "3", "--out", "d"],
@@ -215,7 +216,7 @@ REFUSED = [
     ),
     (
         ["build", KAUTZ, "--schedule", "exact", "--collective", "alltoall", "--out", "d"],
-        "not for all-to-all",
+        "not for alltoall",
     ),
     (
         ["build", KAUTZ, "--schedule", "exact", "--chunks", "9999", "--out", "d"],

@@ -8,11 +8,11 @@ from fractions import Fraction
 import pytest
 from fake_frontier import FakeFrontier, candidate
 
+from ocs_codesign.answers.frontier import MAX_DOMINATED_ROWS
 from ocs_codesign.cli import main
-from ocs_codesign.cli.frontier import MAX_DOMINATED_ROWS
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.design import measure
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 
 ASK = ["frontier", "--nodes", "1024", "--degree", "4"]
 MODEL = ["--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1MiB"]
@@ -39,7 +39,7 @@ def found(monkeypatch):
             )
             return FakeFrontier(num_nodes, degree, Collective.parse(collective), front, rest)
 
-        monkeypatch.setattr("ocs_codesign.finder.frontier", find)
+        monkeypatch.setattr("ocs_codesign.search.frontier.frontier", find)
 
     arrange()
     return arrange
@@ -161,7 +161,7 @@ def test_a_failing_plot_writes_nothing(capsys, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("collective", [kind.value for kind in GATHERING])
+@pytest.mark.parametrize("collective", [kind.name for kind in GATHERING])
 def test_the_real_finder(capsys, collective):
     command = ["frontier", "--nodes", "8", "--degree", "4", "--collective", collective]
     assert main([*command, "--json", "-"]) == 0

@@ -8,15 +8,16 @@ from fractions import Fraction
 
 import pytest
 
-from ocs_codesign.alltoall import throughput
+from ocs_codesign.answers.joint import joint_json, joint_sections
 from ocs_codesign.cli import main
-from ocs_codesign.cli.joint_report import joint_json, show_joint
-from ocs_codesign.cli.output import console
+from ocs_codesign.cli.output import console, show_sections
 from ocs_codesign.cost import CostModel
-from ocs_codesign.finder import Effort, joint_frontier
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.plot import figure_bytes
 from ocs_codesign.plot.joint import joint_figure
-from ocs_codesign.recipe import parse
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.frontier import joint_frontier
 
 ASK = ["frontier", "--nodes", "8", "--degree", "4"]
 MODEL = ["--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1MiB"]
@@ -79,7 +80,7 @@ def test_the_best_for_a_message_is_marked(answer, capsys):
         for one in report["candidates"]
     }
     assert report["best"] == repr(best.recipe) == min(seconds, key=seconds.get)
-    show_joint(console(), answer, WORKLOAD, True)
+    show_sections(console(), joint_sections(answer, WORKLOAD, show_all=True))
     out = capsys.readouterr().out
     lines = out.splitlines()
     heading = "allgather  all-to-all  both" if answer.with_allgather else "time  proof"
@@ -168,11 +169,11 @@ def test_without_memory_what_was_solved_stands(monkeypatch):
     small = Effort(work=2**18)
     whole = joint_frontier(12, 4, with_allgather=False, effort=small)
     assert whole.stopped is None
-    monkeypatch.setattr("ocs_codesign.finder.alltoall_solving.throughput", full)
+    monkeypatch.setattr("ocs_codesign.search.alltoall.solving.throughput", full)
     rough = joint_frontier(12, 4, with_allgather=False, effort=small)
     assert rough.stopped == "not enough memory"
     assert rough.candidates[-1].least_time <= whole.candidates[-1].alltoall.time
-    monkeypatch.setattr("ocs_codesign.finder.alltoall_solving.soft_throughput", full)
+    monkeypatch.setattr("ocs_codesign.search.alltoall.solving.soft_throughput", full)
     bare = joint_frontier(12, 4, with_allgather=False, effort=small)
     assert (bare.stopped, bare.candidates) == ("not enough memory", ())
     assert bare.unsolved

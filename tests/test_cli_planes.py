@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import pytest
 from interrupts import interrupted
-from planes_oracle import KNOWN
 
 from ocs_codesign.cli import main
 from ocs_codesign.cli.planes import METHODS
@@ -32,14 +31,6 @@ def answer(capsys, *arguments):
 
 def test_the_methods_are_those_there_are():
     assert METHODS == PLANE_METHODS
-
-
-def test_the_published_optima(capsys, tmp_path):
-    for needed, megabytes, delta_ms, least_ms in KNOWN:
-        steps = listed(tmp_path, needed, megabytes)
-        found = answer(capsys, steps, *FABRIC, "--delta", f"{delta_ms}ms")
-        assert Fraction(found["time_exact_s"]) == Fraction(least_ms) / 1000
-        assert found["optimal"]
 
 
 def test_what_is_printed(capsys, tmp_path):
@@ -106,13 +97,6 @@ def test_circuits_that_change_take_their_time(capsys, tmp_path):
     assert found["time_exact_s"] == str(Fraction(2 * 100 + 14 + 12, 10**5))
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_methods_agree(capsys, tmp_path, method):
-    found = answer(capsys, listed(tmp_path), *MODEL, "--method", method)
-    assert found["time_exact_s"] == "11/25000"
-    assert method in (found["method"], "auto")
-
-
 def test_more_configurations_than_planes_and_long_lists(capsys, tmp_path):
     steps = listed(tmp_path, [at % 5 for at in range(60)], [1 + at % 7 for at in range(60)])
     assert main(["planes", steps, *MODEL, "--planes", "3", "--no-barrier", "--method", "fast"]) == 0
@@ -122,14 +106,13 @@ def test_more_configurations_than_planes_and_long_lists(capsys, tmp_path):
     assert "above the best" in out
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg"])
-def test_a_picture(capsys, tmp_path, suffix):
-    steps, pictures = listed(tmp_path), [tmp_path / f"{name}.{suffix}" for name in "ab"]
+def test_a_picture(capsys, tmp_path):
+    steps, pictures = listed(tmp_path), [tmp_path / f"{name}.png" for name in "ab"]
     for picture in pictures:
         assert main(["planes", steps, *MODEL, "--plot", str(picture)]) == 0
     first, second = (picture.read_bytes() for picture in pictures)
     assert first == second
-    assert first.startswith({"png": b"\x89PNG", "svg": b"<?xml"}[suffix])
+    assert first.startswith(b"\x89PNG")
     capsys.readouterr()
 
 
@@ -175,14 +158,14 @@ def test_ctrl_c_in_a_kernel_is_a_ctrl_c(tmp_path):
     script = (
         "import sys\n"
         "import ocs_codesign.reconfigure.planes.labels_kernels as kernels\n"
-        "extended = kernels.extended\n"
+        "tiers = kernels.tiers\n"
         "calls = []\n"
         "def told(*given):\n"
         "    calls.append(0)\n"
         "    if len(calls) == 20:\n"
         "        print('ready', flush=True)\n"
-        "    return extended(*given)\n"
-        "kernels.extended = told\n"
+        "    return tiers(*given)\n"
+        "kernels.tiers = told\n"
         "from ocs_codesign.cli import main\n"
         f"sys.exit(main({['planes', steps, *MODEL, '--planes', '4', '--plot', 'p.png']!r}))"
     )

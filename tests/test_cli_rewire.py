@@ -46,21 +46,29 @@ def test_the_plan_leads_from_one_to_the_other(capsys, tmp_path):
     wanted = {(str(v), str((-2 * v - a) % 8)) for v in range(8) for a in (1, 2)}
     assert up == wanted
     assert [int(row["stage"]) for row in rows] == sorted(int(row["stage"]) for row in rows)
-    named = [
-        one["cross_connect"]
-        for stage in answer["stages"]
-        for one in stage["deletes"] + stage["creates"]
-    ]
+    listed = [[*stage["deletes"], *stage["creates"]] for stage in answer["stages"]]
+    named = [circuit["cross_connect"] for circuits in listed for circuit in circuits]
     assert named == [row["cross_connect"] for row in rows]
 
 
 def test_free_hosts(capsys):
     rings = ["DirectedCirculant(8, (1,))", "DirectedCirculant(8, (3,))"]
-    fixed = answer_of(capsys, *rings)
     free = answer_of(capsys, *rings, "--free-hosts")
-    assert (fixed["changed"], fixed["host"], fixed["hitless"]) == (8, None, False)
     assert (free["changed"], free["changed_with_fixed_hosts"], free["stages"]) == (0, 8, [])
     assert sorted(free["host"]) == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "planes"),
+    [
+        (("--profile", "palomar-136"), "two-sided", 2),
+        (("--profile", "polatis-384", "--planes", "4"), "simplex", 4),
+        (("--port-model", "matching"), "matching", 4),
+    ],
+)
+def test_port_models_and_planes(capsys, options, model, planes):
+    answer = answer_of(capsys, "Circulant(8, (1, 2))", "Circulant(8, (1, 3))", *options)
+    assert (answer["port_model"], answer["planes"], answer["is_optimal"]) == (model, planes, True)
 
 
 def test_what_is_printed(capsys):
@@ -71,21 +79,6 @@ def test_what_is_printed(capsys):
     code, out, _ = run(capsys, "DirectedCirculant(8, (1,))", "DirectedCirculant(8, (3,))")
     assert code == 0
     assert "it is proven that no order" in out
-
-
-@pytest.mark.parametrize(
-    ("profile", "model"), [("palomar-136", "two-sided"), ("polatis-384", "simplex")]
-)
-def test_the_profile_says_the_port_model(capsys, profile, model):
-    pair = ("Circulant(8, (1, 2))", "Circulant(8, (1, 4))")
-    answer = answer_of(capsys, *pair, "--profile", profile)
-    assert (answer["port_model"], answer["is_optimal"]) == (model, True)
-    assert answer_of(capsys, *pair, "--port-model", "matching")["port_model"] == "matching"
-
-
-def test_more_planes_than_needed(capsys):
-    answer = answer_of(capsys, BEFORE, AFTER, "--planes", "4")
-    assert (answer["planes"], answer["hitless"]) == (4, True)
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from ocs_codesign.cli import main
-from ocs_codesign.export import load_design
-from ocs_codesign.verification_circuits import NO_TIME, NOT_UP, TWO_OUT
+from ocs_codesign.formats.designs.design_files import load_design
+from ocs_codesign.verification.programs import NO_TIME
 
 RINGS = ["DirectedCirculant(8, (1,))", "DirectedCirculant(8, (3,))"]
 PAIRS = ["DirectedCirculant(8, (1, 3))", "DirectedCirculant(8, (3, 5))"]
@@ -54,32 +53,14 @@ def test_what_is_built_verifies(capsys, tmp_path, collective):
     assert verified(capsys, path / "schedule.npz")["ok"]
 
 
-def test_known_answers(capsys, tmp_path):
-    two = built(capsys, tmp_path / "two", *RINGS, "--steps-each", "4,4")
-    assert (two["cost"]["t_b"], two["t_b_bound"], two["configurations"]) == ("7/4", "7/4", 2)
-    pattern = ["--pattern", "direct", "--nodes", "8", "--planes"]
-    for planes, units in (("1", 7), ("2", 3.5)):
-        direct = built(capsys, tmp_path / planes, *pattern, planes)
-        assert direct["cost"]["t_b"] == "7/8"
-        assert sum(map(Fraction, direct["max_load_per_step"])) == units
-    halving = ["--pattern", "halving-doubling", "--nodes", "8", "--planes", "2"]
-    stops = built(capsys, tmp_path / "stops", *halving)
-    assert (stops["cost"]["t_b"], stops["pauses"], stops["recipes"]) == ("7/4", 4, [])
-    sends = built(capsys, tmp_path / "sends", *halving, "--overlap")
-    assert (sends["cost"]["t_b"], sends["pauses"]) == ("7/2", 0)
-    half = built(capsys, tmp_path / "half", *halving, "--collective", "allgather")
-    assert half["cost"]["t_b"] == "7/8"
+def test_patterns(capsys, tmp_path):
+    halving = ["--pattern", "halving-doubling", "--nodes", "8", "--planes", "2", "--overlap"]
+    sends = built(capsys, tmp_path / "sends", *halving, "--collective", "allgather")
+    assert (sends["cost"]["t_b"], sends["pauses"], sends["recipes"]) == ("7/4", 0, [])
 
 
 def test_times(capsys, tmp_path):
     pattern = ["--pattern", "direct", "--nodes", "8"]
-    cold = built(capsys, tmp_path / "cold", *pattern, *TIME)["time"]
-    assert cold == {
-        "total_s": pytest.approx(777e-6),
-        "steps_s": pytest.approx(7e-6),
-        "transmission_s": pytest.approx(700e-6),
-        "dead_s": pytest.approx(70e-6),
-    }
     more = ["--warm", "--stop-all", "--delta-per-circuit", "1us"]
     warm = built(capsys, tmp_path / "warm", *pattern, *TIME, *more)["time"]
     assert warm["dead_s"] == pytest.approx(6 * 18e-6)
@@ -104,18 +85,8 @@ def test_tables(capsys, tmp_path):
     assert "largest load (pieces)" in out
     run(capsys, "sequence", *RINGS[:1], "--out", path)
     assert "circuits changed  none" in run(capsys, "verify", path)[1]
-    halving = ["--pattern", "halving-doubling", "--nodes", "1024"]
-    code, out, _ = run(capsys, "sequence", *halving, "--out", path)
-    assert "2 more changes" in out
-    assert "1023/512 (1.99805), verified" in out
-
-
-def test_same_command_same_bytes(capsys, tmp_path):
-    contents = []
-    for name in ("one", "other"):
-        built(capsys, tmp_path / name, *PAIRS, *TIME)
-        contents.append([path.read_bytes() for path in sorted((tmp_path / name).iterdir())])
-    assert contents[0] == contents[1]
+    direct = ["--pattern", "direct", "--nodes", "20"]
+    assert "2 more changes" in run(capsys, "sequence", *direct, "--out", path)[1]
 
 
 def change_arrays(path, **changes) -> None:
@@ -140,7 +111,7 @@ def design(capsys, tmp_path):
 
 def test_a_tampered_table_is_found(capsys, design):
     honest = load_design(design)
-    pause = int(honest.program.circuits.pauses[0])
+    pause = int(honest.circuits.pauses[0])
     change_arrays(design, pauses=lambda pauses: pauses[:0])
     witness = verified(capsys, design)["witness"]
     assert (witness["rule"], witness["step"], witness["plane"]) == (NO_TIME, pause, 0)
@@ -148,23 +119,6 @@ def test_a_tampered_table_is_found(capsys, design):
     assert code == 1
     ends = f"link {witness['link']} ({witness['tail']} -> {witness['head']}), "
     assert out == f"Not valid: step {pause}, {ends}node {witness['node']}, plane 0: {NO_TIME}.\n"
-
-
-def test_longer_circuits_are_found(capsys, design):
-    change_arrays(design, up_last=lambda last: last + 1)
-    assert verified(capsys, design)["witness"]["rule"] == TWO_OUT
-
-
-def test_a_send_whose_circuit_is_down_is_found(capsys, design):
-    def last_send_first(step):
-        step[-1] = 1
-        return step
-
-    link, rows = load_design(design).schedule.link[-1], len(load_design(design).schedule.link)
-    change_arrays(design, step=last_send_first)
-    witness = verified(capsys, design)["witness"]
-    assert (witness["rule"], witness["step"], witness["link"]) == (NOT_UP, 1, link)
-    assert 0 <= witness["row"] < rows
 
 
 @pytest.mark.parametrize(
@@ -196,12 +150,10 @@ def test_false_claims_are_found(capsys, design, changes, rule):
         ([], "give either RECIPEs or --pattern"),
         ([*RINGS, "--pattern", "direct"], "give either RECIPEs or --pattern"),
         ([*RINGS, "--nodes", "8"], "--nodes, --planes and --overlap are for --pattern"),
-        ([*RINGS, "--overlap"], "--nodes, --planes and --overlap are for --pattern"),
         (["--pattern", "direct"], "--pattern needs --nodes"),
         (["--pattern", "direct", "--nodes", "8", "--steps-each", "2"], "are for RECIPEs"),
         (["--pattern", "direct", "--nodes", "8", "--overlap"], "nothing to overlap"),
         (["--pattern", "direct", "--nodes", "8", "--gap", "1%"], "are for an all-to-all over"),
-        (["--pattern", "halving-doubling", "--nodes", "12"], "needs a power of two"),
         (
             ["--pattern", "halving-doubling", "--nodes", "8", "--collective", "alltoall"],
             "is for the other collectives",
@@ -209,12 +161,9 @@ def test_false_claims_are_found(capsys, design, changes, rule):
         ([*RINGS, "--collective", "allgather", "--max-chunks", "2"], "is for --collective all"),
         ([*RINGS, "--collective", "allgather", "--gap", "1%"], "are for an all-to-all over"),
         ([*RINGS, "--steps-each", "2,x"], "write one number or several as in 2,3,1"),
-        ([*RINGS, "--steps-each", "2,2,2"], "3 numbers of steps for 2 configurations"),
-        ([*RINGS, "--steps-each", "1"], "in the 2 steps of the sequence"),
         ([*RINGS, "--delta", "10us"], "a time needs --alpha, --bandwidth, --message and --delta"),
         ([*RINGS, "--warm"], "a time needs --alpha"),
         ([*RINGS, "--delta", "10"], "'10' has no unit"),
-        ([*RINGS, "UniRing(1, 9)"], "configuration 2 has 9 nodes of degree 1"),
         (["Ring(8)"], "Ring"),
     ],
 )

@@ -8,8 +8,8 @@ import json
 import pytest
 from bundle_check_samples import MANIFEST, edited, put, sample
 
+from ocs_codesign.bundle.verify import check_bundle
 from ocs_codesign.cli import main
-from ocs_codesign.export.bundle_check import check_bundle
 
 HEADER = ["local_host", "local_port", "remote_host", "remote_port"]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.export.matrix_files import parse_demand, plan_csv, read_demand
+from ocs_codesign.formats.matrix_files import parse_demand, plan_csv, read_demand
 from ocs_codesign.reconfigure import DemandMatrix, plan_demand
 
 MIB = 2**20
@@ -224,7 +224,7 @@ def test_bad_files(tmp_path, monkeypatch):
     path.write_text("\n".join(["0"] * 600), encoding="utf-8")
     with pytest.raises(ValueError, match="line 513: a demand matrix has at most 512 rows"):
         read_demand(path)
-    monkeypatch.setattr("ocs_codesign.export.matrix_files.MAX_MATRIX_BYTES", 4)
+    monkeypatch.setattr("ocs_codesign.formats.matrix_files.MAX_MATRIX_BYTES", 4)
     with pytest.raises(ValueError, match="MiB are not read"):
         read_demand(path)
     with pytest.raises(FileNotFoundError):

@@ -14,17 +14,17 @@ from ocs_codesign.bounds import bound
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import (
-    SCHEDULES,
     build,
     build_topology,
     measure,
     measure_topology,
     predict,
 )
-from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import Verdict, Witness, verify
+from ocs_codesign.verification.schedules import Verdict, verify
+from ocs_codesign.verification.witness import Witness
 
 LOOPY = "Power(GeneralizedKautz(2, 8), 2)"
 """A recipe whose mapped allgather beats BFB."""
@@ -56,7 +56,7 @@ def test_loads_of_a_score_add_up_to_its_cost():
         for collective in GATHERING:
             for candidate in (predict(recipe, collective), measure(recipe, collective)):
                 score = candidate.score
-                assert score.collective is collective
+                assert score.collective == collective
                 assert score.cost.steps == len(score.loads)
                 assert score.cost.t_b == sum(score.loads) * recipe.degree / recipe.num_nodes
 
@@ -82,12 +82,11 @@ def test_schedules_by_name():
     mapped = build(recipe, "allgather", "expansion")
     assert mapped.cost == recipe.predict() == Cost(3, Fraction(7, 8))
     assert mapped.maker == "expansion"
-    assert set(SCHEDULES) == {"best", "bfb", "expansion", "stored"}
 
 
 @pytest.mark.parametrize("schedule", ["", "BFB", "worst", None])
 def test_unknown_schedule(schedule):
-    with pytest.raises(ValueError, match="it must be one of best, bfb, expansion"):
+    with pytest.raises(ValueError, match="it must be one of bfb, expansion"):
         build(parse("Complete(3)"), "allgather", schedule)
 
 
@@ -131,7 +130,7 @@ def test_any_topology_is_scored_and_built(topology):
         assert score.measured
         assert design.recipe is None
         assert (design.cost, design.loads) == (score.cost, score.loads)
-        assert design.schedule.collective is collective
+        assert design.schedule.collective == collective
         assert design.schedule.num_chunks % score.num_chunks == 0
 
 

@@ -14,22 +14,22 @@ from strategies import multigraphs
 
 from ocs_codesign.bounds import topology_bound
 from ocs_codesign.cost import Cost
-from ocs_codesign.families.dense import complete, complete_bipartite
-from ocs_codesign.families.rings import bi_ring, circulant, directed_circulant, uni_ring
-from ocs_codesign.families.shifts import generalized_kautz, kautz, modified_de_bruijn
+from ocs_codesign.graphs.families.dense import Complete, CompleteBipartite
+from ocs_codesign.graphs.families.rings import BiRing, Circulant, DirectedCirculant, UniRing
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz, Kautz, ModifiedDeBruijn
 from ocs_codesign.lp import Options, solve
-from ocs_codesign.schedulers.bfb import bfb, bfb_of_chunks
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
-from ocs_codesign.schedulers.exact import (
+from ocs_codesign.schedulers.bfb.assembly import bfb, bfb_of_chunks
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.schedulers.exact.answers import (
     exact_frontier,
     exact_schedule,
     fractional_bound,
 )
-from ocs_codesign.schedulers.exact_model import broadcasts
-from ocs_codesign.schedulers.exact_search import weighted_bound
-from ocs_codesign.schedulers.exact_symmetry import automorphisms
+from ocs_codesign.schedulers.exact.model import broadcasts
+from ocs_codesign.schedulers.exact.search import weighted_bound
+from ocs_codesign.schedulers.exact.symmetry import automorphisms
 from ocs_codesign.topology import Symmetry, Topology
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
 NO_TIME = Options(time_limit_s=0.0)
 COLLECTIVES = ("allgather", "reduce-scatter", "allreduce")
@@ -92,7 +92,7 @@ def check(topology, answer, collective):
     assert verdict.ok, verdict.witness
     assert answer.schedule.topology == topology
     assert answer.schedule.num_chunks == answer.num_chunks
-    assert answer.schedule.collective.value == collective
+    assert answer.schedule.collective.name == collective
     assert answer.cost.steps <= answer.num_steps
     assert topology_bound(topology, collective).t_b <= answer.limit
     assert answer.limit <= answer.bound <= answer.cost.t_b
@@ -105,23 +105,23 @@ class TestWhereBfbIsNotOptimal:
         ("num_chunks", "t_b"), [(1, "1"), (2, "5/6"), (3, "8/9"), (4, "5/6"), (6, "5/6")]
     )
     def test_kautz_in_3_steps(self, num_chunks, t_b):
-        answer = exact_schedule(kautz(2, 1), 3, num_chunks)
-        check(kautz(2, 1), answer, "allgather")
+        answer = exact_schedule(Kautz(2, 1).topology(), 3, num_chunks)
+        check(Kautz(2, 1).topology(), answer, "allgather")
         assert answer.cost.t_b == Fraction(t_b)
         assert answer.is_optimal
         assert answer.limit == Fraction(5, 6)
 
     def test_kautz_beats_bfb_only_with_a_step_more(self):
-        assert verify(bfb(kautz(2, 1))).cost == Cost(2, Fraction(1))
-        assert fractional_bound(kautz(2, 1), 2) == 1
-        costs = [answer.cost for answer in exact_frontier(kautz(2, 1), 6, 2)]
+        assert verify(bfb(Kautz(2, 1).topology())).cost == Cost(2, Fraction(1))
+        assert fractional_bound(Kautz(2, 1).topology(), 2) == 1
+        costs = [answer.cost for answer in exact_frontier(Kautz(2, 1).topology(), 6, 2)]
         assert costs == [Cost(2, Fraction(1)), Cost(3, Fraction(5, 6))]
 
     @pytest.mark.parametrize("collective", COLLECTIVES[1:])
     def test_kautz_backwards(self, collective):
-        answers = exact_frontier(kautz(2, 1), 6, 2, collective)
+        answers = exact_frontier(Kautz(2, 1).topology(), 6, 2, collective)
         for answer in answers:
-            check(kautz(2, 1), answer, collective)
+            check(Kautz(2, 1).topology(), answer, collective)
         t_b = [str(answer.cost.t_b) for answer in answers]
         assert t_b == (["1", "5/6"] if collective == "reduce-scatter" else ["2", "11/6", "5/3"])
 
@@ -136,7 +136,7 @@ class TestWhereBfbIsNotOptimal:
         ],
     )
     def test_modified_de_bruijn(self, d, n, num_chunks):
-        topology = modified_de_bruijn(d, n)
+        topology = ModifiedDeBruijn(d, n).topology()
         assert topology.is_regular
         assert not topology.has_self_loops()
         assert len({*zip(topology.tail.tolist(), topology.head.tolist(), strict=True)}) == d ** (
@@ -160,15 +160,15 @@ class TestAgainstExhaustion:
     @pytest.mark.parametrize(
         "topology",
         [
-            complete(3),
-            bi_ring(2, 3),
-            uni_ring(2, 3),
-            complete(4),
-            uni_ring(1, 4),
-            bi_ring(2, 4),
-            modified_de_bruijn(2, 2),
-            directed_circulant(4, (1, 2)),
-            generalized_kautz(2, 3),
+            Complete(3).topology(),
+            BiRing(2, 3).topology(),
+            UniRing(2, 3).topology(),
+            Complete(4).topology(),
+            UniRing(1, 4).topology(),
+            BiRing(2, 4).topology(),
+            ModifiedDeBruijn(2, 2).topology(),
+            DirectedCirculant(4, (1, 2)).topology(),
+            GeneralizedKautz(2, 3).topology(),
             two_regular(0, 4),
             Topology(3, [0, 0, 1, 2, 2], [1, 2, 2, 0, 0]),
             Topology(4, [0, 1, 2, 3, 0, 2], [1, 2, 3, 0, 2, 1]),
@@ -215,9 +215,9 @@ class TestProperties:
     @pytest.mark.parametrize("collective", COLLECTIVES)
     def test_invariant_schedules_meet_the_bound(self, collective):
         for topology in (
-            circulant(7, (2, 3)),
-            complete_bipartite(2),
-            directed_circulant(8, (1, 3)),
+            Circulant(7, (2, 3)).topology(),
+            CompleteBipartite(2).topology(),
+            DirectedCirculant(8, (1, 3)).topology(),
         ):
             bound = topology_bound(topology, collective)
             chunks = bfb(topology, collective).num_chunks
@@ -226,7 +226,7 @@ class TestProperties:
             assert answer.cost == bound
 
     def test_more_steps_are_no_worse_and_idle_ones_are_left_out(self):
-        answer = exact_schedule(complete(4), 3, 1)
+        answer = exact_schedule(Complete(4).topology(), 3, 1)
         assert answer.cost == Cost(1, Fraction(3, 4))
         assert answer.num_steps == 3
 
@@ -265,8 +265,8 @@ class TestProperties:
 
 class TestHowItEnds:
     def test_out_of_time_leaves_the_best_that_is_known(self):
-        answer = exact_schedule(kautz(2, 1), 3, 2, options=NO_TIME)
-        check(kautz(2, 1), answer, "allgather")
+        answer = exact_schedule(Kautz(2, 1).topology(), 3, 2, options=NO_TIME)
+        check(Kautz(2, 1).topology(), answer, "allgather")
         assert not answer.is_optimal
         assert answer.status == (
             "time limit: t_b 1 was found, no schedule of 3 steps and 2 chunks a shard has less "
@@ -274,29 +274,29 @@ class TestHowItEnds:
         )
 
     def test_out_of_time_where_bfb_needs_other_chunks(self):
-        assert bfb(bi_ring(2, 4)).num_chunks == 2
-        answer = exact_schedule(bi_ring(2, 4), 2, 1, options=NO_TIME)
-        check(bi_ring(2, 4), answer, "allgather")
-        assert answer.schedule == bfb_of_chunks(bi_ring(2, 4), 1)
+        assert bfb(BiRing(2, 4).topology()).num_chunks == 2
+        answer = exact_schedule(BiRing(2, 4).topology(), 2, 1, options=NO_TIME)
+        check(BiRing(2, 4).topology(), answer, "allgather")
+        assert answer.schedule == bfb_of_chunks(BiRing(2, 4).topology(), 1)
 
     def test_fewer_steps_than_the_diameter(self):
-        answer = exact_schedule(kautz(2, 1), 1, 2)
+        answer = exact_schedule(Kautz(2, 1).topology(), 1, 2)
         assert answer.status == ("no schedule: 1 step is too few, allgather takes at least 2 here")
         assert answer.schedule is answer.cost is answer.bound is answer.limit is None
         assert not answer.is_optimal
-        assert exact_frontier(kautz(2, 1), 1, 2) == []
-        answer = exact_schedule(kautz(2, 1), 3, 2, "allreduce")
+        assert exact_frontier(Kautz(2, 1).topology(), 1, 2) == []
+        answer = exact_schedule(Kautz(2, 1).topology(), 3, 2, "allreduce")
         assert answer.status.endswith("allreduce takes at least 4 here")
         with pytest.raises(ValueError, match="too few, reduce-scatter takes at least 2"):
-            fractional_bound(kautz(2, 1), 1, "reduce-scatter")
+            fractional_bound(Kautz(2, 1).topology(), 1, "reduce-scatter")
 
     def test_the_frontier_ends_at_the_bandwidth_bound(self):
-        (answer,) = exact_frontier(uni_ring(1, 5), 100, 1)
+        (answer,) = exact_frontier(UniRing(1, 5).topology(), 100, 1)
         assert answer.cost == Cost(4, Fraction(4, 5))
         assert answer.status == "optimal: no schedule of 4 steps has less than t_b 4/5"
 
     def test_optimal_for_the_chunks_only(self):
-        assert exact_schedule(kautz(2, 1), 3, 1).status == (
+        assert exact_schedule(Kautz(2, 1).topology(), 3, 1).status == (
             "optimal: no schedule of 3 steps and 1 chunk a shard has less than t_b 1 "
             "(with any number of chunks: 5/6)"
         )
@@ -304,12 +304,15 @@ class TestHowItEnds:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ((kautz(2, 1), 3, 2, "alltoall"), "exact schedules are of allgather"),
+            ((Kautz(2, 1).topology(), 3, 2, "alltoall"), "exact schedules are of allgather"),
             ((Topology(1, [0], [0]), 1, 1), "at least two nodes"),
             ((Topology(2, [0], [1]), 1, 1), "not strongly connected"),
-            ((kautz(2, 1), 0, 1), "num_steps is 0"),
-            ((kautz(2, 1), 3, 0), "num_chunks is 0"),
-            ((kautz(2, 1), 3, 500), "a product of 108,000: exact schedules take at most 100,000"),
+            ((Kautz(2, 1).topology(), 0, 1), "num_steps is 0"),
+            ((Kautz(2, 1).topology(), 3, 0), "num_chunks is 0"),
+            (
+                (Kautz(2, 1).topology(), 3, 500),
+                "a product of 108,000: exact schedules take at most 100,000",
+            ),
             ((Topology(2, [0, 1], [1, 0], [65537, 3]), 1, 1), "at most 65536"),
         ],
     )
@@ -320,7 +323,11 @@ class TestHowItEnds:
 
 class TestParts:
     def test_automorphisms_map_links_to_links(self):
-        for topology in (circulant(8, (1, 2)), modified_de_bruijn(3, 2), uni_ring(2, 5)):
+        for topology in (
+            Circulant(8, (1, 2)).topology(),
+            ModifiedDeBruijn(3, 2).topology(),
+            UniRing(2, 5).topology(),
+        ):
             nodes, links = automorphisms(topology, 0)
             orbit = np.flatnonzero(topology.symmetry.node_orbit == topology.symmetry.node_orbit[0])
             assert nodes[:, 0].tolist() == orbit.tolist()
@@ -337,7 +344,7 @@ class TestParts:
             automorphisms(Topology(4, *links), 0)
 
     def test_cuts_are_violated_as_claimed(self):
-        model = broadcasts(kautz(2, 1), 3, invariant=False)
+        model = broadcasts(Kautz(2, 1).topology(), 3, invariant=False)
         amounts = np.random.default_rng(0).integers(0, 2, model.num_sends)
         cuts = model.violated_cuts(amounts, 2)
         assert len(cuts)
@@ -345,7 +352,7 @@ class TestParts:
         assert not len(model.violated_cuts(np.full(model.num_sends, 2), 2))
 
     def test_weights_of_cuts_prove_no_more_than_the_optimum(self):
-        model = broadcasts(kautz(2, 1), 3, invariant=False)
+        model = broadcasts(Kautz(2, 1).topology(), 3, invariant=False)
         cuts = model.first_cuts()
         solution = solve(model.relaxed_program(cuts))
         weights = np.maximum(solution.row_duals[-len(cuts) :], 0)
@@ -357,7 +364,12 @@ class TestParts:
 
     @pytest.mark.parametrize("num_chunks", [1, 2, 3, 5])
     def test_bfb_of_whole_chunks(self, num_chunks):
-        for topology in (kautz(2, 1), uni_ring(3, 4), generalized_kautz(2, 8), complete(4)):
+        for topology in (
+            Kautz(2, 1).topology(),
+            UniRing(3, 4).topology(),
+            GeneralizedKautz(2, 8).topology(),
+            Complete(4).topology(),
+        ):
             verdict = verify(bfb_of_chunks(topology, num_chunks))
             assert verdict.ok
             assert verdict.cost.steps == topology.diameter()

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from ocs_codesign.bounds import topology_bound
 from ocs_codesign.design import measure_topology
-from ocs_codesign.families.rings import bi_ring, directed_circulant, uni_ring
-from ocs_codesign.families.shifts import de_bruijn, kautz
-from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.exact import exact_schedule, fractional_bound
+from ocs_codesign.graphs.families.rings import BiRing, DirectedCirculant, UniRing
+from ocs_codesign.graphs.families.shifts import DeBruijn, Kautz
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedulers.exact.answers import exact_schedule, fractional_bound
 from ocs_codesign.topology import Topology
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -91,24 +91,26 @@ class TestDigraphs:
     @pytest.mark.parametrize(
         ("topology", "is_transitive"),
         [
-            (uni_ring(2, 5), True),
-            (bi_ring(2, 6), True),
-            (kautz(2, 1), True),
-            (directed_circulant(8, (1, 3)), True),
-            (kautz(2, 2), False),
+            (UniRing(2, 5).topology(), True),
+            (BiRing(2, 6).topology(), True),
+            (Kautz(2, 1).topology(), True),
+            (DirectedCirculant(8, (1, 3)).topology(), True),
+            (Kautz(2, 2).topology(), False),
             (parse("ModifiedDeBruijn(2, 3)").topology(), False),
         ],
     )
     def test_orbits(self, topology, is_transitive):
         assert of_topology(topology).is_vertex_transitive == is_transitive
 
-    @pytest.mark.parametrize("topology", [de_bruijn(2, 2), uni_ring(1, 4), bi_ring(4, 4)])
+    @pytest.mark.parametrize(
+        "topology", [DeBruijn(2, 2).topology(), UniRing(1, 4).topology(), BiRing(4, 4).topology()]
+    )
     def test_others_are_refused(self, topology):
         with pytest.raises(ValueError, match="no 2-regular digraph without loops"):
             of_topology(topology)
 
     def test_text(self):
-        assert str(of_topology(bi_ring(2, 4))) == "12 03 03 12"
+        assert str(of_topology(BiRing(2, 4).topology())) == "12 03 03 12"
 
 
 def table():

@@ -1,129 +1,36 @@
-"""The contract of the EXPANSIONS dict, and the published formula of each expansion."""
+"""The published formula of each expansion, and that products of optimal factors are optimal."""
 
 from __future__ import annotations
 
-import inspect
 from fractions import Fraction
 
 import networkx as nx
 import pytest
-from hypothesis import assume, given, settings
+from graph_contracts import mapped_schedule_does_what_was_predicted
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from replay_oracle import is_valid, runs_correctly
-from samples import EXPANSION_TEXTS
-from strategies import base_recipes, built, recipes, regular_multigraphs
+from strategies import as_lift, base_recipes, built, regular_multigraphs
 
-from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, measure, measure_topology
-from ocs_codesign.expansions import EXPANSIONS
-from ocs_codesign.expansions.profile import profile_of
-from ocs_codesign.families.shape import Shape
-from ocs_codesign.recipe import EXPANDED, Bidirected, Degree, Line, Power, Recipe, parse
-from ocs_codesign.schedulers.bfb import bfb
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
-from ocs_codesign.verification import verify
-
-TEXTS = [text for texts in EXPANSION_TEXTS.values() for text in texts]
-every_text = pytest.mark.parametrize("text", TEXTS)
-UPPER_BOUNDS = {"Line"}
-"""Expansions whose mapped schedule may be better than predicted."""
-
-
-def uses(recipe: Recipe, names: set[str]) -> bool:
-    parts = getattr(recipe, "parts", ())
-    return type(recipe).__name__ in names or any(uses(part, names) for part in parts)
-
-
-def test_every_expansion_has_samples_and_a_recipe():
-    assert set(EXPANSION_TEXTS) == set(EXPANSIONS) == set(EXPANDED)
-    for name, texts in EXPANSION_TEXTS.items():
-        assert texts
-        assert {type(parse(text)).__name__ for text in texts} == {name}
-    assert all(expanded.__name__ == name for name, expanded in EXPANDED.items())
-
-
-@pytest.mark.parametrize("name", sorted(EXPANSIONS))
-def test_functions_say_what_they_do(name):
-    expansion = EXPANSIONS[name]
-    for function in (expansion.shape, expansion.build, expansion.loads, expansion.schedule):
-        assert function.__doc__
-
-
-@every_text
-def test_shape_and_declarations(text):
-    recipe = parse(text)
-    topology = built(recipe)
-    assert repr(recipe) == text
-    assert recipe.shape == Shape(topology.num_nodes, topology.degree)
-    assert topology.is_regular
-    assert recipe.has_self_loops == topology.has_self_loops()
-    assert recipe.bidirectional == topology.is_undirected()
-    if recipe.reverse_symmetric:
-        assert bfb_loads(topology) == bfb_loads(topology.transpose())
-
-
-@every_text
-@pytest.mark.parametrize("collective", GATHERING)
-def test_mapped_schedule_does_what_was_predicted(text, collective):
-    recipe = parse(text)
-    schedule = recipe.expansion_schedule(collective)
-    verdict = verify(schedule)
-    assert verdict.ok
-    assert schedule.topology == built(recipe)
-    assert schedule.collective is collective
-    predicted = recipe.predicted_loads(collective)
-    if uses(recipe, UPPER_BOUNDS):
-        assert verdict.cost.steps <= len(predicted)
-        assert verdict.cost.t_b <= recipe.predict(collective).t_b
-    else:
-        assert verdict.max_loads == predicted
-        assert verdict.cost == recipe.predict(collective)
-
-
-@pytest.mark.parametrize("text", [text for text in TEXTS if built(parse(text)).num_nodes <= 30])
-def test_mapped_schedules_move_the_right_numbers(text):
-    schedule = parse(text).expansion_schedule("allreduce")
-    if schedule.num_chunks * schedule.num_sends < 200_000:
-        assert is_valid(schedule)
-    assert runs_correctly(schedule)
-
-
-@given(recipes())
-@settings(max_examples=500)
-def test_mapped_schedules_of_any_recipe(recipe):
-    for collective in (Collective.ALLGATHER, Collective.REDUCE_SCATTER):
-        verdict = verify(recipe.expansion_schedule(collective))
-        assert verdict.ok
-        predicted = recipe.predicted_loads(collective)
-        if uses(recipe, UPPER_BOUNDS):
-            assert verdict.cost.steps <= len(predicted)
-            assert sum(verdict.max_loads) <= sum(predicted)
-        else:
-            assert verdict.max_loads == predicted
+from ocs_codesign.graphs.expansions.degree import Degree
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.product import Power
+from ocs_codesign.graphs.expansions.reverse import Bidirected
+from ocs_codesign.graphs.registry import EXPANSIONS
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.verification.schedules import verify
 
 
 @pytest.mark.parametrize("name", sorted(EXPANSIONS))
 @given(data=st.data())
 def test_mapped_schedules_of_any_regular_graphs(name, data):
     """Graphs of no family, with self-loops and parallel links where the expansion takes them."""
-    expansion = EXPANSIONS[name]
-    sizes = (2,) if "n" in inspect.signature(expansion.shape).parameters else ()
     graphs = st.tuples(*[regular_multigraphs(5, 3)] * (2 if name == "Product" else 1))
-    parts = data.draw(graphs)
-    assume(name != "Degree" or not parts[0].has_self_loops())
-    forward = tuple(bfb(part) for part in parts)
-    backward = tuple(bfb(part.transpose()) for part in parts)
-    schedule = expansion.schedule(forward, backward, *sizes)
-    profiles = (tuple(map(profile_of, forward)), tuple(map(profile_of, backward)))
-    predicted = expansion.loads(*profiles, *sizes)
-    verdict = verify(schedule)
-    assert verdict.ok
-    schedule.on_links_of(expansion.build(parts, *sizes))
-    if name in UPPER_BOUNDS:
-        assert sum(verdict.max_loads) <= sum(predicted)
-    else:
-        assert verdict.max_loads == predicted
+    parts = [as_lift(graph) for graph in data.draw(graphs)]
+    assume(name != "Degree" or not parts[0].has_self_loops)
+    sizes = (2,) if name in ("Degree", "Power") else ()
+    mapped_schedule_does_what_was_predicted(EXPANSIONS[name](*parts, *sizes))
 
 
 @given(base_recipes())

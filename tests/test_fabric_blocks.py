@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
+import networkx as nx
 import numpy as np
 import pytest
 from embed_samples import random_directed
 
-from ocs_codesign.fabric import PortModel, double_cover_blocks, planes_of
-from ocs_codesign.recipe import parse
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.embed.blocks import double_cover_blocks
+from ocs_codesign.fabric.planes.models import planes_of
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 BLOCKS = {
@@ -45,16 +48,11 @@ def test_degree_expansion_multiplies_blocks(copies):
 
 
 def components(topology):
-    """Tails and heads of every component, by merging sets of a link at a time."""
-    sets = []
-    for tail, head in zip(topology.tail.tolist(), topology.head.tolist(), strict=True):
-        merged = {("tail", tail), ("head", head)}
-        touching = [one for one in sets if one & merged]
-        sets = [one for one in sets if not one & merged]
-        sets.append(merged.union(*touching))
-    return Counter(
-        tuple(sum(s == side for s, _ in one) for side in ("tail", "head")) for one in sets
-    )
+    """How many components of the double cover have how many tails and heads."""
+    links = zip(topology.tail.tolist(), topology.head.tolist(), strict=True)
+    cover = nx.Graph((("tail", tail), ("head", head)) for tail, head in links)
+    sides = [Counter(side for side, _ in points) for points in nx.connected_components(cover)]
+    return Counter((side["tail"], side["head"]) for side in sides)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -10,18 +10,15 @@ from embed_samples import fabric, pairs_of, random_directed, random_undirected, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.fabric import (
-    Configuration,
-    Partition,
-    PortModel,
-    Prefer,
-    double_cover_blocks,
-    embed,
-    most_survivable,
-    planes_of,
-    topology_of,
-)
-from ocs_codesign.recipe import parse
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.embed.blocks import double_cover_blocks
+from ocs_codesign.fabric.embed.cables import Partition
+from ocs_codesign.fabric.embed.embedding import Prefer, embed
+from ocs_codesign.fabric.light import topology_of
+from ocs_codesign.fabric.planes.choice import most_survivable
+from ocs_codesign.fabric.planes.models import planes_of
+from ocs_codesign.fabric.wiring import Configuration
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 

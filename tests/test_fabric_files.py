@@ -11,8 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocs_codesign.cost import CostModel
-from ocs_codesign.export import fabric_text, load_fabric, parse_fabric, save_fabric
-from ocs_codesign.fabric import PROFILES, Fabric, PortModel, Switch, SwitchProfile, rotations
+from ocs_codesign.fabric.description import Fabric, PortModel, Switch, SwitchProfile
+from ocs_codesign.fabric.profiles import PROFILES
+from ocs_codesign.fabric.states import rotations
+from ocs_codesign.formats.fabric.fabric_files import (
+    fabric_text,
+    load_fabric,
+    parse_fabric,
+    save_fabric,
+)
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 
 

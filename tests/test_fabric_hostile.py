@@ -10,8 +10,7 @@ from fabric_samples import lab
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocs_codesign.export import parse_fabric
-from ocs_codesign.export.fabric_files import MAX_FABRIC_BYTES
+from ocs_codesign.formats.fabric.fabric_files import MAX_FABRIC_BYTES, parse_fabric
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{inner}'] * 9)}]\n"

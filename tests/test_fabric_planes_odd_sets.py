@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from embed_samples import undirected
 
-from ocs_codesign.fabric import PortModel, Proof, planes_of
-from ocs_codesign.fabric.planes_odd_sets import crowded_odd_set
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.planes.models import planes_of
+from ocs_codesign.fabric.planes.odd_sets import crowded_odd_set
+from ocs_codesign.fabric.planes.planes import Proof
+from ocs_codesign.topology import Topology
 
 
 def is_crowded(members, one, other, matchings):
@@ -27,7 +30,7 @@ def test_found_exactly_if_there_is_one():
         other = (one + random.integers(1, nodes, size=links)) % nodes
         degree = int(np.bincount(np.concatenate([one, other])).max())
         for matchings in (degree, degree + 1):
-            members = crowded_odd_set(one, other, nodes, matchings)
+            members = crowded_odd_set(Topology(nodes, one, other), matchings)
             every = [
                 odd
                 for size in range(3, nodes + 1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -9,9 +10,10 @@ import pytest
 from fabric_samples import LAB, lab
 
 from ocs_codesign.cost import CostModel
-from ocs_codesign.export import parse_fabric
-from ocs_codesign.fabric import PROFILES, PortModel, fabric_price, profile_named
-from ocs_codesign.fabric.prices import NICS_USD, TRANSCEIVERS_USD
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.prices import NICS_USD, TRANSCEIVERS_USD, fabric_price
+from ocs_codesign.fabric.profiles import PROFILES, profile_named
+from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 
 NUMBERS = ("num_ports", "insertion_loss_db", "change", "price_usd_per_port", "power_w")
 
@@ -89,23 +91,15 @@ def test_a_price_by_hand():
 def test_two_sided_planes_take_two_transceivers_and_circulators():
     plane = {"switches": [{"profile": "palomar-136", "ports": 8}]}
     losses = {**LAB["losses"], "circulator_db": 0.5}
-    text = lab("losses", value=losses).replace(b'"name": "lab"', b'"name": "two"')
-    one = parse_fabric(text, "lab")
-    two = replace(one, switches=made_of(plane))
-    assert two.num_ports_per_host == 2
-    assert items(two) == {
+    text = json.dumps({**LAB, "planes": [plane], "losses": losses})
+    fabric = parse_fabric(text.encode(), "two")
+    assert fabric.num_ports_per_host == 2
+    assert items(fabric) == {
         "palomar-136 port": (8, 520),
         "200G transceiver": (16, 239),
         "200G NIC": (16, 1079),
         "circulator": (16, None),
     }
-
-
-def made_of(plane):
-    import json
-
-    whole = {**LAB, "planes": [plane], "losses": {**LAB["losses"], "circulator_db": 0.5}}
-    return parse_fabric(json.dumps(whole).encode(), "lab").switches
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,16 @@ from slow_bfb import slow_distances
 
 from ocs_codesign.bounds import moore_steps
 from ocs_codesign.design import measure_topology
-from ocs_codesign.families import named, rings, shifts
-from ocs_codesign.families.cayley import cayley
-from ocs_codesign.groups import Cyclic
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
+from ocs_codesign.graphs.families.cayley import Cayley
+from ocs_codesign.graphs.families.named import Named, named_graphs
+from ocs_codesign.graphs.families.rings import Circulant, DirectedCirculant, Torus
+from ocs_codesign.graphs.families.shifts import DeBruijn, GeneralizedKautz, Kautz
+from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
 from ocs_codesign.topology import Topology
 
 DISTANCE_REGULAR = sorted(
-    entry.name
-    for entry in named.named_graphs().values()
-    if entry.distance_regular and entry.nodes <= 130
+    entry.name for entry in named_graphs().values() if entry.distance_regular and entry.nodes <= 130
 )
 
 
@@ -38,7 +38,7 @@ def is_bw_optimal(topology: Topology) -> bool:
 @pytest.mark.parametrize(("d", "k"), [(2, 0), (2, 1), (2, 4), (3, 0), (3, 2), (4, 1), (5, 2)])
 def test_kautz(d, k):
     published = Fraction(d, d + 1) + sum(Fraction(1, d**i * (d + 1)) for i in range(k))
-    for topology in (shifts.kautz(d, k), shifts.kautz(d, k).transpose()):
+    for topology in (Kautz(d, k).topology(), Kautz(d, k).topology().transpose()):
         assert topology.num_nodes == d**k * (d + 1)
         assert cost(topology) == (k + 1, published)
 
@@ -46,7 +46,7 @@ def test_kautz(d, k):
 @pytest.mark.parametrize(("d", "k"), [(2, 1), (2, 5), (3, 3), (4, 2), (5, 2)])
 def test_de_bruijn(d, k):
     published = Fraction(d, d**k) * Fraction(d**k - 1, d - 1)
-    for topology in (shifts.de_bruijn(d, k), shifts.de_bruijn(d, k).transpose()):
+    for topology in (DeBruijn(d, k).topology(), DeBruijn(d, k).topology().transpose()):
         assert int((topology.tail == topology.head).sum()) == d
         assert cost(topology) == (k, published)
 
@@ -54,7 +54,7 @@ def test_de_bruijn(d, k):
 @pytest.mark.parametrize("d", [2, 3, 4, 5])
 def test_generalized_kautz_has_few_steps_and_less_than_twice_the_least_t_b(d):
     for m in range(2, 121):
-        steps, t_b = cost(shifts.generalized_kautz(d, m))
+        steps, t_b = cost(GeneralizedKautz(d, m).topology())
         assert steps <= moore_steps(m, d) + 1
         assert t_b <= 2 * Fraction(m - 1, m)
 
@@ -62,7 +62,7 @@ def test_generalized_kautz_has_few_steps_and_less_than_twice_the_least_t_b(d):
 def test_kautz_graph_is_a_line_graph_of_the_complete_graph():
     built = nx.line_graph(nx.complete_graph(4, nx.DiGraph))
     ours = nx.DiGraph()
-    kautz = shifts.kautz(3, 1)
+    kautz = Kautz(3, 1).topology()
     ours.add_edges_from(zip(kautz.tail.tolist(), kautz.head.tolist(), strict=True))
     assert nx.is_isomorphic(built, ours)
 
@@ -72,7 +72,7 @@ def test_kautz_graph_is_a_line_graph_of_the_complete_graph():
     [(2,), (7,), (3, 2), (5, 4), (2, 2, 2), (6, 5), (3, 3, 2), (9, 2, 2), (4, 4, 3), (11, 10)],
 )
 def test_torus_of_any_sides_is_bandwidth_optimal(sides):
-    torus = rings.torus(sides)
+    torus = Torus(sides).topology()
     assert is_bw_optimal(torus)
     assert torus.is_undirected()
     assert torus.diameter() == sum(side // 2 for side in sides)
@@ -81,7 +81,7 @@ def test_torus_of_any_sides_is_bandwidth_optimal(sides):
 def test_circulants_of_two_neighbouring_offsets_have_the_least_diameter():
     for n in range(7, 121):
         k = ceil((-1 + sqrt(2 * n - 1)) / 2)
-        assert rings.circulant(n, (k, k + 1)).diameter() == k
+        assert Circulant(n, (k, k + 1)).topology().diameter() == k
 
 
 def test_undirected_circulants_of_degree_4_are_bandwidth_optimal():
@@ -89,7 +89,7 @@ def test_undirected_circulants_of_degree_4_are_bandwidth_optimal():
     for n in range(5, 31):
         for a, b in combinations(range(1, (n + 1) // 2), 2):
             if gcd(a, b, n) == 1:
-                assert is_bw_optimal(rings.circulant(n, (a, b)))
+                assert is_bw_optimal(Circulant(n, (a, b)).topology())
                 swept += 1
     assert swept > 700
 
@@ -99,7 +99,7 @@ def test_directed_circulants_of_degree_2_are_bandwidth_optimal():
     for n in range(3, 31):
         for a, b in combinations(range(1, n), 2):
             if gcd(a, b, n) == 1:
-                assert is_bw_optimal(rings.directed_circulant(n, (a, b)))
+                assert is_bw_optimal(DirectedCirculant(n, (a, b)).topology())
                 swept += 1
     assert swept > 3000
 
@@ -108,24 +108,24 @@ def test_directed_circulants_of_degree_3_are_not_always_bandwidth_optimal():
     found = [
         offsets
         for offsets in combinations(range(1, 12), 3)
-        if gcd(12, *offsets) == 1 and not is_bw_optimal(rings.directed_circulant(12, offsets))
+        if gcd(12, *offsets) == 1 and not is_bw_optimal(DirectedCirculant(12, offsets).topology())
     ]
     assert found
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6])
 def test_directed_circulant_of_all_but_one_offset_has_two_steps(d):
-    topology = rings.directed_circulant(d + 2, tuple(range(1, d + 1)))
+    topology = DirectedCirculant(d + 2, tuple(range(1, d + 1))).topology()
     assert cost(topology) == (2, Fraction(d + 1, d + 2))
 
 
 def test_a_directed_circulant_is_a_cayley_graph_of_a_cyclic_group():
-    assert rings.directed_circulant(16, (1, 4, 5)) == cayley(Cyclic(16), (1, 4, 5))
+    assert DirectedCirculant(16, (1, 4, 5)).topology() == Cayley(Cyclic(16), (1, 4, 5)).topology()
 
 
 @pytest.mark.parametrize("name", DISTANCE_REGULAR)
 def test_distance_regular_graphs_spread_every_sphere_evenly(name):
-    topology = named.named(name)
+    topology = Named(name).topology()
     graph = nx.Graph(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
     assert nx.is_distance_regular(graph)
     row = list(slow_distances(topology)[0].values())
@@ -137,7 +137,7 @@ def test_distance_regular_graphs_spread_every_sphere_evenly(name):
 def test_symmetry_of_generalized_kautz_digraphs():
     """Orbits are those of the automorphisms named, which map link a as claimed and fix no node."""
     for d, m in product(range(1, 6), range(2, 31)):
-        topology = shifts.generalized_kautz(d, m)
+        topology = GeneralizedKautz(d, m).topology()
         turns = [t for t in range(m) if (d + 1) * t % m == 0]
         maps = [(1, t) for t in turns]
         if m // len(turns) % 2 == 0:

@@ -11,24 +11,24 @@ from ocs_codesign.bounds import bound, moore_steps
 from ocs_codesign.collective import GATHERING
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.design import build, measure
-from ocs_codesign.expansions.line import line_bfb_loads
-from ocs_codesign.families.cayley import transitive
-from ocs_codesign.finder import MAX_NODES, frontier
-from ocs_codesign.finder.bases import BASE_SOURCES, cayley_recipe, searched
-from ocs_codesign.finder.effort import Effort
-from ocs_codesign.finder.generators import (
+from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.graphs.groups.semidirect import Dihedral, Semidirect
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.graphs.transitive import transitive
+from ocs_codesign.question import Question
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, line_bfb_loads
+from ocs_codesign.search.bases import BASE_SOURCES, cayley_recipe, searched
+from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.frontier import MAX_NODES, frontier
+from ocs_codesign.search.generators import (
     generator_sets,
     multiplication_table,
     score_generator_sets,
     symmetric_generator_sets,
 )
-from ocs_codesign.finder.literature import literature
-from ocs_codesign.finder.pareto import pareto
-from ocs_codesign.finder.small_groups import groups_of_order
-from ocs_codesign.groups import Cyclic, Dihedral, Semidirect
-from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
+from ocs_codesign.search.literature import literature
+from ocs_codesign.search.pareto import pareto
+from ocs_codesign.search.small_groups import groups_of_order
 
 PUBLISHED_1024_4 = [
     ("GeneralizedKautz(4, 1024)", 5, Fraction(341, 256)),

@@ -6,19 +6,20 @@ from fractions import Fraction
 
 import pytest
 
-from ocs_codesign.alltoall import throughput
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
-from ocs_codesign.finder import Effort, joint_frontier
-from ocs_codesign.finder.bases import cayley_recipe
-from ocs_codesign.finder.generators import (
+from ocs_codesign.graphs.groups.semidirect import Semidirect
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.search.bases import cayley_recipe
+from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.frontier import joint_frontier
+from ocs_codesign.search.generators import (
     generator_sets,
     joint_generator_sets,
     multiplication_table,
 )
-from ocs_codesign.finder.small_groups import groups_of_order
-from ocs_codesign.groups import Semidirect
-from ocs_codesign.recipe import parse
+from ocs_codesign.search.small_groups import groups_of_order
 
 SMALL = Effort(work=2**18, num_measured=8)
 

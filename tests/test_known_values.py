@@ -13,8 +13,8 @@ from ocs_codesign.bounds import bound, moore_steps
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, measure, measure_topology
-from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.bfb_loads import bfb_loads, num_chunks_for
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
 
 TABLE = Path(__file__).parent / "data" / "known_values.csv"
 

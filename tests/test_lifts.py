@@ -10,13 +10,13 @@ import pytest
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
-from ocs_codesign.finder import lifts
-from ocs_codesign.finder.effort import Effort
-from ocs_codesign.finder.lift_kernels import climb
-from ocs_codesign.finder.lifts import climbed, gaps, orbit_counts
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.search import lifts
+from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.lift_kernels import climb
+from ocs_codesign.search.lifts import climbed, gaps, orbit_counts
 
 SHORT = Effort(work=2**20)
 

@@ -8,8 +8,9 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from samples import EXPANSION_TEXTS, FAMILY_SIZES
+from samples import BASE_TEXTS, texts_of
 from strategies import (
+    as_lift,
     built,
     multigraphs,
     permutation_digraph,
@@ -18,18 +19,18 @@ from strategies import (
     without_symmetry,
 )
 
-from ocs_codesign.expansions.line import line, line_bfb_loads
-from ocs_codesign.families import FAMILIES
+from ocs_codesign.graphs.expansions.line import Line, line_digraph
+from ocs_codesign.graphs.families.dense import Complete
+from ocs_codesign.graphs.families.rings import DirectedCirculant
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reach import in_neighbours
-from ocs_codesign.recipe import Line, parse
-from ocs_codesign.schedulers.bfb_loads import MAX_SUBSET_WIDTH, bfb_loads
+from ocs_codesign.schedulers.bfb.loads import MAX_SUBSET_WIDTH, bfb_loads, line_bfb_loads
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
 BASES = [
     topology
-    for name, samples in FAMILY_SIZES.items()
-    for topology in (FAMILIES[name].build(*sizes) for sizes in samples)
+    for topology in (built(parse(text)) for text in BASE_TEXTS)
     if topology.num_links * topology.degree <= 4000
     and in_neighbours(topology).node.shape[1] <= MAX_SUBSET_WIDTH
 ]
@@ -40,14 +41,14 @@ def test_predictor_has_no_mismatch_with_bfb_on_the_built_graph():
     compared = 0
     for base in BASES:
         for one in (base, base.transpose()):
-            assert line_bfb_loads(one) == bfb_loads(line((one,)))
+            assert line_bfb_loads(one) == bfb_loads(line_digraph(one))
             compared += 1
     assert compared >= 120
 
 
 @given(regular_multigraphs(max_nodes=8, max_degree=4))
 def test_predictor_on_regular_multigraphs(base):
-    assert line_bfb_loads(base) == bfb_loads(line((base,)))
+    assert line_bfb_loads(base) == bfb_loads(line_digraph(base))
 
 
 @given(recipes(max_nodes=60, max_depth=2))
@@ -55,7 +56,7 @@ def test_predictor_on_regular_multigraphs(base):
 def test_predictor_on_recipes(recipe):
     base = built(recipe)
     if in_neighbours(base).node.shape[1] <= MAX_SUBSET_WIDTH:
-        assert line_bfb_loads(base) == bfb_loads(without_symmetry(line((base,))))
+        assert line_bfb_loads(base) == bfb_loads(without_symmetry(line_digraph(base)))
 
 
 def test_t_b_lies_between_the_lower_bound_and_the_published_formula():
@@ -65,7 +66,7 @@ def test_t_b_lies_between_the_lower_bound_and_the_published_formula():
         if len(longer) == len(loads):
             continue
         nodes, degree = base.num_nodes, base.degree
-        expanded = line((base,))
+        expanded = line_digraph(base)
         before, after = base.t_b(sum(loads)), expanded.t_b(sum(longer))
         least = before + (1 - Fraction(1, degree)) / nodes
         assert len(longer) == len(loads) + 1
@@ -82,8 +83,8 @@ def test_t_b_lies_between_the_lower_bound_and_the_published_formula():
     [
         (Topology(3, [0, 1, 2, 0], [1, 2, 0, 2]), "regular graph"),
         (Topology(2, [0, 0, 1, 1], [1, 1, 0, 0], [1, 2, 1, 2]), "equal link speeds"),
-        (FAMILIES["Complete"].build(12), "at most 9 in-neighbours"),
-        (FAMILIES["DirectedCirculant"].build(8, (2, 4)), "not strongly connected"),
+        (Complete(12).topology(), "at most 9 in-neighbours"),
+        (DirectedCirculant(8, (2, 4)).topology(), "not strongly connected"),
     ],
 )
 def test_predictor_refuses(topology, rule):
@@ -98,7 +99,7 @@ def test_line_graph_is_that_of_networkx(base):
     names = [(tail, head, link) for link, (tail, head) in enumerate(ends)]
     multi.add_edges_from(names)
     expected = {(names.index(e), names.index(f)) for e, f in nx.line_graph(multi).edges()}
-    expanded = line((base,))
+    expanded = line_digraph(base)
     links = list(zip(expanded.tail.tolist(), expanded.head.tolist(), strict=True))
     assert set(links) == expected
     assert len(links) == len(expected)
@@ -106,7 +107,7 @@ def test_line_graph_is_that_of_networkx(base):
 
 @given(regular_multigraphs())
 def test_sizes_and_loops(base):
-    expanded = line((base,))
+    expanded = line_digraph(base)
     assert expanded.num_nodes == base.num_links
     assert expanded.degree == base.degree
     assert expanded.is_regular
@@ -120,24 +121,17 @@ def test_line_of_the_complete_graph_is_the_kautz_graph():
         assert bfb_loads(built(recipe)) == bfb_loads(built(parse(f"Kautz({d}, {k})")))
 
 
-@pytest.mark.parametrize("text", EXPANSION_TEXTS["Line"])
-def test_mapped_schedule_is_within_the_formula(text):
+@pytest.mark.parametrize("text", texts_of({"Line": Line}))
+def test_mapped_schedule_is_within_the_formula_at_every_step(text):
     recipe = parse(text)
-    verdict = verify(recipe.expansion_schedule())
-    assert verdict.ok
-    predicted = recipe.predicted_loads()
-    assert len(verdict.max_loads) <= len(predicted)
-    assert all(made <= said for made, said in zip(verdict.max_loads, predicted, strict=False))
+    made = recipe.gather_schedule().max_loads()
+    assert all(load <= said for load, said in zip(made, recipe.predicted_loads(), strict=False))
 
 
 @given(regular_multigraphs(max_nodes=6, max_degree=3))
 def test_mapped_loads_differ_only_where_a_receiver_would_hear_itself(base):
     """Every send of G is made d times on a link, less the one whose root is the receiver."""
-    from ocs_codesign.expansions.line import line_schedule
-    from ocs_codesign.schedulers.bfb import bfb
-
-    schedule = bfb(base)
-    mapped = line_schedule((schedule,), (schedule,))
+    schedule, mapped = as_lift(base).gather_schedule(), Line(as_lift(base)).gather_schedule()
     assert verify(mapped).ok
     formula = [Fraction(1), *(base.degree * load for load in schedule.max_loads())]
     rows = zip(*(column.tolist() for column in schedule.columns()), strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_lp_programs import INF, all_to_all, program
 
-from ocs_codesign.families.shifts import de_bruijn
+from ocs_codesign.graphs.families.shifts import DeBruijn
 from ocs_codesign.lp import (
     METHODS,
     SOLVERS,
@@ -108,7 +108,7 @@ class TestLinearContract:
         assert self.solved(program([], [], [], []), solver, method).objective == 0
 
     def test_all_methods_find_the_same_optimum(self, solver, method):
-        one = all_to_all(de_bruijn(2, 3))
+        one = all_to_all(DeBruijn(2, 3).topology())
         assert self.solved(one, solver, method).objective == pytest.approx(9, rel=1e-5)
 
     @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ class TestLinearContract:
             assert "1e-30" in solution.message
 
     def test_no_time(self, solver, method):
-        one = all_to_all(de_bruijn(2, 4))
+        one = all_to_all(DeBruijn(2, 4).topology())
         solution = solve(one, solver, Options(method, time_limit_s=0.0))
         assert solution.status in (Status.TIME_LIMIT, Status.OPTIMAL)
         assert solution.has_point == (solution.objective is not None)
@@ -162,7 +162,7 @@ class TestLinearContract:
             assert solution.bound <= 77 / 3 + 1e-6
 
     def test_more_threads_and_then_one(self, solver, method):
-        one = all_to_all(de_bruijn(2, 3))
+        one = all_to_all(DeBruijn(2, 3).topology())
         for threads in (1, 2, 1):
             options = Options(method, threads=threads)
             assert solve(one, solver, options).objective == pytest.approx(9, rel=1e-5)

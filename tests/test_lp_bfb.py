@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import SOLVERS
-from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
-from ocs_codesign.schedulers.bfb_lp import FORMULATIONS, bfb_lp_loads
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.schedulers.bfb.lp import FORMULATIONS, bfb_lp_loads
 from ocs_codesign.topology import Topology
 
 RECIPES = [

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from test_lp_programs import INF, all_to_all, program
 
-from ocs_codesign.families.rings import bi_ring, hypercube
-from ocs_codesign.families.shifts import de_bruijn
+from ocs_codesign.graphs.families.rings import BiRing, Hypercube
+from ocs_codesign.graphs.families.shifts import DeBruijn
 from ocs_codesign.lp import (
     SOLVERS,
     Options,
@@ -31,7 +31,7 @@ def test_every_status_is_a_sentence():
 
 class TestTimeLimit:
     def test_simplex_keeps_its_basis_and_a_proven_bound(self):
-        one = all_to_all(hypercube(6))  # seconds of simplex; the optimum is 32
+        one = all_to_all(Hypercube(6).topology())  # seconds of simplex; the optimum is 32
         solution = solve(one, "highs", Options("simplex", time_limit_s=0.5))
         assert solution.status is Status.TIME_LIMIT
         assert solution.has_point
@@ -40,7 +40,7 @@ class TestTimeLimit:
         assert "time limit" in solution.message
 
     def test_interior_point_keeps_its_iterate(self):
-        one = all_to_all(hypercube(6))
+        one = all_to_all(Hypercube(6).topology())
         solution = solve(one, "highs", Options("ipx-no-crossover", time_limit_s=0.05))
         assert solution.status is Status.TIME_LIMIT
         assert solution.values is not None
@@ -50,7 +50,7 @@ class TestTimeLimit:
 
 class TestFirstOrder:
     def test_where_hipdlp_stalls_pdlp_goes_on(self):
-        one = all_to_all(bi_ring(2, 32))
+        one = all_to_all(BiRing(2, 32).topology())
         solution = solve(one, "highs", Options("first-order"))
         assert solution.objective == pytest.approx(128, rel=1e-5)
         assert solution.message.startswith("highs, pdlp (")
@@ -63,7 +63,7 @@ class TestFirstOrder:
         ]
         unknown = replace(engines[0], settings=(("solver", "no such engine"),))
         monkeypatch.setitem(highs.ENGINES, FIRST_ORDER, (unknown, *capped, last))
-        solution = solve(all_to_all(de_bruijn(2, 3)), "highs", Options("first-order"))
+        solution = solve(all_to_all(DeBruijn(2, 3).topology()), "highs", Options("first-order"))
         assert solution.method == "ipx-no-crossover"
         assert solution.objective == pytest.approx(9)
 
@@ -74,7 +74,7 @@ class TestFirstOrder:
             for e in (pdlp, hipdlp)
         ]
         monkeypatch.setitem(highs.ENGINES, FIRST_ORDER, tuple(capped))
-        one = all_to_all(hypercube(4))
+        one = all_to_all(Hypercube(4).topology())
         solution = solve(one, "highs", Options("first-order"))
         assert solution.status is Status.FAILED
         assert solution.objective == pytest.approx(8, rel=0.5)
@@ -84,7 +84,7 @@ class TestFirstOrder:
         import gurobipy
 
         monkeypatch.setattr(gurobipy.gurobi, "version", lambda: (12, 0, 3))
-        solution = solve(all_to_all(de_bruijn(2, 3)), "gurobi", Options("first-order"))
+        solution = solve(all_to_all(DeBruijn(2, 3).topology()), "gurobi", Options("first-order"))
         assert solution.method == "ipx-no-crossover"
         assert solution.objective == pytest.approx(9)
 

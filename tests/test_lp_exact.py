@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_lp_programs import INF, all_to_all, program
 
-from ocs_codesign.families.dense import complete
-from ocs_codesign.families.rings import directed_circulant, uni_ring
-from ocs_codesign.families.shifts import generalized_kautz
+from ocs_codesign.graphs.families.dense import Complete
+from ocs_codesign.graphs.families.rings import DirectedCirculant, UniRing
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import (
     SOLVERS,
     BasisStatus,
@@ -26,7 +27,6 @@ from ocs_codesign.lp import (
     solve,
 )
 from ocs_codesign.lp.integer_system import IntegerMatrix, integers, solve_exactly
-from ocs_codesign.recipe import parse
 
 every_solver = pytest.mark.parametrize("solver", sorted(SOLVERS))
 
@@ -95,10 +95,10 @@ def check(one, exact):
 @pytest.mark.parametrize(
     ("topology", "optimum"),
     [
-        (complete(5), Fraction(1)),
-        (uni_ring(1, 8), Fraction(28)),
-        (directed_circulant(8, (1, 3)), None),
-        (generalized_kautz(2, 9), None),
+        (Complete(5).topology(), Fraction(1)),
+        (UniRing(1, 8).topology(), Fraction(28)),
+        (DirectedCirculant(8, (1, 3)).topology(), None),
+        (GeneralizedKautz(2, 9).topology(), None),
         (parse("Line(Complete(4))").topology(), None),
     ],
     ids=str,
@@ -116,7 +116,7 @@ def test_all_to_all(solver, method, topology, optimum):
 
 
 def test_a_thousand_rows():
-    one = all_to_all(generalized_kautz(4, 31))
+    one = all_to_all(GeneralizedKautz(4, 31).topology())
     assert one.num_rows == 31 * 30 + 4 * 31
     solutions = [solve(one, "highs", Options(method)) for method in ("simplex", "ipx")]
     optima = {exact_vertex(one, solution).objective for solution in solutions}
@@ -197,7 +197,7 @@ class TestReasons:
         assert refined.reason == "the objective exceeds its bound by 3"
 
     def test_no_basis(self):
-        one = all_to_all(generalized_kautz(2, 9))
+        one = all_to_all(GeneralizedKautz(2, 9).topology())
         solution = solve(one, "highs", Options("first-order"))
         assert refine(one, solution).reason == "highs with first-order left no basis"
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from test_lp_programs import INF, all_to_all, market_split, program
 
-from ocs_codesign.families.shifts import de_bruijn
+from ocs_codesign.graphs.families.shifts import DeBruijn
 from ocs_codesign.lp import METHODS, SOLVERS, Options, Status, exact_vertex, refine, solve
 
 every_solver = pytest.mark.parametrize("solver", sorted(SOLVERS))
@@ -63,8 +63,8 @@ class TestMixedIntegerContract:
         assert solve(no_point, solver).status is Status.INFEASIBLE
 
     def test_the_flow_program_in_integers(self, solver):
-        one = all_to_all(de_bruijn(2, 3))
-        whole = all_to_all(de_bruijn(2, 3), np.ones(one.num_columns, dtype=bool))
+        one = all_to_all(DeBruijn(2, 3).topology())
+        whole = all_to_all(DeBruijn(2, 3).topology(), np.ones(one.num_columns, dtype=bool))
         relaxed, solution = solve(one, solver), solve(whole, solver)
         assert solution.objective >= solution.bound - 1e-6 >= relaxed.objective - 1e-5
         assert solution.values == pytest.approx(np.rint(solution.values))

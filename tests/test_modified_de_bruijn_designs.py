@@ -11,25 +11,21 @@ from ocs_codesign.cli import main
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, measure
-from ocs_codesign.expansions.product import product_loads
-from ocs_codesign.expansions.profile import Profile
-from ocs_codesign.finder import CLOSED_FORMS, Effort, frontier
-from ocs_codesign.finder.bases import stored
-from ocs_codesign.finder.literature import literature
+from ocs_codesign.graphs.expansions.degree import Degree
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.product import Power, Product
+from ocs_codesign.graphs.expansions.reverse import Bidirected, Transpose
+from ocs_codesign.graphs.expansions.weave import Profile, woven
+from ocs_codesign.graphs.families.rings import UniRing
+from ocs_codesign.graphs.families.shifts import ModifiedDeBruijn
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import (
-    Bidirected,
-    Degree,
-    Line,
-    ModifiedDeBruijn,
-    Power,
-    Product,
-    Transpose,
-    UniRing,
-    parse,
-)
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
-from ocs_codesign.verification import verify
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.search.bases import stored
+from ocs_codesign.search.effort import CLOSED_FORMS, Effort
+from ocs_codesign.search.frontier import frontier
+from ocs_codesign.search.literature import literature
+from ocs_codesign.verification.schedules import verify
 
 STORED = [(2, 3), (2, 4), (3, 2), (4, 2), (3, 3), (5, 2)]
 HALVES = (Collective.ALLGATHER, Collective.REDUCE_SCATTER)
@@ -94,10 +90,14 @@ class TestExpansions:
         base = ModifiedDeBruijn(*size)
         ring = UniRing(1, 4)
         loads = bfb_loads(base.topology())
-        profiles = (Profile(base.shape, loads), Profile(ring.shape, ring.gather_loads()))
-        assert Product(base, ring).gather_loads() == product_loads(profiles, ())
+        bfb_profile = Profile(base.shape, loads)
+        for other in (ring, base):
+            product = Product(base, other)
+            # BFB on the base is not bandwidth-optimal, so the product is made in dimension order.
+            assert woven([bfb_profile, Profile(other.shape, other.bfb_gather_loads())]) is None
+            in_order = (*loads, *(base.num_nodes * load for load in other.bfb_gather_loads()))
+            assert product.gather_loads() == in_order
         # Both stored schedules are bandwidth-optimal, but as they are not BFB they are not woven.
-        assert Product(base, base).gather_loads() == product_loads((profiles[0],) * 2, ())
         assert verify(Product(base, base).expansion_schedule()).ok
 
 

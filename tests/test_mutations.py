@@ -15,10 +15,10 @@ from samples import loaded_topologies
 from strategies import multigraphs
 
 from ocs_codesign.collective import GATHERING, Collective
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.bfb import bfb
-from ocs_codesign.verification import verify
+from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.verification.schedules import verify
 
 RECIPES = [
     "Complete(4)",
@@ -51,7 +51,7 @@ def schedules(collective: Collective) -> tuple[Schedule, ...]:
 @pytest.mark.parametrize("collective", GATHERING)
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_verdict_is_that_of_the_independent_judge(name, collective):
-    random = np.random.default_rng(sum(map(ord, name + collective.value)))
+    random = np.random.default_rng(sum(map(ord, name + collective.name)))
     seen, unnoticed = 0, Counter()
     for schedule in schedules(collective):
         before = verify(schedule)
@@ -95,7 +95,7 @@ def test_verdict_on_sends_at_random(data):
     sends = data.draw(st.lists(send, min_size=1, max_size=12))
     root, link, step, phase = np.array(sends).T
     zeros = np.zeros_like(root)
-    phases = (phase,) if collective is Collective.ALLREDUCE else ()
+    phases = (phase,) if collective == Collective.ALLREDUCE else ()
     schedule = Schedule(topology, collective, 1, root, zeros, zeros + 1, link, step, *phases)
     assert verify(schedule).ok == is_valid(schedule)
     if verify(schedule).ok:

@@ -10,18 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from ocs_codesign.alltoall import throughput
-from ocs_codesign.cost import CostModel
-from ocs_codesign.families.cayley import cayley
-from ocs_codesign.families.rings import directed_circulant
-from ocs_codesign.families.shifts import generalized_kautz
-from ocs_codesign.groups import Cyclic, Dicyclic, Dihedral, DirectProduct, Semidirect
+from ocs_codesign.graphs.families.cayley import Cayley
+from ocs_codesign.graphs.families.rings import DirectedCirculant
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+from ocs_codesign.graphs.groups.cyclic import Cyclic, DirectProduct
+from ocs_codesign.graphs.groups.semidirect import Dicyclic, Dihedral, Semidirect
 from ocs_codesign.lp import Options
-from ocs_codesign.reconfigure import ReconfigurationCost
 from ocs_codesign.reconfigure.phases import alltoall
-from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound, tree_bound
-from ocs_codesign.reconfigure.phases.certificates import phase_price_bound
+from ocs_codesign.reconfigure.phases.alltoall import (
+    phase_price_bound,
+    phased_alltoall,
+    sequence_bound,
+    tree_bound,
+)
 from ocs_codesign.reconfigure.phases.network import fewest_hops, phase_network
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.topology import Topology
 
 KNOWN = {
@@ -53,7 +56,7 @@ def plain(topology):
 
 
 def circulants(nodes, sets):
-    return [directed_circulant(nodes, offsets) for offsets in sets]
+    return [DirectedCirculant(nodes, offsets).topology() for offsets in sets]
 
 
 def random_sequence(rng, nodes, degree, many):
@@ -121,14 +124,6 @@ def test_known_answers_exactly(key):
     assert found.any_topology_bound <= found.time
 
 
-@pytest.mark.parametrize("key", [key for key in KNOWN if key[0] == 8])
-def test_every_node_as_a_source_says_the_same(key):
-    nodes, sets = key
-    found = phased_alltoall([plain(one) for one in circulants(nodes, sets)])
-    assert found.network.union.num_sources == nodes
-    assert found.time == found.bound == phased_alltoall(circulants(nodes, sets)).time
-
-
 @settings(max_examples=25)
 @given(
     st.sampled_from(GROUPS),
@@ -137,7 +132,9 @@ def test_every_node_as_a_source_says_the_same(key):
 def test_one_source_is_enough_for_cayley_sequences(group, seed):
     rng = np.random.default_rng(seed)
     sets = rng.integers(1, group.order, size=(2, 2))
-    topologies = [cayley(group, tuple(group.element(int(s)) for s in one)) for one in sets]
+    topologies = [
+        Cayley(group, tuple(group.element(int(s)) for s in one)).topology() for one in sets
+    ]
     try:
         found = phased_alltoall(topologies)
     except ValueError:
@@ -168,7 +165,7 @@ def test_link_speeds_count():
 
 
 def test_one_configuration_is_the_static_all_to_all():
-    for topology in (generalized_kautz(4, 9), directed_circulant(12, (1, 5))):
+    for topology in (GeneralizedKautz(4, 9).topology(), DirectedCirculant(12, (1, 5)).topology()):
         found = phased_alltoall([topology])
         assert found.time == throughput(topology).time
         assert found.cost.steps == topology.diameter()
@@ -176,7 +173,7 @@ def test_one_configuration_is_the_static_all_to_all():
 
 
 def test_holding_the_same_topology_twice_is_holding_it_once():
-    ring = directed_circulant(10, (1, 3))
+    ring = DirectedCirculant(10, (1, 3)).topology()
     assert phased_alltoall([ring, ring]).time == phased_alltoall([ring]).time
 
 
@@ -187,8 +184,8 @@ def test_prices_prove_no_more_than_the_time():
     for _ in range(50):
         prices = rng.integers(0, 9, network.union.num_orbits)
         if prices.any():
-            assert phase_price_bound(network, prices)[0] <= best.time
-    assert phase_price_bound(network, best.prices)[0] == best.time == best.bound
+            assert phase_price_bound(network, prices) <= best.time
+    assert phase_price_bound(network, best.prices) == best.time == best.bound
 
 
 @pytest.mark.parametrize("prices", [[0, 0], [1], [-1, 2]])
@@ -220,16 +217,6 @@ def test_hops_of_phases():
     assert fewest_hops(phase_network(circulants(9, ((1, 2), (3, 6))))) == (1, 1)
 
 
-def test_time_counts_steps_and_changes():
-    found = phased_alltoall(circulants(8, ((1, 3), (1, 2))))
-    model = CostModel(1e-6, 1e9)
-    warm = ReconfigurationCost(Fraction(1, 100), Fraction(1, 1000), cold_start=False)
-    base = found.cost.steps * Fraction(1, 10**6) + found.time * Fraction(8 * 10**6, 10**9)
-    assert found.time_s(model, 8e6, warm) == base + Fraction(1, 100) + 8 * Fraction(1, 1000)
-    cold = ReconfigurationCost(Fraction(1, 100), Fraction(1, 1000))
-    assert found.time_s(model, 8e6, cold) == base + 2 * Fraction(1, 100) + 24 * Fraction(1, 1000)
-
-
 @pytest.mark.parametrize("nodes", [2, 5, 8, 9, 31, 64, 100])
 @pytest.mark.parametrize("degree", [1, 2, 4])
 def test_bounds_of_sequences(nodes, degree):
@@ -240,13 +227,13 @@ def test_bounds_of_sequences(nodes, degree):
 
 
 def test_refusals():
-    ring = directed_circulant(8, (1,))
+    ring = DirectedCirculant(8, (1,)).topology()
     with pytest.raises(ValueError, match="a sequence of 0 configurations"):
         phased_alltoall([])
     with pytest.raises(ValueError, match="configuration 1 has 9 nodes, but the first one 8"):
-        phased_alltoall([ring, directed_circulant(9, (1,))])
+        phased_alltoall([ring, DirectedCirculant(9, (1,)).topology()])
     with pytest.raises(ValueError, match="not connected: node 1 is out of node 0's reach"):
-        phased_alltoall([directed_circulant(8, (2,))])
+        phased_alltoall([DirectedCirculant(8, (2,)).topology()])
     with pytest.raises(ValueError, match="even over the configurations in their order"):
         phased_alltoall(circulants(8, ((2,), (4,))))
     with pytest.raises(ValueError, match="configuration 1 has no links"):
@@ -262,4 +249,4 @@ def test_two_reflections_reach_only_what_their_order_allows():
     """Together they generate the group, but a product in this order is one of four elements."""
     group = Dihedral(3)
     with pytest.raises(ValueError, match="in their order"):
-        phased_alltoall([cayley(group, ((0, 1),)), cayley(group, ((1, 1),))])
+        phased_alltoall([Cayley(group, ((0, 1),)).topology(), Cayley(group, ((1, 1),)).topology()])

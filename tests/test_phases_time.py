@@ -10,14 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.cost import Cost, CostModel
-from ocs_codesign.families.rings import directed_circulant
-from ocs_codesign.families.shifts import generalized_kautz
-from ocs_codesign.reconfigure import ReconfigurationCost
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.reconfigure.phases.message_times import (
     MessageRange,
     SwitchedCost,
     break_even_delta_s,
-    dead_time_s,
     merged,
     paying_messages,
 )
@@ -38,7 +35,7 @@ def switched(steps, t_b, number):
 def test_break_even_of_64_nodes_by_hop_counts(mebibytes, microseconds):
     """16 direct configurations, 15 changes, against the hops of the farthest node of a generalized
     Kautz digraph; four ports of 100 Gb/s."""
-    hops = int(generalized_kautz(4, 64).distances().sum(axis=1).max())
+    hops = int(GeneralizedKautz(4, 64).topology().distances().sum(axis=1).max())
     static = switched(3, Fraction(hops, 64), 1)
     direct = switched(16, Fraction(63, 64), 16)
     found = break_even_delta_s([static], direct, FREE, mebibytes * 2**20)
@@ -109,15 +106,6 @@ def test_dominance_is_in_three_things():
     assert one.dominates(switched(5, 2, 2))
     assert not one.dominates(switched(5, 1, 2))
     assert not one.dominates(switched(4, 2, 1))
-
-
-def test_dead_time_counts_what_changes():
-    rings = [directed_circulant(8, offsets) for offsets in ((1, 3), (1, 2), (1, 2), (5, 7))]
-    uniform = ReconfigurationCost(Fraction(1), cold_start=False)
-    assert dead_time_s(rings, uniform) == 2
-    each = ReconfigurationCost(Fraction(0), Fraction(1), cold_start=False)
-    assert dead_time_s(rings, each) == 8 + 0 + 16
-    assert dead_time_s(rings, ReconfigurationCost(Fraction(0), Fraction(1))) == 16 + 24
 
 
 def test_refusals():

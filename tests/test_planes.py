@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-import time
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from planes_oracle import (
     KNOWN,
+    enumerated_s,
     least_with_overlap,
     least_with_stops,
     listed,
@@ -20,7 +21,6 @@ from ocs_codesign.reconfigure import (
     PLANE_METHODS,
     PlaneProblem,
     ReconfigurationCost,
-    check_timeline,
     plan_of_usage,
     plan_planes,
     static_plan_of_planes,
@@ -54,36 +54,23 @@ def test_what_planes_hold_is_what_counts():
 
 def test_every_method_against_enumeration():
     rng = random.Random(300)
-    kinds, exactly = set(), 0
-    for _ in range(120):
+    kinds, exactly, better = set(), 0, 0
+    for _ in range(200):
         problem = random_problem(rng)
-        cost, best = problem.cost, plan_planes(problem, "enumerate")
+        cost, best_s = problem.cost, enumerated_s(problem)
         for method in ("milp", "labels") if cost.barrier else ("milp",):
             found = plan_planes(problem, method)
             assert found.is_optimal, (method, found.status)
-            assert best.total_s <= found.total_s <= best.total_s * (1 + ROUNDING), problem
-            assert found.lower_bound_s <= best.total_s
+            assert best_s <= found.total_s <= best_s * (1 + ROUNDING), problem
+            assert found.lower_bound_s <= best_s
         fast = plan_planes(problem, "fast")
-        assert fast.lower_bound_s <= best.total_s <= fast.total_s <= best.total_s * Fraction(5, 4)
-        exactly += fast.total_s == best.total_s
+        assert fast.lower_bound_s <= best_s <= fast.total_s <= best_s * Fraction(5, 4)
+        exactly += fast.total_s == best_s
         kinds.add((cost.overlap, cost.barrier, cost.cold_start, problem.latency_s > 0))
-    assert len(kinds) == 16
-    assert exactly >= 100
-
-
-def test_integer_programs_against_enumeration_on_180_more():
-    rng, tried, better = random.Random(307), 0, 0
-    while tried < 180:
-        problem = random_problem(rng)
-        if (2**problem.num_planes - 1) ** problem.num_steps > 50:
-            continue
-        tried += 1
-        best, found = plan_planes(problem, "enumerate"), plan_planes(problem, "milp")
-        assert found.is_optimal, found.status
-        assert found.lower_bound_s <= best.total_s <= found.total_s, problem
-        assert found.total_s <= best.total_s * (1 + ROUNDING), problem
         everywhere = plan_of_usage(problem, [range(problem.num_planes)] * problem.num_steps)
-        better += best.total_s < everywhere.total_s
+        better += best_s < everywhere.total_s
+    assert len(kinds) == 16
+    assert exactly >= 160
     assert better >= 20
 
 
@@ -91,8 +78,7 @@ def test_enumeration_against_a_linear_program_for_every_usage():
     rng = random.Random(302)
     for _ in range(12):
         problem = random_problem(rng, overlap=True, max_steps=3)
-        total_s = float(plan_planes(problem, "enumerate").total_s)
-        assert total_s == pytest.approx(least_with_overlap(problem), rel=1e-9)
+        assert float(enumerated_s(problem)) == pytest.approx(least_with_overlap(problem), rel=1e-9)
 
 
 def test_stops_of_the_whole_fabric_against_all_that_planes_may_hold():
@@ -102,24 +88,42 @@ def test_stops_of_the_whole_fabric_against_all_that_planes_may_hold():
         if problem.num_planes < 3 and (problem.cost.barrier or not problem.latency_s):
             tried += 1
             least_s = least_with_stops(problem)
-            assert plan_planes(problem, "enumerate").total_s == least_s
+            assert enumerated_s(problem) == least_s
             assert plan_planes(problem).total_s <= least_s * (1 + ROUNDING)
 
 
+def test_stretches_and_held_states_agree(monkeypatch):
+    """Two exact dynamic programs for a fabric that stops, where both are: the second for many."""
+    rng, cost = random.Random(308), ReconfigurationCost(3, overlap=False)
+    for _ in range(20):
+        needed = [rng.randrange(5) for _ in range(12)]
+        problem = PlaneProblem(needed, [rng.randint(1, 20) for _ in needed], 3, 1, cost)
+        by_states = plan_planes(problem)
+        with monkeypatch.context() as patched:
+            patched.setattr("ocs_codesign.reconfigure.planes.stops.MAX_STATES", 0)
+            by_stretches = plan_planes(problem)
+        assert "stretches" in by_stretches.status
+        assert by_states.total_s == by_stretches.total_s
+
+
+def test_machine_code_and_plain_python_do_the_same(monkeypatch):
+    problem = PlaneProblem((0, 1, 2, 0, 1), (9, 4, 7, 2, 5), 3, 1, ReconfigurationCost(3))
+    plans = []
+    for interpreted in (10**9, 0):
+        kernels = "ocs_codesign.reconfigure.planes.labels_kernels"
+        monkeypatch.setattr(f"{kernels}.budget", [interpreted])
+        plans.append(plan_planes(problem, "labels"))
+    assert plans[0] == plans[1]
+
+
 @pytest.mark.parametrize(("kinds", "seed"), [(4, 2), (6, 5)])
-def test_sixteen_steps_on_four_planes_are_proven_by_an_integer_program(kinds, seed):
+def test_sixteen_steps_on_four_planes_are_proven(kinds, seed):
     rng = random.Random(seed)
     needed = [rng.randrange(kinds) for _ in range(16)]
     sizes = [rng.randint(1, 20) for _ in needed]
-    problem = PlaneProblem(needed, sizes, 4, 1, ReconfigurationCost(3))
-    began = time.process_time()
-    found = plan_planes(problem, "milp")
-    assert time.process_time() - began < 60
+    found = plan_planes(PlaneProblem(needed, sizes, 4, 1, ReconfigurationCost(3)))
     assert found.is_optimal
     assert found.gap < ROUNDING
-    by_labels = plan_planes(problem, "labels")
-    assert by_labels.is_optimal
-    assert abs(found.total_s / by_labels.total_s - 1) < ROUNDING
 
 
 def test_long_lists_have_a_bound():
@@ -144,14 +148,8 @@ def test_overlap_never_hurts_and_neither_does_a_barrier_less():
         cost = problem.cost
         totals = []
         for overlap, barrier in ((True, False), (True, True), (False, True)):
-            other = ReconfigurationCost(
-                cost.fixed_s,
-                cost.per_circuit_s,
-                cold_start=cost.cold_start,
-                overlap=overlap,
-                barrier=barrier,
-            )
-            totals.append(plan_planes(problem.with_cost(other), "enumerate").total_s)
+            other = replace(cost, overlap=overlap, barrier=barrier)
+            totals.append(enumerated_s(problem.with_cost(other)))
         # A stop pays the fixed time once for all planes, which planes on their own pay each.
         assert totals[0] <= totals[1]
         if cost.per_circuit_s == 0 or problem.num_planes == 1:
@@ -179,14 +177,5 @@ def test_warm_planes_begin_at_once():
 
 def test_a_plan_is_the_same_every_time():
     problem = random_problem(random.Random(9), max_steps=4)
-    for method in ("milp", "fast", "enumerate"):
+    for method in ("milp", "fast"):
         assert plan_planes(problem, method) == plan_planes(problem, method)
-
-
-def test_all_plans_pass_the_check_of_timelines():
-    rng = random.Random(306)
-    for _ in range(40):
-        problem = random_problem(rng)
-        plan = plan_planes(problem, "fast")
-        assert check_timeline(problem, plan.timeline) is None
-        assert plan.timeline.total_s == plan.total_s

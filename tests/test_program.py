@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,10 +14,9 @@ from scipy.optimize import linprog
 from strategies import without_symmetry
 
 from ocs_codesign.cost import Cost
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure import (
     build_sequence,
-    build_topology_sequence,
 )
 from ocs_codesign.topology import Topology
 
@@ -53,25 +51,6 @@ def test_known_transmission_times_of_circulant_sequences(num_nodes, offsets, uni
     assert design.cost.t_b == design.bound
     assert design.verdict.num_configurations == len(recipes)
     assert runs_correctly(design.schedule)
-
-
-def test_the_best_pairs_of_two_planes():
-    """C = 1, 2 of (N, d) = (8, 2): 7 and 5; of (9, 2): 9 and 6, as the best of all offsets."""
-    for num_nodes, alone, paired in ((8, 7, 5), (9, 9, 6)):
-        offsets = list(combinations(range(1, num_nodes), 2))
-        one = min(_units(num_nodes, [first]) for first in offsets)
-        first = [pair for pair in offsets if 1 in pair]
-        two = min(_units(num_nodes, [one, other]) for one in first for other in offsets)
-        assert (one, two) == (alone, paired)
-
-
-def _units(num_nodes, offsets):
-    steps = 6 if len(offsets) == 1 else 3
-    try:
-        design = build_sequence(circulants(num_nodes, *offsets), steps_each=steps)
-    except ValueError:
-        return Fraction(10**6)
-    return design.bound * num_nodes / 2
 
 
 def test_steps_in_which_nothing_is_sent_are_left_out():
@@ -134,9 +113,9 @@ def test_sequences_of_random_topologies(data):
     least = least_sum_of_loads(topologies, used)
     if least is None:
         with pytest.raises(ValueError, match="reach"):
-            build_topology_sequence(topologies, steps_each=steps)
+            build_sequence(topologies, steps_each=steps)
         return
-    design = build_topology_sequence(topologies, steps_each=steps)
+    design = build_sequence(topologies, steps_each=steps)
     assert is_valid_program(design.program, design.schedule)
     assert runs_correctly(design.schedule)
     assert float(design.bound) * nodes == pytest.approx(least * design.program.node_speed())
@@ -148,7 +127,7 @@ def test_symmetry_changes_nothing_but_the_size():
     recipes = circulants(12, "(1, 3)", "(2, 5)")
     plain = [without_symmetry(recipe.topology()) for recipe in recipes]
     symmetric = build_sequence(recipes, steps_each=3)
-    assert build_topology_sequence(plain, steps_each=3).bound == symmetric.bound
+    assert build_sequence(plain, steps_each=3).bound == symmetric.bound
 
 
 def test_one_group_is_not_taken_for_another():
@@ -157,7 +136,7 @@ def test_one_group_is_not_taken_for_another():
     recipes += [parse("Cayley(Dihedral(3), ((1, 0), (0, 1)))")]
     together = build_sequence(recipes, steps_each=2)
     plain = [without_symmetry(recipe.topology()) for recipe in recipes]
-    assert together.bound == build_topology_sequence(plain, steps_each=2).bound
+    assert together.bound == build_sequence(plain, steps_each=2).bound
     assert runs_correctly(together.schedule)
 
 
@@ -219,13 +198,13 @@ def test_sequences_that_cannot_be(texts, options, rule):
 def test_ports_of_unlike_speed_are_refused():
     fast = Topology(2, [0, 1], [1, 0], [1, 2])
     with pytest.raises(ValueError, match="configuration 1 differ in speed"):
-        build_topology_sequence([Topology(2, [0, 1], [1, 0]), fast])
+        build_sequence([Topology(2, [0, 1], [1, 0]), fast])
 
 
 def test_a_program_that_does_not_verify_is_not_handed_out(monkeypatch):
-    from ocs_codesign.reconfigure.program import layers
+    from ocs_codesign.reconfigure.program import wiring
 
-    honest = layers.wire
+    honest = wiring.wire
 
     def without_pauses(targets):
         wired = honest(targets)
@@ -233,6 +212,6 @@ def test_a_program_that_does_not_verify_is_not_handed_out(monkeypatch):
         object.__setattr__(wired, "program", type(wired.program)(wired.program.topology, *columns))
         return wired
 
-    monkeypatch.setattr(layers, "wire", without_pauses)
+    monkeypatch.setattr(wiring, "wire", without_pauses)
     with pytest.raises(RuntimeError, match=r"program made by eager fails: step .* without a dark"):
         build_sequence(circulants(8, "(1,)", "(3,)"), "allgather")

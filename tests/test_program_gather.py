@@ -15,11 +15,10 @@ from strategies import regular_multigraphs
 from ocs_codesign.collective import GATHERING
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build
-from ocs_codesign.recipe import parse
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure import (
     build_halving_doubling,
     build_sequence,
-    build_topology_sequence,
 )
 
 
@@ -74,13 +73,13 @@ def test_gathering_over_random_sequences(data):
     chosen = [topologies[number] for number in used]
     if loads is None:
         with pytest.raises(ValueError, match="out of node"):
-            build_topology_sequence(chosen, "allgather", 1)
+            build_sequence(chosen, "allgather", 1)
         return
-    design = build_topology_sequence(chosen, "allgather", 1)
+    design = build_sequence(chosen, "allgather", 1)
     assert design.verdict.max_loads == tuple(load for load in loads if load)
     assert runs_correctly(design.schedule)
     turned = [topology.transpose() for topology in chosen[::-1]]
-    mirrored = build_topology_sequence(turned, "reduce-scatter", 1)
+    mirrored = build_sequence(turned, "reduce-scatter", 1)
     assert mirrored.verdict.max_loads == design.verdict.max_loads[::-1]
     assert runs_correctly(mirrored.schedule)
 

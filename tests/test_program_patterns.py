@@ -31,16 +31,9 @@ def test_direct_alltoall_sends_every_byte_once_at_full_rate(num_nodes, num_plane
         assert configurations == ceil((num_nodes - 1) / num_planes)
 
 
-@pytest.mark.parametrize(
-    ("num_nodes", "num_planes", "units", "configurations"),
-    [(8, 1, 7, 7), (8, 2, Fraction(7, 2), 4), (9, 2, 4, 4), (64, 4, Fraction(63, 4), 18)],
-)
-def test_direct_alltoall_in_units_of_a_piece_over_a_port(
-    num_nodes, num_planes, units, configurations
-):
-    design = build_direct(num_nodes, num_planes)
-    assert sum(design.verdict.max_loads) == units
-    assert design.verdict.num_configurations == configurations
+def test_what_is_left_takes_more_configurations():
+    """Three offsets over four planes: three steps, every one of which changes some planes."""
+    assert build_direct(64, 4).verdict.num_configurations == 18
 
 
 # Halving and doubling.
@@ -54,7 +47,7 @@ def test_halving_and_doubling(num_nodes, num_planes, overlap, collective):
     if overlap and num_planes == 1:
         return
     design = build_halving_doubling(num_nodes, num_planes, collective, overlap=overlap)
-    halves = 1 + (collective is Collective.ALLREDUCE)
+    halves = 1 + (collective == Collective.ALLREDUCE)
     bits = int(log2(num_nodes))
     least = Fraction(halves * (num_nodes - 1), num_nodes)
     wasted = Fraction(num_planes, num_planes - overlap)

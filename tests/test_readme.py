@@ -23,7 +23,7 @@ def blocks(language: str) -> list[str]:
 
 def test_the_python_examples_print_what_they_say():
     examples, names = blocks("python"), {}
-    assert len(examples) == 2
+    assert len(examples) == 3
     for code in examples:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from rewiring_samples import most_kept_anywhere, near_topology, random_state
 
-from ocs_codesign.fabric import PortModel, free_rewiring, minimum_rewiring, plane_state, planes_of
-from ocs_codesign.recipe import parse
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.planes.models import planes_of
+from ocs_codesign.fabric.rewiring.hosts import free_rewiring
+from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring
+from ocs_codesign.fabric.rewiring.state import plane_state
+from ocs_codesign.graphs.text import parse
 
 
 def both(before, after, model=PortModel.SIMPLEX):
@@ -27,6 +31,8 @@ def check(free, topology):
     [
         ("DirectedCirculant(8, (1,))", "DirectedCirculant(8, (3,))", 0),
         ("DirectedCirculant(6, (1, 2))", "Kautz(2, 1)", 4),
+        ("Kautz(2, 1)", "DirectedCirculant(6, (1, 2))", 4),
+        ("DirectedCirculant(8, (1, 3))", "GeneralizedKautz(2, 8)", 7),
         ("DirectedCirculant(8, (1, 3))", "DirectedCirculant(8, (1, 3))", 0),
     ],
 )
@@ -35,15 +41,6 @@ def test_known_optima(before, after, changed):
     check(free, parse(after).topology())
     assert (free.num_changed, free.is_optimal) == (changed, True)
     assert changed <= fixed.num_changed
-
-
-def test_the_planes_held_decide_too():
-    fixed, free = both("Kautz(2, 1)", "DirectedCirculant(6, (1, 2))")
-    target = parse("DirectedCirculant(6, (1, 2))").topology()
-    check(free, target)
-    assert free.is_optimal
-    kept = most_kept_anywhere(free.rewiring.held.tolist(), target)
-    assert (free.num_changed, fixed.num_changed) == (12 - kept, 6) == (4, 6)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -66,9 +63,9 @@ def test_two_way_circuits(model):
     free = free_rewiring(held, topology, model)
     check(free, topology)
     assert (free.num_changed, free.is_optimal) == (0, True)
-    fixed, other = both("Circulant(8, (1, 2))", "Circulant(8, (1, 4))", model)
-    assert other.is_optimal
-    assert 0 < other.num_changed <= fixed.num_changed
+    fixed, free = both("Circulant(8, (1, 2))", "Circulant(8, (1, 4))", model)
+    assert free.is_optimal
+    assert 0 < free.num_changed <= fixed.num_changed
 
 
 def test_larger_ones_have_a_bound_and_repeat():
@@ -77,11 +74,10 @@ def test_larger_ones_have_a_bound_and_repeat():
     assert 0 < free.fewest_changed <= free.num_changed < fixed.num_changed
     again = both("DirectedCirculant(24, (1, 5))", "GeneralizedKautz(2, 24)")[1]
     assert np.array_equal(again.host, free.host)
-    assert np.array_equal(again.rewiring.target, free.rewiring.target)
 
 
 def test_closed_walks_bound_every_known_optimum():
-    from ocs_codesign.fabric.relabelling import _fewest_by_walks
+    from ocs_codesign.fabric.rewiring.hosts import _fewest_by_walks
 
     random = np.random.default_rng(9)
     for _ in range(200):

@@ -9,10 +9,10 @@ from strategies import without_symmetry
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, measure_topology
-from ocs_codesign.families.rings import hypercube, torus
-from ocs_codesign.recipe import parse
-from ocs_codesign.schedulers.bfb_loads import bfb_loads
-from ocs_codesign.verification import verify
+from ocs_codesign.graphs.families.rings import Hypercube, Torus
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.verification.schedules import verify
 
 pytestmark = pytest.mark.slow
 
@@ -38,12 +38,14 @@ def test_mapped_schedule_of_a_thousand_nodes():
     assert verdict.cost == recipe.predict() == Cost(20, Fraction(1023, 1024))
 
 
-@pytest.mark.parametrize("topology", [hypercube(10), torus((50, 50))], ids=repr)
+@pytest.mark.parametrize(
+    "topology", [Hypercube(10).topology(), Torus((50, 50)).topology()], ids=repr
+)
 def test_published_large_graphs_are_optimal(topology):
     score = measure_topology(topology)
     assert score.cost.t_b == Fraction(topology.num_nodes - 1, topology.num_nodes)
 
 
 def test_symmetry_changes_nothing_at_scale():
-    topology = torus((32, 32))
+    topology = Torus((32, 32)).topology()
     assert bfb_loads(topology) == bfb_loads(without_symmetry(topology))

@@ -13,9 +13,9 @@ from strategies import built, multigraphs, recipes
 
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import verify
+from ocs_codesign.verification.schedules import verify
 
 RING = Topology(3, [0, 1, 2], [1, 2, 0])
 GATHER = ([0, 1, 2, 0, 1, 2], [0] * 6, [2] * 6, [0, 1, 2, 1, 2, 0], [1, 1, 1, 2, 2, 2])
@@ -60,14 +60,14 @@ def test_columns_are_int32_copies_and_read_only():
 @pytest.mark.parametrize(
     ("place", "value", "rule"),
     [
-        (0, 3, "send 5: root is 3, but nodes are 0 to 2"),
+        (0, 3, "send 5: item is 3, but items are 0 to 2"),
         (1, 2, "send 5: lo is 2, but lo must be below hi"),
-        (2, 3, "send 5: hi is 3, but a shard has 2 chunks"),
+        (2, 3, "send 5: hi is 3, but item 2 has 2 chunks"),
         (2, 0, "send 5: lo is 0, but lo must be below hi"),
         (3, 3, "send 5: link is 3, but links are 0 to 2"),
         (4, 0, "send 5: step is 0, but steps count from 1"),
         (4, 2**24 + 1, "step is 16777217, but a schedule has at most 16777216 steps"),
-        (0, -1, "column root must hold integers from 0"),
+        (0, -1, "column item must hold integers from 0"),
         (4, 2**31, "column step must hold integers from 0 to 2.31 - 1"),
         (3, 0.5, "column link must be a one-dimensional array of integers"),
         (3, "a", "column link must be a one-dimensional array of integers"),
@@ -97,7 +97,7 @@ def test_bad_columns():
 
 @pytest.mark.parametrize("collective", GATHERING)
 def test_only_an_allreduce_has_phases(collective):
-    phases = () if collective is Collective.ALLREDUCE else ([0] * 6,)
+    phases = () if collective == Collective.ALLREDUCE else ([0] * 6,)
     with pytest.raises(ValueError, match="an allreduce, and only an allreduce, has a phase"):
         Schedule(RING, collective, 2, *GATHER, *phases)
 
@@ -115,7 +115,7 @@ def test_equality():
 
 def test_reversed_of_a_ring():
     scatter = ring().reversed()
-    assert scatter.collective is Collective.REDUCE_SCATTER
+    assert scatter.collective == Collective.REDUCE_SCATTER
     assert scatter.topology == RING.transpose()
     assert scatter.step.tolist() == [1, 1, 1, 2, 2, 2]
     assert scatter.root.tolist() == [2, 0, 1, 0, 1, 2]

@@ -8,14 +8,14 @@ from itertools import product
 
 import pytest
 
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import WITHOUT_PARAMETERS
 from ocs_codesign.cost import Cost
-from ocs_codesign.export import parse_fabric
-from ocs_codesign.fabric.selection import PlanKind, select
-from ocs_codesign.fabric.workload import AllowedChanges, Part, Workload
-from ocs_codesign.recipe import parse
-from ocs_codesign.reconfigure.trace.jobs import Job
-from ocs_codesign.reconfigure.trace.options import FabricOption, recipe_options
+from ocs_codesign.fabric.selection.ranking import PlanKind, select
+from ocs_codesign.fabric.selection.workload import AllowedChanges, Part, Workload
+from ocs_codesign.formats.fabric.fabric_files import parse_fabric
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.reconfigure.hold.options import FabricOption, recipe_options
+from ocs_codesign.reconfigure.hold.trace import Job
 
 ALPHA, BANDWIDTH = Fraction(1, 10**6), 125 * 10**8
 NAMES = ("DirectedCirculant(8, (1, 3))", "DirectedCirculant(8, (1, 2))", "GeneralizedKautz(2, 8)")
@@ -42,7 +42,7 @@ def mix(allowed, *jobs, repeat=1):
 
 @pytest.fixture(scope="module")
 def measured():
-    return recipe_options([parse(name) for name in NAMES], tuple(Collective))
+    return recipe_options([parse(name) for name in NAMES], WITHOUT_PARAMETERS)
 
 
 def fakes(measured):
@@ -144,7 +144,7 @@ def test_a_bound_spares_the_search_inside(measured):
 
 
 def test_what_does_not_fit_is_excluded_and_why(measured):
-    both = recipe_options([parse("Circulant(8, (1,))")], tuple(Collective))
+    both = recipe_options([parse("Circulant(8, (1,))")], WITHOUT_PARAMETERS)
     workload = mix(AllowedChanges.NONE, Job("allreduce", 1))
     found = select(fabric(profile="palomar-136"), workload, [*measured, *both])
     assert [plan.name for plan in found.ranked] == ["Circulant(8, (1,))"]

@@ -7,12 +7,13 @@ import random
 import pytest
 
 from ocs_codesign.bounds import bound
-from ocs_codesign.catalogue import Catalogue, find
 from ocs_codesign.collective import Collective
 from ocs_codesign.design import build, measure
-from ocs_codesign.finder.literature import literature
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
+from ocs_codesign.search.catalogue.lookup import find
+from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.literature import literature
 
 LARGEST = 2048
 LARGEST_BIDIRECTIONAL = 256

@@ -8,18 +8,13 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from ocs_codesign.finder.generators import multiplication_table
-from ocs_codesign.finder.small_groups import groups_of_order
-from ocs_codesign.groups import (
-    Affine,
-    Cyclic,
-    Dicyclic,
-    Dihedral,
-    DirectProduct,
-    Group,
-    Permutations,
-    Semidirect,
-)
+from ocs_codesign.graphs.groups.affine import Affine
+from ocs_codesign.graphs.groups.cyclic import Cyclic, DirectProduct
+from ocs_codesign.graphs.groups.group import Group
+from ocs_codesign.graphs.groups.permutations import Permutations
+from ocs_codesign.graphs.groups.semidirect import Dicyclic, Dihedral, Semidirect
+from ocs_codesign.search.generators import multiplication_table
+from ocs_codesign.search.small_groups import groups_of_order
 
 A4 = Affine(2, ((0, 1), (1, 1)), 3)
 AGL_1_8 = Affine(2, ((0, 0, 1), (1, 0, 1), (0, 1, 0)), 7)

@@ -10,31 +10,25 @@ from fractions import Fraction
 import pytest
 from test_lp_programs import INF, program
 
-from ocs_codesign.alltoall import (
-    disjoint_path_table,
-    large,
-    orbits,
-    path_table,
-    paths,
-    stepped,
-    stepped_plan,
-    throughput,
-    up_down_table,
-)
-from ocs_codesign.alltoall.large import soft_throughput
-from ocs_codesign.alltoall.master import _suited
-from ocs_codesign.alltoall.quotient import quotient
-from ocs_codesign.families.rings import bi_ring, circulant, torus
-from ocs_codesign.families.shifts import generalized_kautz, kautz
+from ocs_codesign.graphs.families.rings import BiRing, Circulant, Torus
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz, Kautz
 from ocs_codesign.lp import Options, SolverUnavailableError, Status, highs, solve
 from ocs_codesign.lp.solution import NOT_TAKEN, without_package, without_point
-from ocs_codesign.schedulers import exact_search
-from ocs_codesign.schedulers.exact import exact_answers, exact_schedule, fractional_bound
-from ocs_codesign.verification import verify
+from ocs_codesign.schedulers.alltoall import large, orbits, paths, stepped
+from ocs_codesign.schedulers.alltoall.large import soft_throughput
+from ocs_codesign.schedulers.alltoall.master import _suited
+from ocs_codesign.schedulers.alltoall.paths import disjoint_path_table, path_table
+from ocs_codesign.schedulers.alltoall.stepped import stepped_plan
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.schedulers.alltoall.up_down import up_down_table
+from ocs_codesign.schedulers.exact import search as exact_search
+from ocs_codesign.schedulers.exact.answers import exact_answers, exact_schedule, fractional_bound
+from ocs_codesign.symmetry.quotient import quotient
+from ocs_codesign.verification.schedules import verify
 
 AT_ONCE = Options(time_limit_s=0.0)
 GUROBI = Options(solver="gurobi")
-LARGE = generalized_kautz(4, 27)
+LARGE = GeneralizedKautz(4, 27).topology()
 free_licence = pytest.mark.skipif(
     os.environ.get("GRB_LICENSE_FILE") is not None, reason="a licence is installed"
 )
@@ -106,7 +100,7 @@ class TestSolve:
 class TestExact:
     @pytest.mark.parametrize("solver", ["highs", "gurobi"])
     def test_every_solver_proves_the_same(self, solver):
-        topology, options = generalized_kautz(2, 5), Options(solver=solver)
+        topology, options = GeneralizedKautz(2, 5).topology(), Options(solver=solver)
         answers = list(exact_answers(topology, 5, 2, options=options))
         costs = [answer.cost for answer in exact_answers(topology, 5, 2)]
         assert [answer.cost for answer in answers] == costs
@@ -116,7 +110,7 @@ class TestExact:
         assert limits == [one.limit for one in answers]
 
     def test_answers_come_one_by_one(self, monkeypatch):
-        answers = exact_answers(kautz(2, 1), 4, 1)
+        answers = exact_answers(Kautz(2, 1).topology(), 4, 1)
         assert next(answers).cost.t_b == 1
         monkeypatch.setattr(exact_search, "solve", ended(Status.LICENCE_TOO_SMALL))
         with pytest.raises(SolverUnavailableError, match="a stand-in"):
@@ -124,7 +118,7 @@ class TestExact:
 
     def test_bad_input_is_noticed_before_the_first_answer(self):
         with pytest.raises(ValueError, match="num_chunks is 0"):
-            exact_answers(kautz(2, 1), 4, 0)
+            exact_answers(Kautz(2, 1).topology(), 4, 0)
 
     def test_the_limit_is_for_all_steps_together(self, monkeypatch):
         given = []
@@ -135,7 +129,7 @@ class TestExact:
             return real(*arguments, options=options)
 
         monkeypatch.setattr(exact_search, "solve", told)
-        list(exact_answers(kautz(2, 1), 5, 1, options=Options(time_limit_s=40.0)))
+        list(exact_answers(Kautz(2, 1).topology(), 5, 1, options=Options(time_limit_s=40.0)))
         assert 0 < given[0] <= 10
         assert max(given) <= 40
 
@@ -158,7 +152,7 @@ class TestExact:
             )
 
         monkeypatch.setattr(exact_search, "solve", some)
-        answer = exact_schedule(kautz(2, 1), 3, 2)
+        answer = exact_schedule(Kautz(2, 1).topology(), 3, 2)
         assert answer.status.startswith(word)
         assert (answer.cost.t_b, answer.bound) == (1, Fraction(5, 6))
         assert verify(answer.schedule, answer.cost).ok
@@ -166,23 +160,27 @@ class TestExact:
     def test_ctrl_c_ends_it(self, monkeypatch):
         monkeypatch.setattr(exact_search, "solve", ended(Status.INTERRUPTED))
         with pytest.raises(KeyboardInterrupt):
-            exact_schedule(kautz(2, 1), 3, 2)
+            exact_schedule(Kautz(2, 1).topology(), 3, 2)
 
     def test_a_gap_ends_it_with_what_is_close_enough(self):
-        rough = exact_schedule(kautz(2, 1), 3, 2, options=Options(relative_gap=0.25))
+        rough = exact_schedule(Kautz(2, 1).topology(), 3, 2, options=Options(relative_gap=0.25))
         assert rough.status.startswith("within the gap: t_b 1 was found")
-        fine = exact_schedule(kautz(2, 1), 3, 2, options=Options(relative_gap=0.1))
+        fine = exact_schedule(Kautz(2, 1).topology(), 3, 2, options=Options(relative_gap=0.1))
         assert fine.cost.t_b == Fraction(5, 6)
 
 
 class TestAllToAll:
-    @pytest.mark.parametrize("topology", [circulant(12, (2, 3)), generalized_kautz(3, 8)])
+    @pytest.mark.parametrize(
+        "topology", [Circulant(12, (2, 3)).topology(), GeneralizedKautz(3, 8).topology()]
+    )
     def test_every_solver_proves_the_same(self, topology):
         assert throughput(topology, GUROBI).time == throughput(topology).time
         plans = [stepped_plan(topology, options=options) for options in (GUROBI, Options())]
         assert plans[0].bound == plans[1].bound
 
-    @pytest.mark.parametrize("topology", [LARGE, circulant(12, (2, 3)), bi_ring(2, 9)])
+    @pytest.mark.parametrize(
+        "topology", [LARGE, Circulant(12, (2, 3)).topology(), BiRing(2, 9).topology()]
+    )
     def test_out_of_time_the_certificate_holds(self, topology):
         rough, best = throughput(topology, AT_ONCE), throughput(topology)
         assert rough.bound <= best.bound <= best.time <= rough.time
@@ -195,7 +193,7 @@ class TestAllToAll:
 
     @pytest.mark.parametrize("make", [path_table, disjoint_path_table, up_down_table])
     def test_tables_out_of_time_are_tables(self, make):
-        topology = torus((3, 4))
+        topology = Torus((3, 4)).topology()
         table, best = make(topology, options=AT_ONCE), make(topology)
         assert table.bound <= best.time
         assert best.bound <= table.time
@@ -205,11 +203,11 @@ class TestAllToAll:
     def test_a_solver_that_leaves_nothing(self, monkeypatch, status):
         best = throughput(LARGE)
         for module in ("master", "stepped", "paths"):
-            monkeypatch.setattr(f"ocs_codesign.alltoall.{module}.solve", ended(status))
+            monkeypatch.setattr(f"ocs_codesign.schedulers.alltoall.{module}.solve", ended(status))
         found = throughput(LARGE)
         assert found.method == f"mirror descent; highs: {status.value}"
         assert found.bound <= best.time <= found.time
-        for topology in (LARGE, bi_ring(2, 5)):
+        for topology in (LARGE, BiRing(2, 5).topology()):
             plan = stepped_plan(topology)
             assert verify(plan.schedule, plan.cost).ok
             assert disjoint_path_table(topology).time >= throughput(topology).bound
@@ -219,7 +217,7 @@ class TestAllToAll:
             monkeypatch.setattr(module, "solve", ended(Status.INTERRUPTED))
         for make in (stepped_plan, path_table, disjoint_path_table, throughput):
             with pytest.raises(KeyboardInterrupt):
-                make(bi_ring(2, 5))
+                make(BiRing(2, 5).topology())
 
     @free_licence
     @pytest.mark.parametrize("make", [throughput, stepped_plan, path_table])
@@ -234,7 +232,7 @@ class TestAllToAll:
             soft_throughput(quotient(LARGE))
 
     def test_a_smaller_gap_is_played_for_longer(self):
-        whole = quotient(generalized_kautz(3, 20))
+        whole = quotient(GeneralizedKautz(3, 20).topology())
         usual = soft_throughput(whole)
         fine = soft_throughput(whole, Options(relative_gap=1e-4))
         rough = soft_throughput(whole, Options(relative_gap=0.05))

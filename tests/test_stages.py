@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 from rewiring_samples import near_topology, random_state, reaches_all
 
-from ocs_codesign.fabric import (
-    PortModel,
-    Service,
-    minimum_rewiring,
-    plane_state,
-    planes_of,
-    staged,
-)
-from ocs_codesign.fabric.rewiring_connectivity import Connectivity, connectivity
-from ocs_codesign.recipe import parse
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.planes.models import planes_of
+from ocs_codesign.fabric.rewiring.connectivity import Connectivity, connectivity
+from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring
+from ocs_codesign.fabric.rewiring.stages import Service, staged
+from ocs_codesign.fabric.rewiring.state import plane_state
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 
 COST = ReconfigurationCost(Fraction(1, 40), Fraction(1, 1000))
@@ -50,8 +47,8 @@ def replay(plan):
     up = lit(plan.held, model)
     used = {port for circuit in up for port in ports_of(circuit, model)}
     for stage in plan.stages:
-        deletes = {tuple(row) for row in stage.deletes.tolist()}
-        creates = [tuple(row) for row in stage.creates.tolist()]
+        deletes = {tuple(row) for row in stage.delete.tolist()}
+        creates = [tuple(row) for row in stage.create.tolist()]
         assert deletes <= up
         assert not deletes & set(creates)
         up -= deletes
@@ -73,22 +70,18 @@ def replay(plan):
     assert up == lit(plan.target, model)
     hitless = all(stage.connectivity is not None for stage in plan.stages)
     assert plan.service.is_hitless == (hitless and plan.service is not Service.NOT_AFTER)
-    assert plan.total_dead_time_s == sum(stage.dead_time_s for stage in plan.stages)
+    assert plan.dead_time_s == sum(stage.dead_time_s for stage in plan.stages)
 
 
 def check_trees(proof, links, nodes):
     there = set(links)
-    for node in range(nodes):
-        at, hops = node, 0
-        while at != proof.root:
-            assert (int(proof.before[at]), at) in there
-            at, hops = int(proof.before[at]), hops + 1
-            assert hops < nodes
-        at, hops = node, 0
-        while at != proof.root:
-            assert (at, int(proof.after[at])) in there
-            at, hops = int(proof.after[at]), hops + 1
-            assert hops < nodes
+    for parent, turn in ((proof.before.tolist(), -1), (proof.after.tolist(), 1)):
+        for node in range(nodes):
+            at, hops = node, 0
+            while at != proof.root:
+                assert (at, parent[at])[::turn] in there
+                at, hops = parent[at], hops + 1
+                assert hops < nodes
 
 
 def plan_of(before, after, model=SIMPLEX, **options):
@@ -96,8 +89,8 @@ def plan_of(before, after, model=SIMPLEX, **options):
     found = minimum_rewiring(held, parse(after).topology(), model)
     plan = staged(found.held, found.target, COST, model, **options)
     replay(plan)
-    assert plan.num_creates == found.num_changed
-    assert plan.num_deletes == found.num_torn_down
+    assert plan.num_created == found.num_changed
+    assert plan.num_deleted == found.num_torn_down
     return plan
 
 
@@ -197,7 +190,7 @@ def test_planes_that_stop_and_a_fabric_that_stops():
     plan = staged(held, held[::-1], ReconfigurationCost(1, overlap=False))
     assert (plan.service, len(plan.stages)) == (Service.FABRIC_STOPS, 1)
     assert plan.stages[0].connectivity is None
-    assert plan.total_dead_time_s == 1
+    assert plan.dead_time_s == 1
 
 
 def test_false_certificates_prove_nothing():

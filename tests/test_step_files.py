@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocs_codesign.export.step_files import MAX_STEP_BYTES, StepList, parse_steps, read_steps
+from ocs_codesign.formats.step_files import MAX_STEP_BYTES, StepList, parse_steps, read_steps
 from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
 
 CSV = """\

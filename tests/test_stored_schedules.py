@@ -13,14 +13,18 @@ import pytest
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, measure
-from ocs_codesign.recipe import Complete, Kautz, Line, ModifiedDeBruijn, Power, Product, base, core
-from ocs_codesign.recipe import parse as parse_recipe
+from ocs_codesign.graphs import recipe as recipes
+from ocs_codesign.graphs import stored
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.product import Power, Product
+from ocs_codesign.graphs.families.dense import Complete
+from ocs_codesign.graphs.families.shifts import Kautz, ModifiedDeBruijn
+from ocs_codesign.graphs.stored import read_allgather, stored_schedules
+from ocs_codesign.graphs.text import parse as parse_recipe
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers import stored
-from ocs_codesign.schedulers.bfb import bfb
-from ocs_codesign.schedulers.exact import exact_schedule
-from ocs_codesign.schedulers.stored import read_allgather, stored_schedules
-from ocs_codesign.verification import verify
+from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.schedulers.exact.answers import exact_schedule
+from ocs_codesign.verification.schedules import verify
 
 ROOT = Path(__file__).resolve().parent.parent
 DIRECTORY = ROOT / "base_topologies" / "schedules"
@@ -37,9 +41,9 @@ def graph_of(entry: stored.StoredSchedule):
 
 def forget() -> None:
     """Nothing read from another folder is remembered."""
-    stored.__dict__["_index"].cache_clear()
-    base.__dict__["_stored_schedule"].cache_clear()
-    core.__dict__["_expanded_loads"].cache_clear()
+    stored_schedules.cache_clear()
+    recipes.__dict__["_stored_schedule"].cache_clear()
+    recipes.__dict__["_expanded_loads"].cache_clear()
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ import pytest
 from embed_samples import fabric, random_directed
 
 from ocs_codesign.design import measure_topology
-from ocs_codesign.fabric import PortModel, embed
-from ocs_codesign.fabric.survivability import LossKind, Survivability, survivability
-from ocs_codesign.recipe import parse
+from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.embed.embedding import embed
+from ocs_codesign.fabric.survival.losses import LossKind, Survivability, survivability
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 GRID = "Product(UniRing(1, 4), UniRing(1, 4))"

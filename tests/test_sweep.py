@@ -12,15 +12,16 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
 import pytest
 
-from ocs_codesign.catalogue import Catalogue, find
 from ocs_codesign.cli import main
 from ocs_codesign.collective import GATHERING
 from ocs_codesign.design import measure
-from ocs_codesign.finder import frontier
-from ocs_codesign.finder.search import questions_behind
-from ocs_codesign.finder.sweep import sweep
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
+from ocs_codesign.search.catalogue.lookup import find
+from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.frontier import frontier
+from ocs_codesign.search.search import questions_behind
+from ocs_codesign.search.sweep import sweep
 
 QUESTIONS = [Question(n, d, both) for n in (6, 9, 12) for d in (2, 3) for both in (False, True)]
 

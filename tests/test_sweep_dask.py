@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from ocs_codesign.catalogue import Catalogue
 from ocs_codesign.cli import main
+from ocs_codesign.search.catalogue.store import Catalogue
 
 SIZES = ["--nodes", "6-16", "--degrees", "2-4"]
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 from planes_oracle import listed, random_problem
 
+from ocs_codesign.answers.planes import timeline_json, timeline_table
 from ocs_codesign.reconfigure import (
     Activity,
     Interval,
@@ -171,17 +172,17 @@ def test_the_whole_fabric_stops():
 def test_columns_rows_and_forms():
     timeline = plan_planes(listed((1, 2, 2), (10, 1, 10), "0.2")).timeline
     assert Timeline.of(reversed(list(timeline))) == timeline
-    assert len(timeline) == len(timeline.plane) == len(timeline.as_table())
+    names = ["-", "ring", "star"]
+    rows, table = timeline_json(timeline, names), timeline_table(timeline, names).rows
+    assert len(timeline) == len(timeline.plane) == len(table) == len(rows)
     assert timeline.total_s == Fraction(61, 100_000)
     busy = [timeline.busy_s(activity) for activity in Activity]
     assert sum(busy) == 2 * timeline.total_s
     assert busy[0] == Fraction(21, 50_000)
-    names = ["-", "ring", "star"]
-    rows = timeline.as_json(names)
     assert {row["configuration"] for row in rows} <= {None, "ring", "star"}
     assert sum(Fraction(row["bytes_exact"]) for row in rows) == 21 * 10**6
     assert all(float(Fraction(row["end_s_exact"])) == row["end_s"] for row in rows)
-    assert {row[4] for row in timeline.as_table(names)} <= {"", "ring", "star"}
+    assert {row[4] for row in table} <= {"", "ring", "star"}
     assert Timeline.of([]).total_s == 0
     with pytest.raises(ValueError, match="the columns of a timeline have the same length"):
         replace(timeline, plane=())

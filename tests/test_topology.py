@@ -12,7 +12,7 @@ from slow_bfb import slow_distances
 from strategies import multigraphs, regular_multigraphs
 
 from ocs_codesign import topology as topology_module
-from ocs_codesign.expansions.reverse import bidirected
+from ocs_codesign.graphs.expansions.reverse import bidirected
 from ocs_codesign.reach import in_neighbours
 from ocs_codesign.topology import Symmetry, Topology
 
@@ -160,7 +160,7 @@ def test_transpose(topology):
 
 @given(multigraphs(speeds=False))
 def test_undirected_when_united_with_the_transpose(topology):
-    both = bidirected((topology,))
+    both = bidirected(topology)
     assert both.is_undirected()
     assert both.num_links == 2 * topology.num_links
     links = sorted(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
@@ -233,6 +233,6 @@ def test_representatives_are_the_first_of_every_orbit():
 def test_symmetry_survives_transpose_and_union_with_it():
     orbits = Symmetry(np.zeros(3, np.int32), np.zeros(3, np.int32))
     ring = Topology(3, [0, 1, 2], [1, 2, 0], None, orbits)
-    both = bidirected((ring,))
+    both = bidirected(ring)
     assert both.symmetry.link_orbit.tolist() == [0, 0, 0, 1, 1, 1]
-    assert bidirected((RING,)).symmetry is None
+    assert bidirected(RING).symmetry is None

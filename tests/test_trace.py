@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from trace_samples import ALTERNATING, OPTIONS, SECONDS, option
 
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.reconfigure import (
     FabricOption,
@@ -23,8 +23,8 @@ from ocs_codesign.reconfigure import (
     recipe_option,
     switch_plan,
 )
-from ocs_codesign.reconfigure.trace.inside import fewest_steps
-from ocs_codesign.reconfigure.trace.jobs import MAX_JOBS
+from ocs_codesign.reconfigure.hold.inside import fewest_steps
+from ocs_codesign.reconfigure.hold.trace import MAX_JOBS
 
 KNOWN = [(0, 840), (10, 890), (30, 990), (59, 1019), (60, 1020), (120, 1080)]
 KNOWN += [(200, 1160), (1000, 1200)]
@@ -66,7 +66,7 @@ def test_steps(seed):
     drawn = random.Random(seed)
     jobs = [
         Job(
-            drawn.choice(list(Collective)),
+            drawn.choice(WITHOUT_PARAMETERS),
             drawn.randint(0, 3),
             gap_before_s=drawn.randint(0, 2),
             gap_after_s=drawn.choice((0, 0.5)),
@@ -91,26 +91,26 @@ def test_gaps_hide_switches():
     assert plan.offline.working == 560
     assert plan.offline.switching == 15 + 0 + 15
     assert plan.offline.hidden == 10 + 25 + 10
-    runs = plan.runs(plan.offline)
-    assert [run.begin_s for run in runs] == [0, 100, 305, 495]
-    assert [(run.dark_s, run.hidden_s, run.first_gap_s) for run in runs] == [
+    runs = plan.offline.runs()
+    assert [run.begin for run in runs] == [0, 100, 305, 495]
+    assert [(run.switching, run.hidden, run.gap) for run in runs] == [
         (0, 0, 0),
         (15, 10, 10),
         (0, 25, 90),
         (15, 10, 10),
     ]
-    assert runs[-1].end_s == plan.offline.total + plan.trace.compute_s - 90
+    assert runs[-1].end == plan.offline.total + plan.trace.compute_s - 90
 
 
 def test_runs_span_the_whole_trace():
     trace = Trace([Job("allreduce", 1, gap_before_s=1, count=3), Job("alltoall", 1, count=9)], 5)
     plan = plan_trace(trace, OPTIONS, SECONDS, ReconfigurationCost(50))
     for chosen in (plan.offline, plan.online, plan.static, plan.greedy):
-        runs = plan.runs(chosen)
-        assert runs[0].first_job == 1
-        assert runs[-1].last_job == trace.num_jobs
-        assert all(a.last_job + 1 == b.first_job for a, b in pairwise(runs))
-        assert runs[-1].end_s == chosen.total + trace.compute_s
+        runs = chosen.runs()
+        assert runs[0].first_step == 1
+        assert runs[-1].last_step == trace.num_jobs
+        assert all(a.last_step + 1 == b.first_step for a, b in pairwise(runs))
+        assert runs[-1].end == chosen.total + trace.compute_s
 
 
 def test_a_cold_start_pays_for_the_first_design():
@@ -123,10 +123,10 @@ def test_a_cold_start_pays_for_the_first_design():
 
 
 def test_times_of_recipes_and_circuits_changed():
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     texts = [f"DirectedCirculant(8, {offsets})" for offsets in ("(1, 3)", "(1, 2)", "(5, 7)")]
-    options = [recipe_option(parse(text), list(Collective)) for text in texts]
+    options = [recipe_option(parse(text), WITHOUT_PARAMETERS) for text in texts]
     model = CostModel(1e-6, 1e9)
     trace = Trace([Job("allgather", 8000), Job("alltoall", 8000), Job("allreduce", 8000)])
     cost = ReconfigurationCost(1e-6, 1e-7)
@@ -223,7 +223,7 @@ def test_what_switching_saves_at_most_inside_an_allreduce(size, diameter, saved)
 
 
 def test_inside_a_bandwidth_optimal_design():
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     model, delta = CostModel(1e-6, 1e9), ReconfigurationCost(1e-5, 1e-7)
     best = recipe_option(parse("UniRing(1, 8)"), [Collective.ALLREDUCE])

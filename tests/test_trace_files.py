@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocs_codesign.collective import Collective
-from ocs_codesign.export import read_trace
-from ocs_codesign.export.trace_files import read_csv_trace, read_json_trace
+from ocs_codesign.collective import WITHOUT_PARAMETERS
+from ocs_codesign.formats.trace_files import read_csv_trace, read_json_trace, read_trace
 from ocs_codesign.reconfigure import Job, Trace
-from ocs_codesign.reconfigure.trace.jobs import MAX_JOBS
+from ocs_codesign.reconfigure.hold.trace import MAX_JOBS
 
 CSV = """\
 # a step of training
@@ -69,6 +68,14 @@ def test_plain_numbers_and_repetitions():
     assert found.jobs[0].gap_before_s == Fraction(1, 1000)
 
 
+def refused(read, text, begin, error):
+    with pytest.raises(ValueError, match=rf"^{begin}") as caught:
+        read(text.encode(), begin.split(",")[0])
+    assert error in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
 HEAD = "collective,message,gap,count\n"
 
 
@@ -97,28 +104,23 @@ HEAD = "collective,message,gap,count\n"
     ],
 )
 def test_errors_of_rows(rows, error):
-    with pytest.raises(ValueError, match=r"^t\.csv") as caught:
-        read_csv_trace((HEAD + rows).encode(), "t.csv")
-    assert error in str(caught.value)
-    assert "\n" not in str(caught.value)
+    refused(read_csv_trace, HEAD + rows, "t.csv", error)
 
 
 @pytest.mark.parametrize(
     ("heading", "error"),
     [
-        ("collective,size", "line 1: the heading names 'size': known are collective, message, "),
-        ("collective", "line 1: there is no message: every job has one"),
-        ("message,gap", "line 1: there is no collective: every job has one"),
+        ("collective,size", "the heading names 'size': known are collective, message, "),
+        ("collective", "there is no message: every job has one"),
+        ("message,gap", "there is no collective: every job has one"),
         ("collective,message,message_bytes", "both message and message_bytes are given"),
         ("collective,message,gap,gap", "both gap and gap are given"),
-        ("allreduce,1MiB", "line 1: the heading names 'allreduce'"),
+        ("allreduce,1MiB", "the heading names 'allreduce'"),
         ("collective,message,", "the heading names ''"),
     ],
 )
 def test_errors_of_headings(heading, error):
-    with pytest.raises(ValueError, match=r"^t\.csv, line 1: ") as caught:
-        read_csv_trace(f"{heading}\nallreduce,1,,,\n".encode(), "t.csv")
-    assert error in str(caught.value)
+    refused(read_csv_trace, f"{heading}\nallreduce,1,,,\n", "t.csv, line 1: ", error)
 
 
 GOOD = '{"collective": "allreduce", "message": "1MiB"'
@@ -132,16 +134,15 @@ GOOD = '{"collective": "allreduce", "message": "1MiB"'
         (f'[{GOOD}, "gap_s": -2}}]', ": [0].gap_s is -2: it cannot be negative"),
         (f'[{GOOD}, "gap_s": "2s"}}]', ": [0].gap_s is '2s': it must be a number without a unit"),
         (f'[{GOOD}, "gap_s": NaN}}]', "NaN is not a number: numbers are finite"),
-        (f'[{GOOD}, "gap_s": 1e999999999}}]', "[0].gap_s is 1E+999999999: it is out of"),
-        (f'[{GOOD}, "gap_s": 1{"0" * 400}}}]', "it is out of all proportion"),
-        (f'[{GOOD}, "gap_s": 1{"0" * 5000}}}]', "limit"),
-        (f'[{GOOD}, "gap_s": 0.{"1" * 100}}}]', "at most 80 are read"),
+        (f'[{GOOD}, "gap_s": 1e999999999}}]', "1e999999999 is not a number: numbers are finite"),
+        (f'[{GOOD}, "gap_s": 1{"0" * 5000}}}]', "at most 40 digits are read"),
+        (f'[{GOOD}, "gap_s": 0.{"1" * 100}}}]', "at most 40 digits are read"),
         (f'[{GOOD}, "gap": 5}}]', ": [0].gap is 5: write it as a text with a unit, as in 1.5ms"),
         (f'[{GOOD}, "count": true}}]', ": [0].count is True: it must be a whole number"),
         (f'[{GOOD}, "count": 2.0}}]', "[0].count is 2.0: it must be a whole number"),
         (f'[{GOOD}, "colour": 1}}]', ": [0] names 'colour': known are collective, message"),
         (f'[{GOOD}, "message_bytes": 1}}]', ": [0]: both message and message_bytes are given"),
-        (f'[{GOOD}, "gap": "1s", "gap": "2s"}}]', "an object has the key 'gap' twice"),
+        (f'[{GOOD}, "gap": "1s", "gap": "2s"}}]', "the key 'gap' is given twice"),
         ('[{"collective": "allreduce"}]', ": [0]: there is no message: every job has one"),
         ('[{"collective": 3, "message": "1B"}]', ": [0].collective is 3: it must be a text"),
         ("[7]", ": [0] is 7: a job is an object"),
@@ -153,14 +154,11 @@ GOOD = '{"collective": "allreduce", "message": "1MiB"'
         (f'{{"jobs": [{GOOD}}}], "times": 3}}', ": the trace names 'times': known are jobs, "),
         (f'{{"jobs": [{GOOD}}}], "repeat": 0}}', ": repeat is 0: it must be from 1 to"),
         ("[{\n]", ", line 2: this is not JSON"),
-        ("[" * 100_000, "nested too deeply"),
+        ("[" * 100_000, "more than 16 levels of nesting"),
     ],
 )
 def test_errors_of_json(text, error):
-    with pytest.raises(ValueError, match=r"^t\.json") as caught:
-        read_json_trace(text.encode(), "t.json")
-    assert error in str(caught.value)
-    assert len(str(caught.value)) < 400
+    refused(read_json_trace, text, "t.json", error)
 
 
 @pytest.mark.parametrize(
@@ -170,20 +168,13 @@ def test_errors_of_json(text, error):
         ("t.json", b" \n", "t.json: the trace is empty"),
         ("t.csv", b"collective,message\n\xff\xfe,1B\n", "t.csv: this is not UTF-8 text"),
         ("t.json", b'["\xff"]', "t.json: this is not UTF-8 text"),
+        ("t.csv", b"#" * (2**20 + 1), "more than 1 MiB are not read"),
     ],
 )
-def test_errors_of_files(tmp_path, name, content, error):
+def test_errors_of_files(tmp_path, monkeypatch, name, content, error):
+    monkeypatch.setattr("ocs_codesign.formats.trace_files.MAX_TRACE_BYTES", 2**20)
     with pytest.raises(ValueError, match=error):
         read_trace(written(tmp_path, name, content))
-
-
-def test_too_large_a_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("ocs_codesign.export.trace_files.MAX_TRACE_BYTES", 2**20)
-    with pytest.raises(ValueError, match="more than 1 MiB are not read"):
-        read_trace(written(tmp_path, "t.csv", b"#" * (2**20 + 1)))
-
-
-def test_no_such_file(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_trace(tmp_path / "none.csv")
 
@@ -203,7 +194,7 @@ def test_any_bytes_are_a_trace_or_a_sentence(read, data):
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(list(Collective)),
+            st.sampled_from(WITHOUT_PARAMETERS),
             st.integers(0, 10**15),
             st.decimals(0, 1000, places=6),
             st.integers(1, 9),
@@ -213,7 +204,7 @@ def test_any_bytes_are_a_trace_or_a_sentence(read, data):
     )
 )
 def test_numbers_survive(jobs):
-    lines = [f"{c.value},{size},{gap},{count}" for c, size, gap, count in jobs]
+    lines = [f"{c.name},{size},{gap},{count}" for c, size, gap, count in jobs]
     text = "collective,message_bytes,gap_s,count\n" + "\n".join(lines)
     expected = Trace(
         [Job(c, size, gap_before_s=Fraction(gap), count=count) for c, size, gap, count in jobs]

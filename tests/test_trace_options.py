@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ocs_codesign.alltoall import throughput
-from ocs_codesign.catalogue import Catalogue
-from ocs_codesign.collective import GATHERING, Collective
+from ocs_codesign.collective import GATHERING, WITHOUT_PARAMETERS, Collective
 from ocs_codesign.design import measure
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.recipe import parse
 from ocs_codesign.reconfigure import recipe_option, recipe_options
-from ocs_codesign.reconfigure.trace.options import catalogue_recipes
+from ocs_codesign.reconfigure.hold.options import catalogue_recipes
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.search.catalogue.store import Catalogue
 
 TEXTS = ["GeneralizedKautz(3, 12)", "DirectedCirculant(12, (1, 2, 9))", "UniRing(3, 12)"]
 
@@ -19,7 +19,7 @@ TEXTS = ["GeneralizedKautz(3, 12)", "DirectedCirculant(12, (1, 2, 9))", "UniRing
 @pytest.mark.parametrize("text", [*TEXTS, "Line(Complete(3))"])
 def test_costs(text):
     recipe = parse(text)
-    option = recipe_option(recipe, list(Collective))
+    option = recipe_option(recipe, WITHOUT_PARAMETERS)
     for collective in GATHERING:
         assert option.cost(collective) == measure(recipe, collective).cost
     found = throughput(recipe.topology())
@@ -56,14 +56,14 @@ def test_designs_of_a_catalogue(monkeypatch):
     with Catalogue() as store:
         question = Question(256, 4)
         stored = [entry.recipe for entry in store.entries(question)]
-        gathering = catalogue_recipes(store, question, [Collective.ALLGATHER])
-        assert [repr(recipe) for recipe in gathering.recipes] == stored
-        assert gathering.left_out == ()
-        monkeypatch.setattr("ocs_codesign.reconfigure.trace.options.MAX_COLUMNS", 10_000)
-        exchange = catalogue_recipes(store, question, [Collective.ALLTOALL])
-        assert exchange.left_out
-        assert exchange.recipes
-        assert {*exchange.recipes, *exchange.left_out} == set(gathering.recipes)
+        gathering, none = catalogue_recipes(store, question, [Collective.ALLGATHER])
+        assert [repr(recipe) for recipe in gathering] == stored
+        assert none == []
+        monkeypatch.setattr("ocs_codesign.reconfigure.hold.options.MAX_COLUMNS", 10_000)
+        exchange, left_out = catalogue_recipes(store, question, [Collective.ALLTOALL])
+        assert left_out
+        assert exchange
+        assert {*exchange, *left_out} == set(gathering)
         with pytest.raises(ValueError, match="no design for 5000 nodes of degree 4"):
             catalogue_recipes(store, Question(5000, 4), [Collective.ALLGATHER])
         with pytest.raises(ValueError, match="links in both directions"):

@@ -13,13 +13,14 @@ from replay_oracle import is_valid, runs_correctly
 from samples import loaded_topologies
 from strategies import multigraphs, permutation_digraph
 
-from ocs_codesign import verification
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.bfb import bfb
+from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import Witness, verify
+from ocs_codesign.verification import schedules as verification
+from ocs_codesign.verification.schedules import verify
+from ocs_codesign.verification.witness import Witness
 
 RING = Topology(3, [0, 1, 2], [1, 2, 0])
 Send = tuple[int, int, int, int, int]
@@ -166,7 +167,7 @@ def test_root_copies_out_before_its_sum_is_complete():
 
 @pytest.mark.parametrize("collective", GATHERING)
 def test_nothing_is_sent(collective):
-    columns = [[]] * (6 if collective is Collective.ALLREDUCE else 5)
+    columns = [[]] * (6 if collective == Collective.ALLREDUCE else 5)
     schedule = Schedule(RING, collective, 1, *columns)
     verdict = verify(schedule)
     assert not verdict.ok

@@ -16,8 +16,7 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.reconfigure import build_direct, build_halving_doubling
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification import Witness, verify
-from ocs_codesign.verification_circuits import (
+from ocs_codesign.verification.programs import (
     NO_TIME,
     NOT_UP,
     RECONFIGURED,
@@ -26,6 +25,8 @@ from ocs_codesign.verification_circuits import (
     TWO_OUT,
     verify_program,
 )
+from ocs_codesign.verification.schedules import verify
+from ocs_codesign.verification.witness import Witness
 
 
 def moved_send(schedule, row, step):

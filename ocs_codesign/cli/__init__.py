@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, final
 
 import click
 
 from ocs_codesign import __version__
-from ocs_codesign.cli.build import build
-from ocs_codesign.cli.catalogue import catalogue
-from ocs_codesign.cli.cost import cost
-from ocs_codesign.cli.demand import demand
-from ocs_codesign.cli.deploy import deploy
-from ocs_codesign.cli.fabric import fabric
-from ocs_codesign.cli.frontier import frontier
-from ocs_codesign.cli.graphs import import_command, topology
 from ocs_codesign.cli.interruption import interruptions
-from ocs_codesign.cli.paths import paths
-from ocs_codesign.cli.plan import plan
-from ocs_codesign.cli.planes import planes
-from ocs_codesign.cli.rewire import rewire
-from ocs_codesign.cli.select import select
-from ocs_codesign.cli.sequence import sequence
-from ocs_codesign.cli.survive import survive
-from ocs_codesign.cli.sweep import sweep
-from ocs_codesign.cli.verify import verify
-from ocs_codesign.cli.verify_bundle import verify_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +17,51 @@ if TYPE_CHECKING:
 BAD_INPUT = 2
 INTERRUPTED = 130
 
+COMMANDS = {
+    "build": "build",
+    "catalogue": "catalogue",
+    "cost": "cost",
+    "demand": "demand",
+    "deploy": "deploy",
+    "fabric": "fabric",
+    "frontier": "frontier",
+    "import": "graphs.import_command",
+    "paths": "paths",
+    "plan": "plan",
+    "planes": "planes",
+    "rewire": "rewire",
+    "select": "select",
+    "sequence": "sequence",
+    "survive": "survive",
+    "sweep": "sweep",
+    "topology": "graphs.topology",
+    "verify": "verify",
+    "verify-bundle": "verify_bundle",
+}
+"""Every command and its module here, with its name in it where that is another."""
+
+
+@final
+class _Commands(click.Group):
+    """The commands, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names."""
+        del ctx
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, None if there is none."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(".")
+        command: click.Command = getattr(import_module(f"{__name__}.{module}"), name or module)
+        return command
+
 
 @click.group(
+    cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 yes, 1 a negative verdict, 2 bad usage or input, 130 interrupted.",
 )
@@ -45,30 +71,6 @@ def app() -> None:
 
     A RECIPE is a topology written as a call, such as 'Line(CompleteBipartite(4))'.
     """
-
-
-for _command in (
-    frontier,
-    cost,
-    build,
-    sequence,
-    verify,
-    verify_bundle,
-    paths,
-    plan,
-    planes,
-    demand,
-    topology,
-    import_command,
-    catalogue,
-    sweep,
-    fabric,
-    deploy,
-    rewire,
-    select,
-    survive,
-):
-    app.add_command(_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.alltoall import COLLECTIVE
-from ocs_codesign.cli.exact import EXACT, answer_json, chunks_option, refuse, solve_exactly
+from ocs_codesign.answers.build import built_json, built_sections
+from ocs_codesign.cli.exact import chunks_option, refuse
 from ocs_codesign.cli.options import (
+    ALLTOALL,
     GATHERING,
+    LiveChoice,
     SolverChoice,
     Source,
     collective_choice,
@@ -18,28 +20,30 @@ from ocs_codesign.cli.options import (
     recipe_argument,
     solver_options,
 )
-from ocs_codesign.cli.output import STDOUT, check_outputs, cost_text, emit, show_facts
+from ocs_codesign.cli.output import STDOUT, check_outputs, emit
 from ocs_codesign.cli.progress import progress
+from ocs_codesign.schedulers.registry import SCHEDULERS
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from rich.console import Console
-
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.design import Design
+    from ocs_codesign.schedulers.registry import Made
+
+BEST, STEPPED = "best", "stepped"
 
 
 @click.command(short_help="Build and verify a schedule and save the design.")
 @recipe_argument
 @graph_option
-@collective_choice(*GATHERING, COLLECTIVE)
+@collective_choice(*GATHERING, ALLTOALL)
 @click.option(
+    "--scheduler",
     "--schedule",
-    type=click.Choice(["best", "bfb", "expansion", "stored", EXACT]),
-    default="best",
+    "scheduler",
+    type=LiveChoice(lambda: [BEST, *SCHEDULERS]),
+    default=BEST,
     show_default=True,
-    help="Which schedule to build: BFB, the one mapped through the expansions, the one stored with "
+    help="Who makes the schedule: BFB, the one mapped through the expansions, the one stored with "
     "a base, or the best of them; or the best of all schedules of so many steps and chunks.",
 )
 @click.option(
@@ -60,7 +64,7 @@ def build(
     recipe: str | None,
     graph: str | None,
     collective: str,
-    schedule: str,
+    scheduler: str,
     steps: int | None,
     chunks: int | None,
     max_chunks: int | None,
@@ -80,108 +84,86 @@ def build(
     source = Source.of(recipe, graph)
     if directory == STDOUT:
         raise click.UsageError("a design is a directory: it cannot go to standard output")
-    if source.recipe is None and schedule in ("expansion", "stored"):
-        raise click.UsageError(f"--schedule {schedule} needs a RECIPE: a graph has no such one")
-    _check_usage(collective, schedule, steps, chunks, max_chunks, choice)
-    from ocs_codesign.design import verified
-    from ocs_codesign.export.design_files import (
-        check_design_directory,
-        design_record,
-        save_design,
-    )
+    if scheduler == BEST and collective == ALLTOALL:
+        scheduler = STEPPED
+    limits = {"steps": steps, "chunks": chunks, "max_chunks": max_chunks}
+    _check_usage(source, collective, scheduler, limits, choice)
+    from ocs_codesign.formats.designs.design_files import check_design_directory, save_design
+    from ocs_codesign.formats.designs.record import design_record
 
     check_outputs(json_path)
     check_design_directory(directory)
-    proof: dict[str, Any] = {}
     with progress("Building the schedule") as shown:
-        if collective == COLLECTIVE:
-            design, bound = _built_alltoall(source, steps, max_chunks, choice)
-            proof["t_b_bound"] = str(bound)
-        elif schedule == EXACT:
-            found = solve_exactly(source, collective, steps, chunks, choice)
-            if found.schedule is None:
-                return refuse(found, json_path)
-            design = verified(source.recipe, found.schedule, f"{EXACT}, {found.status}")
-            proof = answer_json(found)
-        else:
-            design = _built(source, collective, schedule, shown)
+        design, made = _built(source, collective, scheduler, limits, choice, shown)
+        if design is None:
+            return refuse(made, json_path)
         shown.tell_phase("Writing the design", 0, 0)
         save_design(design, directory, source.graph_name)
-    answer = {**design_record(design, source.graph_name), **proof, "out": directory}
-    emit(answer, json_path, lambda console: _show(console, answer, design))
+    answer = built_json(design_record(design, source.graph_name), made, directory)
+    emit(answer, json_path, built_sections(answer, design, made.bound))
     return 0
 
 
 def _check_usage(
+    source: Source,
     collective: str,
-    schedule: str,
-    steps: int | None,
-    chunks: int | None,
-    max_chunks: int | None,
+    scheduler: str,
+    limits: dict[str, int | None],
     choice: SolverChoice,
 ) -> None:
-    """UsageError for an option that says nothing about the schedule that was asked for."""
-    if collective == COLLECTIVE and schedule != "best":
-        raise click.UsageError("--schedule is not for all-to-all: --steps and --max-chunks are")
-    solves = collective == COLLECTIVE or schedule == EXACT
-    if steps is not None and not solves:
-        raise click.UsageError("--steps is for --collective alltoall and --schedule exact")
-    if max_chunks is not None and collective != COLLECTIVE:
-        raise click.UsageError("--max-chunks is for --collective alltoall")
-    if chunks is not None and schedule != EXACT:
-        raise click.UsageError("--chunks is for --schedule exact")
-    if not solves:
-        choice.check_unused("--collective alltoall and --schedule exact")
+    """UsageError for what the scheduler cannot make, or a limit that it does not heed."""
+    from ocs_codesign.collective import Collective
+
+    entry = None if scheduler == BEST else SCHEDULERS[scheduler]
+    if entry is not None and not entry.can_make(Collective.parse(collective)):
+        raise click.UsageError(f"--scheduler {scheduler} is not for {collective}")
+    if entry is not None and entry.needs_recipe and source.recipe is None:
+        raise click.UsageError(f"--scheduler {scheduler} needs a RECIPE: a graph has no such one")
+    heeded = () if entry is None else entry.limits
+    for name, value in limits.items():
+        if value is not None and name not in heeded:
+            raise click.UsageError(f"--{name.replace('_', '-')} is for {_who_heeds(name)}")
+    if "options" not in heeded:
+        choice.check_unused(_who_heeds("options"))
 
 
-def _built(source: Source, collective: str, schedule: str, shown: Progress) -> Design:
+def _who_heeds(limit: str) -> str:
+    """The schedulers that heed a limit, and the collective for which one of them is the best."""
+    names = [name for name, entry in SCHEDULERS.items() if limit in entry.limits]
+    who = {name: f"--scheduler {name}" for name in names}
+    if STEPPED in who:
+        who[STEPPED] = f"--collective {ALLTOALL}"
+    return " and ".join(sorted(who.values()))
+
+
+def _built(
+    source: Source,
+    collective: str,
+    scheduler: str,
+    limits: dict[str, int | None],
+    choice: SolverChoice,
+    shown: Progress,
+) -> tuple[Design | None, Made]:
+    """The verified design, None if there is none, and what its maker says of it."""
+    from ocs_codesign.collective import Collective
     from ocs_codesign.design import build as build_recipe
-    from ocs_codesign.design import build_topology
-
-    if source.recipe is not None:
-        return build_recipe(source.recipe, collective, schedule, shown.tell)
-    return build_topology(source.topology(), collective, shown.tell)
-
-
-def _built_alltoall(
-    source: Source, steps: int | None, max_chunks: int | None, choice: SolverChoice
-) -> tuple[Design, Fraction]:
-    """The design, and the t_b that no schedule of so many steps can beat."""
-    from ocs_codesign.alltoall import stepped_plan
-    from ocs_codesign.alltoall.stepped import MAX_CHUNKS
     from ocs_codesign.design import verified
+    from ocs_codesign.schedulers.registry import Made, Task, made_by
 
-    with choice.solving() as options:
-        plan = stepped_plan(source.topology(), steps, max_chunks or MAX_CHUNKS, options)
-    return verified(source.recipe, plan.schedule, "time-stepped"), plan.bound
-
-
-def _show(console: Console, answer: dict[str, Any], design: Design) -> None:
-    maker, _, proof = answer["schedule"].partition(", ")
-    show_facts(
-        console,
-        [
-            ("recipe", answer["recipe"]),
-            ("graph", answer["graph"]),
-            ("nodes, degree", f"{answer['nodes']}, {answer['degree']}"),
-            ("collective", answer["collective"]),
-            ("cost", f"{cost_text(design.cost)}, verified"),
-            ("bound", None if proof else _bound(answer, design)),
-            ("proof", proof or None),
-            ("schedule", f"{maker}, {answer['num_sends']:,} sends"),
-            ("chunks a shard", answer["num_chunks"]),
-            ("saved in", answer["out"]),
-        ],
-    )
-
-
-def _bound(answer: dict[str, Any], design: Design) -> str | None:
-    """How far an all-to-all may be above the best of as many steps."""
-    from fractions import Fraction
-
-    if "t_b_bound" not in answer:
-        return None
-    least = Fraction(answer["t_b_bound"])
-    if design.cost.t_b == least:
-        return "no schedule of as many steps is better"
-    return f"{float(least):.6g}, at most {float(design.cost.t_b / least - 1):.1g} below"
+    if scheduler == BEST and source.recipe is not None:
+        design = build_recipe(source.recipe, collective, BEST, shown.tell)
+        return design, Made(design.schedule, design.maker)
+    name = "bfb" if scheduler == BEST else scheduler
+    with choice.solving(SCHEDULERS[name].limit_s) as options:
+        wanted = Collective.parse(collective)
+        task = Task(
+            source.topology(),
+            wanted,
+            source.recipe,
+            **limits,
+            options=options,
+            on_progress=shown.tell,
+        )
+        made = made_by(name, task)
+    schedule = made.schedule
+    return None if schedule is None else verified(source.recipe, schedule, made.maker), made

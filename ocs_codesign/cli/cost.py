@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.alltoall import COLLECTIVE, cost_of_alltoall
+from ocs_codesign.answers.cost import (
+    Costs,
+    Subject,
+    alltoall_json,
+    alltoall_sections,
+    cost_answer_json,
+    cost_sections,
+)
 from ocs_codesign.cli.exact import chunks_option, cost_exactly
 from ocs_codesign.cli.options import (
+    ALLTOALL,
     GATHERING,
     SolverChoice,
     Source,
@@ -18,20 +26,10 @@ from ocs_codesign.cli.options import (
     recipe_argument,
     solver_options,
 )
-from ocs_codesign.cli.output import (
-    check_outputs,
-    cost_json,
-    cost_text,
-    emit,
-    optimality,
-    show_facts,
-    show_loads,
-)
+from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ocs_codesign.cost import Cost
     from ocs_codesign.design import Score
     from ocs_codesign.topology import Topology
@@ -42,7 +40,7 @@ MAX_BOUND_NODES = 2**14
 @click.command(short_help="Exact cost of one recipe or graph.")
 @recipe_argument
 @graph_option
-@collective_choice(*GATHERING, COLLECTIVE)
+@collective_choice(*GATHERING, ALLTOALL)
 @click.option(
     "--exact", is_flag=True, help="The frontier of all schedules of few steps, by integer programs."
 )
@@ -77,23 +75,23 @@ def cost(
     source = Source.of(recipe, graph)
     if not exact and (max_steps is not None or chunks is not None):
         raise click.UsageError("--max-steps and --chunks are for --exact")
-    if exact and collective == COLLECTIVE:
+    if exact and collective == ALLTOALL:
         raise click.UsageError("--exact is for allgather, reduce-scatter and allreduce")
     check_outputs(json_path)
-    if collective == COLLECTIVE:
-        cost_of_alltoall(source, choice, json_path)
+    if collective == ALLTOALL:
+        _cost_of_alltoall(source, choice, json_path)
         return 0
     if exact:
         return cost_exactly(source, collective, max_steps, chunks, choice, json_path)
     choice.check_unused("--exact and --collective alltoall")
     with progress("Measuring the cost"):
-        answer, score = _measured(source, collective)
-    emit(answer, json_path, lambda console: _show(console, answer, score))
+        subject, costs = _measured(source, collective)
+    emit(cost_answer_json(subject, costs), json_path, cost_sections(subject, costs))
     return 0
 
 
-def _measured(source: Source, collective_name: str) -> tuple[dict[str, Any], Score]:
-    """The answer in its JSON form, and the score that it is about."""
+def _measured(source: Source, collective_name: str) -> tuple[Subject, Costs]:
+    """The topology, and what it costs."""
     from ocs_codesign.bounds import bound
     from ocs_codesign.collective import Collective
     from ocs_codesign.design import measure, measure_topology, predict
@@ -104,88 +102,44 @@ def _measured(source: Source, collective_name: str) -> tuple[dict[str, Any], Sco
         candidate = measure(source.recipe, collective)
         score, gather, scatter = candidate.score, candidate.allgather, candidate.reduce_scatter
         predicted = predict(source.recipe, collective).cost
-        shape = source.recipe.shape
-        nodes, degree = shape.num_nodes, shape.degree
-        topology = source.topology() if nodes <= MAX_BOUND_NODES else None
+        is_small = source.recipe.num_nodes <= MAX_BOUND_NODES
+        topology = source.topology() if is_small else None
     else:
         topology = source.topology()
-        halves = {
-            half: measure_topology(topology, half)
-            for half in (Collective.ALLGATHER, Collective.REDUCE_SCATTER)
-        }
-        both = halves[Collective.REDUCE_SCATTER].then(halves[Collective.ALLGATHER])
-        score = halves.get(collective, both)
-        gather, scatter = (half.cost for half in halves.values())
-        nodes, degree = topology.num_nodes, topology.degree
-    least = bound(nodes, degree, collective)
-    answer = {
-        "recipe": source.recipe_text,
-        "label": None if source.recipe is None else source.recipe.label(),
-        "graph": source.graph_name,
-        "nodes": nodes,
-        "degree": degree,
-        "collective": collective.value,
-        **cost_json(score.cost),
-        "t_b_float": float(score.cost.t_b),
-        "measured": score.measured,
-        "schedule": score.schedule,
-        "max_load_per_step": [str(load) for load in score.loads],
-        "num_chunks": score.num_chunks,
-        "predicted": None if predicted is None else cost_json(predicted),
-        "bound": cost_json(least),
-        "topology_bound": _topology_bound(topology, score),
-        "bw_optimal": score.cost.t_b == least.t_b,
-        "moore_optimal": score.cost.steps == least.steps,
-        "allgather": cost_json(gather),
-        "reduce_scatter": cost_json(scatter),
-    }
-    return answer, score
+        halves = {half: measure_topology(topology, half) for half in Collective.ALLREDUCE.halves()}
+        second, first = halves.values()
+        score = halves.get(collective, second.then(first))
+        gather, scatter = first.cost, second.cost
+    subject = source.subject(topology)
+    least = bound(subject.num_nodes, subject.degree, collective)
+    own = _topology_bound(topology, score)
+    return subject, Costs(score, gather, scatter, predicted, least, own)
 
 
-def _topology_bound(topology: Topology | None, score: Score) -> dict[str, Any] | None:
+def _topology_bound(topology: Topology | None, score: Score) -> Cost | None:
     """The bound of this very graph; every half of a BFB schedule takes its diameter in steps."""
     from ocs_codesign.bounds import topology_bound
-    from ocs_codesign.collective import Collective
     from ocs_codesign.design import BFB
 
     if topology is None:
         return None
-    halves = 2 if score.collective is Collective.ALLREDUCE else 1
+    halves = len(score.collective.halves())
     diameter = score.cost.steps // halves if score.schedule == BFB else None
-    return cost_json(topology_bound(topology, score.collective, diameter))
+    return topology_bound(topology, score.collective, diameter)
 
 
-def _show(console: Console, answer: dict[str, Any], score: Score) -> None:
-    def said(key: str) -> str | None:
-        value = answer[key]
-        return None if value is None else cost_text(_cost(value))
+def _cost_of_alltoall(source: Source, choice: SolverChoice, json_path: str | None) -> None:
+    """Find the best routing when messages may split over paths, and say how good it is."""
+    from ocs_codesign.bounds import bound
+    from ocs_codesign.schedulers.alltoall.throughput import throughput
 
-    kind = "measured" if answer["measured"] else "predicted, an upper bound"
-    show_facts(
-        console,
-        [
-            ("recipe", answer["recipe"]),
-            ("label", answer["label"]),
-            ("graph", answer["graph"]),
-            ("nodes, degree", f"{answer['nodes']}, {answer['degree']}"),
-            ("collective", answer["collective"]),
-            ("cost", f"{cost_text(score.cost)}, {kind}"),
-            ("predicted", said("predicted")),
-            ("bound", f"{said('bound')} (no topology of this size can beat it)"),
-            ("bound of this graph", said("topology_bound")),
-            ("optimal", optimality(answer["bw_optimal"], answer["moore_optimal"])),
-            ("allgather", said("allgather")),
-            ("reduce-scatter", said("reduce_scatter")),
-            ("schedule", answer["schedule"]),
-            ("chunks a shard", answer["num_chunks"]),
-        ],
+    topology = source.topology()
+    with progress("Solving the all-to-all"), choice.solving() as options:
+        found = throughput(topology, options)
+    subject = source.subject(topology)
+    least = bound(topology.num_nodes, topology.degree, ALLTOALL).t_b
+    emit(
+        alltoall_json(subject, found, least),
+        json_path,
+        alltoall_sections(subject, found, least),
     )
-    show_loads(console, score.loads)
-
-
-def _cost(value: dict[str, Any]) -> Cost:
-    from fractions import Fraction
-
-    from ocs_codesign.cost import Cost
-
-    return Cost(value["steps"], Fraction(value["t_b"]))

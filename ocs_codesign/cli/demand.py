@@ -13,7 +13,7 @@ from ocs_codesign.cli.progress import progress
 from ocs_codesign.quantities import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
-    from ocs_codesign.export.matrix_files import DemandFile
+    from ocs_codesign.formats.matrix_files import DemandFile
     from ocs_codesign.reconfigure import DemandEffort
 
 _EXACT_NODES, _EXACT_TIME_S = 10**12, 60.0
@@ -73,7 +73,7 @@ def demand(
         check_suffix(Path(plot_path).suffix)
     check_outputs(plan_path, plot_path, json_path)
     from ocs_codesign.answers.demand import demand_json, demand_sections
-    from ocs_codesign.export.matrix_files import plan_csv, read_demand
+    from ocs_codesign.formats.matrix_files import plan_csv, read_demand
     from ocs_codesign.reconfigure import demand_baselines, plan_demand
 
     file = read_demand(matrix, unit)

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.alltoall import COLLECTIVE
-from ocs_codesign.cli.options import GATHERING, fabric_option, json_option, prefer_option
-from ocs_codesign.cli.output import STDOUT, check_outputs, cost_json, cost_text, emit, show_facts
+from ocs_codesign.answers.refusal import refusal_json, refusal_text
+from ocs_codesign.cli.options import ALLTOALL, GATHERING, fabric_option, json_option, prefer_option
+from ocs_codesign.cli.output import STDOUT, check_outputs, emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from rich.console import Console
-
-    from ocs_codesign.export.bundle_html import Picture
-    from ocs_codesign.fabric.deployment import DeployedConfiguration, Deployment, NamedRecipe
-    from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.bundle.write.html import Picture
+    from ocs_codesign.fabric.deployment import Deployment, NamedRecipe
 
 _NAMED = re.compile(r"\s*([^=()]+)=(.*)", re.DOTALL)
-_DEFAULT = "allreduce"
 
 
 @click.command(short_help="Write cables, cross-connects and schedules for a fabric.")
@@ -32,9 +28,9 @@ _DEFAULT = "allreduce"
 @click.option(
     "--collective",
     "collectives",
-    type=click.Choice([*GATHERING, COLLECTIVE], case_sensitive=False),
+    type=click.Choice([*GATHERING, ALLTOALL], case_sensitive=False),
     multiple=True,
-    default=[_DEFAULT],
+    default=["allreduce"],
     show_default=True,
     help="A collective to schedule; give it again for more.",
 )
@@ -63,16 +59,17 @@ def deploy(
     check_outputs(json_path)
     from pathlib import Path
 
-    from ocs_codesign.export.bundle import check_bundle_directory, write_bundle
-    from ocs_codesign.export.bundle_names import check_names
-    from ocs_codesign.export.fabric_files import load_fabric
+    from ocs_codesign.answers.deploy import deployment_json, deployment_sections
+    from ocs_codesign.bundle.write.bundle import check_bundle_directory, write_bundle
+    from ocs_codesign.bundle.write.names import check_names
     from ocs_codesign.fabric.deployment import deploy as deploy_on
     from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.formats.fabric.fabric_files import load_fabric
 
     _check_apart(json_path, Path(directory))
     wanted = named_recipes(recipes)
     described = load_fabric(fabric_path)
-    check_names(described, [one.name for one in wanted])
+    check_names(described, [named.name for named in wanted])
     check_bundle_directory(directory)
     kinds = tuple(dict.fromkeys(collectives))
     with progress("Laying cables") as shown:
@@ -85,18 +82,19 @@ def deploy(
                 on_phase=lambda phase: shown.tell_phase(phase, 0, 0),
             )
         except InfeasibleError as error:
-            return _refuse(error, json_path)
+            emit(refusal_json(error), json_path, [refusal_text(error)])
+            return 1
         shown.tell_phase("Writing the bundle", 0, 0)
         manifest = write_bundle(deployment, directory, _pictures(deployment))
-    answer = _answer(deployment, manifest, directory)
-    emit(answer, json_path, lambda console: _show(console, answer, deployment))
+    answer = deployment_json(deployment, manifest, directory)
+    emit(answer, json_path, deployment_sections(answer, deployment))
     return 0
 
 
 def named_recipes(texts: Sequence[str]) -> list[NamedRecipe]:
     """The recipes that were given, those without a name called ``configuration1`` and so on."""
     from ocs_codesign.fabric.deployment import NamedRecipe
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     named = []
     for number, text in enumerate(texts, 1):
@@ -117,7 +115,7 @@ def _check_apart(json_path: str | None, directory: Path) -> None:
 
 
 def _pictures(deployment: Deployment) -> list[Picture]:
-    from ocs_codesign.export.bundle_html import Picture
+    from ocs_codesign.bundle.write.html import Picture
     from ocs_codesign.plot.deployment import loads_figure, margins_figure, ports_figure
     from ocs_codesign.plot.files import figure_bytes
 
@@ -129,83 +127,3 @@ def _pictures(deployment: Deployment) -> list[Picture]:
             ("Margins of the links to the loss budget", margins_figure),
         )
     ]
-
-
-def _refuse(error: InfeasibleError, json_path: str | None) -> int:
-    answer = {"fits": False, "reason": error.reason.name.lower(), "sentence": str(error)}
-    emit(answer, json_path, lambda _: click.echo(f"It does not fit: {error}."))
-    return 1
-
-
-def _answer(deployment: Deployment, manifest: dict[str, Any], directory: str) -> dict[str, Any]:
-    from ocs_codesign.export.bundle_plans import plan_summary
-
-    plans = [plan_summary(change) for change in deployment.changes]
-    for plan in plans:
-        for stage in plan["stages"]:
-            del stage["certificate"]
-    return {
-        "fits": True,
-        "fabric": deployment.fabric.name,
-        "configurations": [_configuration(one) for one in deployment.configurations],
-        "plans": plans,
-        "num_files": len(manifest["files"]) + 1,
-        "num_bytes": sum(file["bytes"] for file in manifest["files"].values()),
-        "out": directory,
-    }
-
-
-def _configuration(one: DeployedConfiguration) -> dict[str, Any]:
-    from ocs_codesign.fabric.light_budget import light_paths
-
-    planes = sorted(set(one.configuration.plane.tolist()))
-    margins = [path.margin_db for path in light_paths(one.configuration)]
-    return {
-        "name": one.name,
-        "recipe": repr(one.recipe),
-        "nodes": one.topology.num_nodes,
-        "degree": one.topology.degree,
-        "circuits": one.configuration.num_circuits,
-        "planes": len(planes),
-        "stages": max((one.embedding.num_stages(plane) for plane in planes), default=0),
-        "least_margin_db": float(min(margins)) if margins else None,
-        "survives_plane_loss": one.embedding.plane_loss.stays_connected,
-        "schedules": [
-            {
-                "collective": bounded.collective.value,
-                "cost": cost_json(bounded.design.cost),
-                "bound": cost_json(bounded.bound),
-                "schedule": bounded.design.maker,
-            }
-            for bounded in one.designs
-        ],
-    }
-
-
-def _show(console: Console, answer: dict[str, Any], deployment: Deployment) -> None:
-    for fields, one in zip(answer["configurations"], deployment.configurations, strict=True):
-        through = "one switch" if fields["stages"] == 1 else f"{fields['stages']} switches"
-        show_facts(
-            console,
-            [
-                ("configuration", one.name),
-                ("recipe", fields["recipe"]),
-                ("nodes, degree", f"{fields['nodes']}, {fields['degree']}"),
-                (
-                    "circuits",
-                    f"{fields['circuits']} in {fields['planes']} planes, each through {through}",
-                ),
-                ("least margin", _margin(fields["least_margin_db"])),
-                *(
-                    (bounded.collective.value, f"{cost_text(bounded.design.cost)}, verified")
-                    for bounded in one.designs
-                ),
-            ],
-        )
-        console.print()
-    size = f"{answer['num_bytes'] / 1e6:.3g} MB in {answer['num_files']} files"
-    show_facts(console, [("fabric", answer["fabric"]), ("bundle", f"{answer['out']}, {size}")])
-
-
-def _margin(margin_db: float | None) -> str | None:
-    return None if margin_db is None else f"{margin_db:g} dB below the loss budget"

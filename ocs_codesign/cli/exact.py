@@ -1,26 +1,28 @@
-"""What ``build --schedule exact`` and ``cost --exact`` do: the best of few steps and chunks."""
+"""What ``cost --exact`` does: the best of more and more steps."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.answers.exact import (
+    Walk,
+    refusal_json,
+    refusal_sections,
+    walk_json,
+    walk_sections,
+)
 from ocs_codesign.cli.interruption import interruptions
-from ocs_codesign.cli.output import cost_json, cost_text, emit, show_facts, show_table, t_b_text
+from ocs_codesign.cli.output import emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ocs_codesign.cli.options import SolverChoice, Source
-    from ocs_codesign.cost import Cost
-    from ocs_codesign.schedulers.exact import ExactAnswer
+    from ocs_codesign.schedulers.exact.answers import ExactAnswer
+    from ocs_codesign.schedulers.registry import Made
     from ocs_codesign.topology import Topology
 
-EXACT = "exact"
 NEGATIVE, STOPPED, INTERRUPTED = 1, 2, 130
 LIMIT_S = 60.0
 MORE_STEPS = 2
@@ -32,67 +34,25 @@ chunks_option = click.option(
 )
 
 
-def solve_exactly(
-    source: Source, collective: str, steps: int | None, chunks: int | None, choice: SolverChoice
-) -> ExactAnswer:
-    """The exact schedule of a source; by default of the fewest steps and as many chunks as ports.
-
-    Not more than a minute is spent on it unless a time limit says otherwise.
-    """
-    from ocs_codesign.bounds import topology_bound
-    from ocs_codesign.schedulers.exact import exact_schedule
-
-    topology = source.topology()
-    steps = steps or topology_bound(topology, collective).steps
-    with choice.solving(LIMIT_S) as options:
-        return exact_schedule(topology, steps, chunks or topology.degree, collective, options)
-
-
-def answer_json(answer: ExactAnswer) -> dict[str, Any]:
-    """What is proven of an exact schedule, beside its cost."""
-    return {
-        "optimal": answer.is_optimal,
-        "t_b_bound": None if answer.bound is None else str(answer.bound),
-        "t_b_bound_any_chunks": None if answer.limit is None else str(answer.limit),
-        "status": answer.status,
-        "solvers": list(answer.solvers),
-    }
-
-
-def refuse(answer: ExactAnswer, json_path: str | None) -> int:
+def refuse(made: Made, json_path: str | None) -> int:
     """Say that there is no schedule at all, and return the exit code for it."""
-    value = {"schedule": None, "steps": answer.num_steps, **answer_json(answer)}
-    emit(value, json_path, lambda console: console.print(_sentence(answer.status), soft_wrap=True))
+    if made.exact is None:
+        emit({"schedule": None, "status": made.maker}, json_path, [f"No schedule: {made.maker}."])
+    else:
+        emit(refusal_json(made.exact), json_path, refusal_sections(made.exact))
     return NEGATIVE
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Walk:
-    """The answers of more and more steps, and what stopped them before ``max_steps`` if anything.
-
-    ``code`` is the exit code.
-    """
-
-    max_steps: int
-    answers: tuple[ExactAnswer, ...]
-    stopped: str | None = None
-    code: int = 0
-
-    @property
-    def stop_sentence(self) -> str:
-        """Where it stopped."""
-        return f"stopped at {self.answers[-1].num_steps + 1} steps"
 
 
 def _walked(
     topology: Topology, max_steps: int, num_chunks: int, collective: str, choice: SolverChoice
-) -> _Walk:
-    """Walk to the end; if something stops it, what was found before stands."""
-    from ocs_codesign.schedulers.exact import exact_answers
+) -> tuple[tuple[ExactAnswer, ...], str | None, int]:
+    """The answers, what stopped them if anything, and the exit code.
+
+    If something stops it, what was found before stands.
+    """
+    from ocs_codesign.schedulers.exact.answers import exact_answers
 
     answers: list[ExactAnswer] = []
-    stopped, code = None, 0
     try:
         with (
             interruptions(),
@@ -107,10 +67,10 @@ def _walked(
     except (KeyboardInterrupt, click.ClickException, ValueError, MemoryError) as error:
         if not answers:
             raise
-        interrupted = isinstance(error, KeyboardInterrupt)
-        stopped = "interrupted" if interrupted else str(error) or "not enough memory"
-        code = INTERRUPTED if interrupted else STOPPED
-    return _Walk(max_steps, tuple(answers), stopped, code)
+        if isinstance(error, KeyboardInterrupt):
+            return tuple(answers), "interrupted", INTERRUPTED
+        return tuple(answers), str(error) or "not enough memory", STOPPED
+    return tuple(answers), None, 0
 
 
 def cost_exactly(
@@ -126,90 +86,25 @@ def cost_exactly(
     If something stops it, the points so far are printed and written, and said to be not all.
     """
     from ocs_codesign.bounds import topology_bound
+    from ocs_codesign.collective import Collective
     from ocs_codesign.design import measure_topology
+    from ocs_codesign.schedulers.registry import Task, made_by
 
     topology = source.topology()
     least = topology_bound(topology, collective)
     most = least.steps + MORE_STEPS if max_steps is None else max_steps
+    num_chunks = chunks or topology.degree
     if most < least.steps:
-        return refuse(solve_exactly(source, collective, most, chunks, choice), json_path)
-    walk = _walked(topology, most, chunks or topology.degree, collective, choice)
+        with choice.solving(LIMIT_S) as options:
+            task = Task(topology, Collective.parse(collective), None, most, chunks, None, options)
+            return refuse(made_by("exact", task), json_path)
+    answers, stopped, code = _walked(topology, most, num_chunks, collective, choice)
     eager = measure_topology(topology, collective).cost
-    answer = {
-        "recipe": source.recipe_text,
-        "label": None if source.recipe is None else source.recipe.label(),
-        "graph": source.graph_name,
-        "nodes": topology.num_nodes,
-        "degree": topology.degree,
-        "collective": collective,
-        "num_chunks": chunks or topology.degree,
-        "max_steps": most,
-        "topology_bound": cost_json(least),
-        "bfb": cost_json(eager),
-        "complete": walk.stopped is None,
-        "stopped": walk.stopped,
-        "points": _points_json(walk),
-    }
-    emit(answer, json_path, lambda console: _show(console, answer, walk, least, eager))
-    if walk.code == STOPPED:
-        click.echo(f"Error: {walk.stop_sentence}: {walk.stopped}", err=True)
-    elif walk.code == INTERRUPTED:
+    walk = Walk(collective, num_chunks, most, least, eager, answers, stopped)
+    subject = source.subject(topology)
+    emit(walk_json(subject, walk), json_path, walk_sections(subject, walk))
+    if code == STOPPED:
+        click.echo(f"Error: {walk.stop_sentence}: {stopped}", err=True)
+    elif code == INTERRUPTED:
         click.echo("Interrupted: what was found so far stands.", err=True)
-    return walk.code
-
-
-def _points_json(walk: _Walk) -> list[dict[str, Any]]:
-    from ocs_codesign.cost import undominated
-    from ocs_codesign.schedulers.exact import cost_of
-
-    best = [answer.num_steps for answer in undominated(walk.answers, cost_of)]
-    return [
-        {
-            "steps": answer.num_steps,
-            "t_b": str(cost_of(answer).t_b),
-            "t_b_float": float(cost_of(answer).t_b),
-            "on_frontier": answer.num_steps in best,
-            **answer_json(answer),
-        }
-        for answer in walk.answers
-    ]
-
-
-def _show(console: Console, answer: dict[str, Any], walk: _Walk, least: Cost, eager: Cost) -> None:
-    show_facts(
-        console,
-        [
-            ("recipe", answer["recipe"]),
-            ("label", answer["label"]),
-            ("graph", answer["graph"]),
-            ("nodes, degree", f"{answer['nodes']}, {answer['degree']}"),
-            ("collective", answer["collective"]),
-            ("chunks a shard", answer["num_chunks"]),
-            ("bound of this graph", cost_text(least)),
-            ("BFB", cost_text(eager)),
-        ],
-    )
-    console.print()
-    columns = ("steps", "t_b", "decimal", "least", "with any chunks", "on frontier", "proof")
-    show_table(console, columns, map(_row, answer["points"]), numbers=5)
-    if walk.stopped is not None:
-        console.print(f"Not complete: {walk.stop_sentence}.")
-    elif answer["points"][-1]["t_b"] == str(least.t_b):
-        console.print(f"No number of steps takes less than t_b {t_b_text(least.t_b)} here.")
-    else:
-        console.print(f"More than {walk.max_steps} steps were not tried: see --max-steps.")
-
-
-def _row(point: dict[str, Any]) -> list[str]:
-    keys = ("steps", "t_b", "t_b_bound", "t_b_bound_any_chunks")
-    steps, t_b, bound, limit = (str(point[key]) for key in keys)
-    how = point["status"].partition(":")[0]
-    proof = (
-        how if point["optimal"] else f"{how}, gap {float(Fraction(t_b) / Fraction(bound)) - 1:.2%}"
-    )
-    yes = "yes" if point["on_frontier"] else "no"
-    return [steps, t_b, f"{point['t_b_float']:.6g}", bound, limit, yes, proof]
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + "."
+    return code

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, final
 
 import click
 
-from ocs_codesign.cli.joint_report import (
-    entry_json,
+from ocs_codesign.answers.joint import (
     joint_json,
-    show_candidates,
-    show_joint,
-    unsolved_sentence,
+    joint_sections,
+    stored_json,
+    stored_sections,
 )
 from ocs_codesign.cli.output import emit
 from ocs_codesign.cli.progress import progress
@@ -20,13 +19,11 @@ from ocs_codesign.cli.progress import progress
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from rich.console import Console
-
-    from ocs_codesign.catalogue import Catalogue
     from ocs_codesign.cli.options import SolverChoice
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.finder.joint import JointFrontier
     from ocs_codesign.question import Question
+    from ocs_codesign.search.catalogue.store import Catalogue
+    from ocs_codesign.search.joint import JointFrontier
 
     Workload = tuple[CostModel, float]
 
@@ -48,7 +45,7 @@ def frontier_of_alltoall(
     asked: AlltoallQuestion, choice: SolverChoice, plot: str | None, json_path: str | None
 ) -> None:
     """Search, print, draw and write the joint frontier."""
-    from ocs_codesign.finder import joint_frontier
+    from ocs_codesign.search.frontier import joint_frontier
 
     with progress("Searching") as shown, choice.solving() as options:
         answer = joint_frontier(
@@ -60,12 +57,8 @@ def frontier_of_alltoall(
             options=options,
         )
         files = {} if plot is None else {plot: _figure(answer, asked.workload, plot)}
-    emit(
-        joint_json(answer, asked.workload),
-        json_path,
-        lambda console: show_joint(console, answer, asked.workload, asked.show_all),
-        files,
-    )
+    sections = joint_sections(answer, asked.workload, show_all=asked.show_all)
+    emit(joint_json(answer, asked.workload), json_path, sections, files)
     _refuse_if_stopped(answer, choice)
 
 
@@ -106,8 +99,8 @@ def stored_by_alltoall(
 
     Exit code 1 if nothing is within the limits.
     """
-    from ocs_codesign.catalogue import nearest
-    from ocs_codesign.finder.joint import rank_jointly
+    from ocs_codesign.search.catalogue.lookup import nearest
+    from ocs_codesign.search.joint import rank_jointly
 
     question, entries = nearest(store, asked)
     with progress("Solving") as shown, choice.solving() as options:
@@ -125,40 +118,8 @@ def stored_by_alltoall(
         and (limits.max_t_b is None or one.alltoall_cost.t_b <= limits.max_t_b)
     )
     answer = replace(answer, candidates=kept)
-    value = {
-        "nodes": asked.num_nodes,
-        "degree": asked.degree,
-        "bidirectional": asked.bidirectional,
-        "collective": "alltoall",
-        "exact": question == asked,
-        "found_nodes": question.num_nodes,
-        "candidates": [entry_json(answer, one, None) for one in kept],
-        "bound": str(answer.bound),
-        "unsolved": [entry_json(answer, one, None) for one in answer.unsolved],
-        "stopped": answer.stopped,
-    }
-    emit(value, json_path, lambda console: _show_stored(console, answer, asked, len(entries)))
+    sections = stored_sections(answer, asked, len(entries))
+    emit(stored_json(answer, asked), json_path, sections)
     _refuse_if_stopped(answer, choice)
     if not kept:
         raise click.exceptions.Exit(1)
-
-
-def _show_stored(console: Console, answer: JointFrontier, asked: Question, stored: int) -> None:
-    kind = ", links in both directions" if asked.bidirectional else ""
-    console.print(f"{asked.num_nodes} nodes of degree {asked.degree}{kind}, alltoall")
-    if answer.question != asked:
-        console.print(
-            f"No design of exactly {asked.num_nodes} nodes is stored; "
-            f"the nearest larger size is {answer.question.num_nodes}."
-        )
-    if answer.candidates:
-        show_candidates(console, answer, answer.candidates, None)
-    else:
-        console.print("No stored design is within the limits.")
-    if answer.unsolved:
-        console.print(unsolved_sentence(answer))
-    console.print(
-        f"All-to-all is not stored: that of {stored} stored designs was bounded or solved now. "
-        f"No topology of this size can be below {answer.bound} ({float(answer.bound):.6g}); "
-        f"frontier --collective alltoall searches for better ones."
-    )

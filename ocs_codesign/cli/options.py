@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
-from ocs_codesign import collective
+from ocs_codesign.answers.cost import Subject
+from ocs_codesign.collective import GATHERING as GATHERING_COLLECTIVES
+from ocs_codesign.collective import Collective
 from ocs_codesign.quantities import parse_bandwidth, parse_size, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
-    from ocs_codesign.recipe import Recipe
     from ocs_codesign.topology import Topology
 
 
@@ -40,7 +42,25 @@ bandwidth_option = quantity_option(
 )
 message_option = quantity_option("--message", parse_size, "Size of the whole data, such as 1MiB.")
 
-GATHERING = tuple(kind.value for kind in collective.GATHERING)
+GATHERING = tuple(kind.name for kind in GATHERING_COLLECTIVES)
+ALLTOALL = Collective.ALLTOALL.name
+
+
+class LiveChoice(click.Choice[str]):
+    """A choice of the names that a registry has when a command runs."""
+
+    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+        self._names = names
+        super().__init__(names())
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The names."""
+        return tuple(self._names())
+
+    @choices.setter
+    def choices(self, names: Sequence[str]) -> None:
+        """Nothing: the registry says."""
 
 
 def collective_choice(*names: str) -> Callable[..., Any]:
@@ -126,7 +146,7 @@ class Source:
             raise click.UsageError("give either a RECIPE or --graph FILE")
         if recipe is None:
             return cls(None, Path(graph or ""))
-        from ocs_codesign.recipe import parse
+        from ocs_codesign.graphs.text import parse
 
         return cls(parse(recipe), None)
 
@@ -145,11 +165,18 @@ class Source:
         """What to call the topology in a title."""
         return self.recipe_text or self.graph_name or ""
 
+    def subject(self, topology: Topology | None) -> Subject:
+        """What an answer about this topology begins with; a recipe knows its size unbuilt."""
+        shape = topology if self.recipe is None else self.recipe
+        if shape is None:
+            raise ValueError("a graph file has a topology")
+        return Subject(self.recipe, self.graph_name, shape.num_nodes, shape.degree)
+
     def topology(self) -> Topology:
         """The topology, built or read."""
         if self.recipe is not None:
             return self.recipe.topology()
-        from ocs_codesign.export import import_graph
+        from ocs_codesign.formats.graphs.graph_files import import_graph
 
         return import_graph(self.path or "")
 

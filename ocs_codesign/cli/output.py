@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,23 +12,20 @@ import click
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from fractions import Fraction
 
     from rich.console import Console
     from rich.table import Table
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.cost import Cost
 
 STDOUT = "-"
 
 _WIDE = 100_000
-_HEAD_ROWS, _TAIL_ROWS = 24, 8
 
 
 def check_outputs(*paths: str | None) -> None:
     """Refuse outputs that collide or cannot be written, before any long work."""
-    from ocs_codesign.export.atomic import check_writable
+    from ocs_codesign.files.atomic import check_writable
 
     given = [path for path in paths if path is not None]
     if given.count(STDOUT) > 1:
@@ -46,12 +44,13 @@ def emit(
     files: Mapping[str, bytes] | None = None,
 ) -> None:
     """Write the files, all or none, and show the answer unless standard output is spoken for."""
-    from ocs_codesign.export.atomic import write_files
+    from ocs_codesign.files.atomic import write_files
 
     contents = dict(files or {})
     if json_path is not None:
         contents[json_path] = (
-            json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+            json.dumps(answer, indent=2, ensure_ascii=False, allow_nan=False, default=_number)
+            + "\n"
         ).encode()
     on_stdout = contents.pop(STDOUT, None)
     write_files({Path(path): content for path, content in contents.items()})
@@ -62,6 +61,13 @@ def emit(
     else:
         show_sections(console(), show)
     sys.stdout.flush()
+
+
+def _number(value: object) -> float:
+    """An exact number as JSON has it: rounded only here."""
+    if isinstance(value, Fraction):
+        return float(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def show_sections(on: Console, sections: Iterable[Section]) -> None:
@@ -133,35 +139,3 @@ def _print(on: Console, table: Table) -> None:
         on.print(table)
     for line in captured.get().splitlines():
         click.echo(line.rstrip())
-
-
-def show_loads(on: Console, loads: Sequence[Fraction], unit: str = "shards") -> None:
-    """The largest link load of every step; the middle of a long list is left out."""
-    rows = [(str(step), str(load), f"{float(load):.5g}") for step, load in enumerate(loads, 1)]
-    if len(rows) > _HEAD_ROWS + _TAIL_ROWS + 1:
-        left_out = len(rows) - _HEAD_ROWS - _TAIL_ROWS
-        rows[_HEAD_ROWS:-_TAIL_ROWS] = [("...", f"{left_out} more steps", "")]
-    on.print()
-    show_table(on, ("step", f"largest load ({unit})", "decimal"), rows, numbers=3)
-
-
-def cost_json(cost: Cost) -> dict[str, Any]:
-    """The JSON form of a cost."""
-    return {"steps": cost.steps, "t_b": str(cost.t_b)}
-
-
-def cost_text(cost: Cost) -> str:
-    """A cost in words: ``5 steps, t_b 341/256 (1.33203)``."""
-    return f"{cost.steps} step{'s' * (cost.steps != 1)}, t_b {t_b_text(cost.t_b)}"
-
-
-def t_b_text(t_b: Fraction) -> str:
-    """A fraction with its decimal value, ``341/256 (1.33203)``; whole numbers stand alone."""
-    return str(t_b) if t_b.denominator == 1 else f"{t_b} ({float(t_b):.6g})"
-
-
-def optimality(bw_optimal: bool, moore_optimal: bool) -> str:
-    """Which bounds are met, in a few letters."""
-    return (
-        " ".join(mark for mark, met in (("BW", bw_optimal), ("Moore", moore_optimal)) if met) or "-"
-    )

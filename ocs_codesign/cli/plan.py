@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,13 +15,14 @@ from ocs_codesign.cli.options import (
     quantity_option,
 )
 from ocs_codesign.cli.output import check_outputs, emit
-from ocs_codesign.cli.progress import Progress, progress
+from ocs_codesign.cli.progress import progress
 from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
+    from ocs_codesign.answers.plan.sections import PlannedTrace
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
-    from ocs_codesign.recipe import Recipe
-    from ocs_codesign.reconfigure import FabricOption, Trace, TracePlan
+    from ocs_codesign.reconfigure.hold.trace import Trace
 
 COLD, WARM = "cold", "warm"
 
@@ -78,82 +78,69 @@ def plan(
     """
     if delta is None or alpha is None or bandwidth is None:
         raise click.UsageError("--delta, --alpha and --bandwidth are needed")
-    _check_plot(plot)
+    if plot is not None:
+        from ocs_codesign.plot.files import check_suffix
+
+        check_suffix(Path(plot).suffix)
     check_outputs(json_path, plot)
+    from ocs_codesign.answers.plan.record import plan_json
+    from ocs_codesign.answers.plan.sections import PlannedTrace, plan_sections
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.export.trace_files import read_trace
+    from ocs_codesign.formats.trace_files import read_trace
+    from ocs_codesign.graphs.text import parse
     from ocs_codesign.question import Question
-    from ocs_codesign.reconfigure import ReconfigurationCost, plan_trace
+    from ocs_codesign.reconfigure.change import ReconfigurationCost
+    from ocs_codesign.reconfigure.hold.options import recipe_options
+    from ocs_codesign.reconfigure.hold.trace_plan import plan_trace
 
     question = Question(num_nodes, degree, bidirectional)
     model = CostModel(alpha, bandwidth)
     cost = ReconfigurationCost(delta, delta_per_circuit or 0, cold_start=start != WARM)
     jobs = read_trace(trace)
+    held = None if start in {COLD, WARM} else parse(start)
     with progress("Measuring designs") as shown:
-        found = _options(question, designs, catalogue_path, start, jobs, shown)
-        answer = plan_trace(
+        recipes, left_out = _recipes(question, designs, catalogue_path, held, jobs)
+        planned = plan_trace(
             jobs,
-            found.options,
+            recipe_options(recipes, jobs.collectives, shown.tell),
             model,
             cost,
-            start=found.start,
+            start=None if held is None else recipes.index(held),
             on_progress=lambda done, total: shown.tell_phase("Planning", done, total),
         )
-        files = {} if plot is None else {plot: _figure(answer, question, plot)}
-    from ocs_codesign.cli.plan_json import plan_json
-    from ocs_codesign.cli.plan_report import show_plan
-
-    name = printable(Path(trace).name)
-    emit(
-        plan_json(answer, name, question, found.left_out),
-        json_path,
-        lambda console: show_plan(console, answer, name, question, found.left_out),
-        files,
-    )
+        answer = PlannedTrace(planned, printable(Path(trace).name), question, left_out)
+        files = {} if plot is None else {plot: _figure(answer, Path(plot).suffix)}
+    emit(plan_json(answer), json_path, plan_sections(answer), files)
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Designs to choose from, the one held before the trace, and those left out as too large."""
-
-    options: tuple[FabricOption, ...]
-    start: int | None
-    left_out: tuple[str, ...]
-
-
-def _options(
+def _recipes(
     question: Question,
     designs: tuple[str, ...],
     catalogue_path: str | None,
-    start: str,
+    held: Recipe | None,
     trace: Trace,
-    shown: Progress,
-) -> _Found:
-    from ocs_codesign.catalogue import Catalogue
-    from ocs_codesign.recipe import parse
-    from ocs_codesign.reconfigure.trace.options import catalogue_recipes, recipe_options
+) -> tuple[list[Recipe], tuple[str, ...]]:
+    """Designs to choose from, each once, and the names of those left out as too large."""
+    from ocs_codesign.graphs.text import parse
+    from ocs_codesign.reconfigure.hold.options import catalogue_recipes
+    from ocs_codesign.search.catalogue.store import Catalogue
 
-    recipes = [parse(text) for text in designs]
-    held = None if start in {COLD, WARM} else parse(start)
-    named = recipes if held is None else [*recipes, held]
-    for recipe in named:
+    recipes = [parse(text) for text in designs] + ([] if held is None else [held])
+    for recipe in recipes:
         _check_size(recipe, question)
     left_out: tuple[str, ...] = ()
     if catalogue_path is not None or not designs:
         with Catalogue(catalogue_path) as store:
-            stored = catalogue_recipes(store, question, trace.collectives)
-        named += stored.recipes
-        left_out = tuple(repr(recipe) for recipe in stored.left_out)
-    if not named:
+            stored, too_large = catalogue_recipes(store, question, trace.collectives)
+        recipes += stored
+        left_out = tuple(map(repr, too_large))
+    if not recipes:
         raise ValueError(
             f"all {len(left_out)} designs of the catalogue for {question.num_nodes} nodes of "
             f"degree {question.degree} are too large to solve their all-to-all in passing: name "
             "some with --designs"
         )
-    distinct = list(dict.fromkeys(named))
-    options = recipe_options(distinct, trace.collectives, shown.tell)
-    return _Found(options, None if held is None else distinct.index(held), left_out)
+    return list(dict.fromkeys(recipes)), left_out
 
 
 def _check_size(recipe: Recipe, question: Question) -> None:
@@ -166,19 +153,11 @@ def _check_size(recipe: Recipe, question: Question) -> None:
         )
 
 
-def _check_plot(plot: str | None) -> None:
-    if plot is not None:
-        from ocs_codesign.plot import check_suffix
+def _figure(answer: PlannedTrace, suffix: str) -> bytes:
+    from ocs_codesign.answers.plan.sections import delta_text
+    from ocs_codesign.plot.files import figure_bytes
+    from ocs_codesign.plot.trace import trace_figure
 
-        check_suffix(Path(plot).suffix)
-
-
-def _figure(answer: TracePlan, question: Question, plot: str) -> bytes:
-    from ocs_codesign.cli.plan_sentences import delta_text
-    from ocs_codesign.plot import figure_bytes, trace_figure
-
-    title = (
-        f"{question.num_nodes} nodes of degree {question.degree}, "
-        f"delta {delta_text(answer)}: which design is held"
-    )
-    return figure_bytes(trace_figure(answer, title), Path(plot).suffix)
+    fabric = f"{answer.question.num_nodes} nodes of degree {answer.question.degree}"
+    title = f"{fabric}, delta {delta_text(answer.plan)}: which design is held"
+    return figure_bytes(trace_figure(answer.plan, title), suffix)

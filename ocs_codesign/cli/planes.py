@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,79 +16,16 @@ from ocs_codesign.cli.options import (
     solver_options,
 )
 from ocs_codesign.cli.output import STDOUT, check_outputs, emit
-from ocs_codesign.cli.planes_json import Report, planes_json
-from ocs_codesign.cli.planes_report import show_planes
 from ocs_codesign.cli.progress import progress
 from ocs_codesign.quantities import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ocs_codesign.export.step_files import StepList
+    from ocs_codesign.formats.step_files import StepList
     from ocs_codesign.reconfigure import PlanePlan, PlaneProblem
 
 # Spelled out, since importing ocs_codesign.reconfigure for a help text would take too long.
 AUTO, MILP, FAST = "auto", "milp", "fast"
-METHODS = (AUTO, "labels", MILP, "enumerate", FAST)
-NOTHING = "-"
-_TIME_LIMIT_S = 60.0
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Fabric:
-    """The planes as the options describe them; times in seconds."""
-
-    num_planes: int
-    bandwidth_Bps: float  # noqa: N815 - the unit keeps its case
-    delta_s: float
-    delta_per_circuit_s: float
-    latency_s: float
-    held: str | None
-    cold: bool
-    overlap: bool
-    barrier: bool
-
-    def problem(self, steps: StepList) -> PlaneProblem:
-        """These steps on these planes; ValueError for what is no problem."""
-        from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
-
-        if self.delta_per_circuit_s and steps.changed_circuits is None:
-            raise click.UsageError(
-                "--delta-per-circuit needs to know the circuits: give STEPS as JSON with the "
-                "circuits of its configurations"
-            )
-        cost = ReconfigurationCost(
-            self.delta_s,
-            self.delta_per_circuit_s,
-            cold_start=self.cold,
-            overlap=self.overlap,
-            barrier=self.barrier,
-        )
-        return PlaneProblem(
-            steps.configurations,
-            steps.step_bytes,
-            self.num_planes,
-            self.bandwidth_Bps,
-            cost,
-            latency_s=self.latency_s,
-            held=self._held(steps),
-            changed_circuits=1 if steps.changed_circuits is None else steps.changed_circuits,
-        )
-
-    def _held(self, steps: StepList) -> list[int | None] | None:
-        if self.held is None:
-            return None
-        names = [name.strip() for name in self.held.split(",")]
-        if len(names) != self.num_planes:
-            raise click.UsageError(
-                f"--held names {len(names)} configurations for {self.num_planes} planes: "
-                f"give one for each, {NOTHING} for a plane that holds nothing"
-            )
-        try:
-            return [None if name == NOTHING else steps.index(name) for name in names]
-        except ValueError as error:
-            raise click.UsageError(f"--held: {error}") from None
+METHODS = (AUTO, "labels", MILP, FAST)
 
 
 @click.command(short_help="Planes that change circuits while others send, for a list of steps.")
@@ -105,10 +42,11 @@ class _Fabric:
 @click.option(
     "--held",
     metavar="NAMES",
-    help=f"What the planes hold at the start, as in ring,star,{NOTHING}; {NOTHING} is nothing.",
+    help="What the planes hold at the start, as in ring,star,-; - is nothing.",
 )
 @click.option(
     "--cold/--warm",
+    "cold_start",
     default=True,
     help="Whether a plane that holds nothing pays for its first configuration (default: it does).",
 )
@@ -127,7 +65,7 @@ class _Fabric:
     type=click.Choice(METHODS, case_sensitive=False),
     default=AUTO,
     show_default=True,
-    help="How to plan; labels, milp and enumerate prove the optimum, fast is for long lists.",
+    help="How to plan; labels and milp prove the optimum, fast is for long lists.",
 )
 @click.option(
     "--plot", "plot_path", metavar="FILE", help="Draw the planes over time (png, svg, pdf)."
@@ -136,19 +74,11 @@ class _Fabric:
 @json_option
 def planes(
     steps: str,
-    num_planes: int | None,
-    bandwidth: float | None,
-    delta: float | None,
-    delta_per_circuit: float | None,
-    latency: float | None,
-    held: str | None,
-    cold: bool,
-    overlap: bool,
-    barrier: bool,
     method: str,
     plot_path: str | None,
     choice: SolverChoice,
     json_path: str | None,
+    **fabric: Any,
 ) -> None:
     """Plan which planes serve the steps in STEPS, and when each changes its circuits.
 
@@ -158,7 +88,7 @@ def planes(
     been checked, and it is compared with a fabric that stops for every change, and with planes that
     never change.
     """
-    if num_planes is None or bandwidth is None or delta is None:
+    if None in (fabric["num_planes"], fabric["bandwidth"], fabric["delta"]):
         raise click.UsageError("a plan needs --planes, --bandwidth and --delta")
     if method not in (AUTO, MILP):
         choice.check_unused(f"--method {AUTO} or {MILP}")
@@ -169,51 +99,72 @@ def planes(
             raise click.UsageError("a picture is a file: it cannot go to standard output")
         check_suffix(Path(plot_path).suffix)
     check_outputs(plot_path, json_path)
-    from ocs_codesign.export.step_files import read_steps
+    from ocs_codesign.answers.planes import PlanesAnswer, planes_json, planes_sections
+    from ocs_codesign.formats.step_files import read_steps
 
     listed = read_steps(steps)
-    fabric = _Fabric(
-        num_planes,
-        bandwidth,
-        delta,
-        delta_per_circuit or 0.0,
-        latency or 0.0,
-        held,
-        cold,
-        overlap,
-        barrier,
-    )
-    report = _report(printable(Path(steps).name), listed, fabric, method, choice)
+    plans = _plans(_problem(listed, **fabric), method, choice)
+    answer = PlanesAnswer(printable(Path(steps).name), listed, *plans)
     files: dict[str, bytes] = {}
     if plot_path is not None:
         from ocs_codesign.plot import figure_bytes
         from ocs_codesign.plot.gantt import planes_figure
 
-        figure = planes_figure(report.plan, listed.names, report.file)
+        figure = planes_figure(answer.plan, listed.names, answer.file)
         files[plot_path] = figure_bytes(figure, Path(plot_path).suffix)
-    emit(planes_json(report), json_path, lambda console: show_planes(console, report), files)
+    emit(planes_json(answer), json_path, planes_sections(answer), files)
 
 
-def _report(
-    file: str, listed: StepList, fabric: _Fabric, method: str, choice: SolverChoice
-) -> Report:
+def _problem(
+    listed: StepList,
+    num_planes: int,
+    bandwidth: float,
+    delta: float,
+    delta_per_circuit: float | None,
+    latency: float | None,
+    held: str | None,
+    cold_start: bool,
+    overlap: bool,
+    barrier: bool,
+) -> PlaneProblem:
+    """These steps on these planes; ValueError for what is no problem."""
+    from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+
+    if delta_per_circuit and listed.changed_circuits is None:
+        raise click.UsageError(
+            "--delta-per-circuit needs to know the circuits: give STEPS as JSON with the "
+            "circuits of its configurations"
+        )
+    cost = ReconfigurationCost(
+        delta, delta_per_circuit or 0.0, cold_start=cold_start, overlap=overlap, barrier=barrier
+    )
+    names = ["-"] * num_planes if held is None else [one.strip() for one in held.split(",")]
+    if len(names) != num_planes:
+        raise click.UsageError(
+            f"--held names {len(names)} configurations for {num_planes} planes: "
+            "give one for each, - for a plane that holds nothing"
+        )
+    try:
+        holds = [None if name == "-" else listed.index(name) for name in names]
+    except ValueError as error:
+        raise click.UsageError(f"--held: {error}") from None
+    return PlaneProblem(
+        *(listed.configurations, listed.step_bytes, num_planes, bandwidth, cost),
+        latency_s=latency or 0.0,
+        held=holds,
+        changed_circuits=1 if listed.changed_circuits is None else listed.changed_circuits,
+    )
+
+
+def _plans(
+    problem: PlaneProblem, method: str, choice: SolverChoice
+) -> tuple[PlanePlan, PlanePlan, PlanePlan | None]:
     """The plan, and what it is compared with: the other rule of changes, and no changes."""
-    from ocs_codesign.reconfigure import static_plan_of_planes
+    from ocs_codesign.reconfigure import plan_planes, static_plan_of_planes
 
-    problem = fabric.problem(listed)
-    with progress("Planning") as shown:
-        plan = _planned(problem, method, choice, shown.tell)
+    other = problem.with_cost(replace(problem.cost, overlap=not problem.cost.overlap))
+    with progress("Planning") as shown, choice.solving(default_limit_s=60.0) as options:
+        plan = plan_planes(problem, method, options, shown.tell)
         shown.tell_phase("Comparing", 0, 0)
-        other = replace(fabric, overlap=not fabric.overlap).problem(listed)
-        compared = _planned(other, FAST if method == FAST else AUTO, choice, shown.tell)
-        static = static_plan_of_planes(problem)
-    return Report(file, listed, plan, compared, static)
-
-
-def _planned(
-    problem: PlaneProblem, method: str, choice: SolverChoice, tell: Callable[[int, int], None]
-) -> PlanePlan:
-    from ocs_codesign.reconfigure import plan_planes
-
-    with choice.solving(_TIME_LIMIT_S) as options:
-        return plan_planes(problem, method, options, tell)
+        compared = plan_planes(other, FAST if method == FAST else AUTO, options, shown.tell)
+        return plan, compared, static_plan_of_planes(problem)

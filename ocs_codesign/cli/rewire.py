@@ -7,20 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.cli.options import json_option, quantity_option
-from ocs_codesign.cli.output import check_outputs, emit
+from ocs_codesign.cli.output import STDOUT, check_outputs, emit
 from ocs_codesign.cli.progress import progress
-from ocs_codesign.cli.rewire_report import (
-    RewiringAnswer,
-    plan_csv,
-    rewiring_json,
-    show_rewiring,
-)
 from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
-    from ocs_codesign.cli.progress import Progress
     from ocs_codesign.fabric.description import PortModel
     from ocs_codesign.reconfigure.change import ReconfigurationCost
+    from ocs_codesign.topology import Topology
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
 PORT_MODELS = ("simplex", "two-sided", "matching")
@@ -74,16 +68,43 @@ def rewire(
     if seed < 0:
         raise click.UsageError(f"--seed is {seed}: it must be at least 0")
     check_outputs(json_path, out)
+    from ocs_codesign.answers.rewire import (
+        RewiringAnswer,
+        plan_csv,
+        rewiring_json,
+        rewiring_sections,
+    )
+    from ocs_codesign.fabric.planes.models import planes_of
+    from ocs_codesign.fabric.rewiring.hosts import free_rewiring
+    from ocs_codesign.fabric.rewiring.minimum import is_kept, minimum_rewiring
+    from ocs_codesign.fabric.rewiring.stages import staged
+    from ocs_codesign.fabric.rewiring.state import plane_state
+    from ocs_codesign.lp import Options
+    from ocs_codesign.reconfigure.change import ReconfigurationCost
+
     with progress("Choosing planes") as shown:
         model, cost = _switches(port_model, profile, delta, delta_per_circuit)
-        limit = TIME_LIMIT_S if time_limit is None else time_limit
-        answer = _planned(
-            (held, target), model, planes, free_hosts, cost, plane_stops, limit, seed, shown
-        )
-    files = {} if out is None else {out: plan_csv(answer.plan).encode()}
-    emit(
-        rewiring_json(answer), json_path, lambda console: show_rewiring(console, answer, out), files
-    )
+        names, topologies = _topologies(held, target)
+        before, as_it_comes = (planes_of(topology, model) for topology in topologies)
+        needed = max(before.num_planes, as_it_comes.num_planes)
+        if planes is not None and planes < needed:
+            raise ValueError(f"--planes is {planes}, but the topologies need {needed}")
+        state = plane_state(before, planes or needed)
+        options = Options(time_limit_s=TIME_LIMIT_S if time_limit is None else time_limit)
+        fixed = minimum_rewiring(state, topologies[1], model, options=options, seed=seed)
+        free = None
+        if free_hosts:
+            shown.tell_phase("Choosing hosts", 0, 0)
+            free = free_rewiring(state, topologies[1], model, options=options, seed=seed)
+        shown.tell_phase("Ordering stages", 0, 0)
+        after = (fixed if free is None else free.rewiring).target
+        known_cost = cost or ReconfigurationCost(0)
+        plan = staged(state, after, known_cost, model, plane_stops=plane_stops)
+        without_choice = as_it_comes.num_circuits - int(is_kept(as_it_comes, state).sum())
+        answer = RewiringAnswer(names, fixed, free, without_choice, plan, cost is not None)
+    files = {} if out is None else {out: plan_csv(plan).encode()}
+    written_to = None if out == STDOUT else out
+    emit(rewiring_json(answer), json_path, rewiring_sections(answer, written_to), files)
 
 
 def _switches(
@@ -111,49 +132,14 @@ def _switches(
     return switch.port_model, switch.change
 
 
-def _planned(
-    recipes: tuple[str, str],
-    model: PortModel,
-    num_planes: int | None,
-    free_hosts: bool,
-    cost: ReconfigurationCost | None,
-    plane_stops: bool,
-    time_limit_s: float,
-    seed: int,
-    shown: Progress,
-) -> RewiringAnswer:
-    from ocs_codesign.fabric.planes_models import planes_of
-    from ocs_codesign.fabric.relabelling import free_rewiring
-    from ocs_codesign.fabric.rewiring import minimum_rewiring, naive_rewiring
-    from ocs_codesign.fabric.rewiring_state import plane_state
-    from ocs_codesign.fabric.stages import staged
-    from ocs_codesign.lp import Options
-    from ocs_codesign.recipe import parse
-    from ocs_codesign.reconfigure.change import ReconfigurationCost
+def _topologies(held: str, target: str) -> tuple[tuple[str, str], tuple[Topology, Topology]]:
+    """The two recipes as they are written, and their topologies."""
+    from ocs_codesign.graphs.text import parse
 
-    parsed = [parse(text) for text in recipes]
-    if parsed[0].num_nodes != parsed[1].num_nodes:
+    before, after = parse(held), parse(target)
+    if before.num_nodes != after.num_nodes:
         raise ValueError(
-            f"{parsed[0]!r} has {parsed[0].num_nodes} nodes and {parsed[1]!r} "
-            f"{parsed[1].num_nodes}: circuits change between the same hosts"
+            f"{before!r} has {before.num_nodes} nodes and {after!r} {after.num_nodes}: circuits "
+            "change between the same hosts"
         )
-    topologies = [recipe.topology() for recipe in parsed]
-    before, naive = (planes_of(topology, model) for topology in topologies)
-    needed = max(before.num_planes, naive.num_planes)
-    if num_planes is not None and num_planes < needed:
-        raise ValueError(f"--planes is {num_planes}, but the topologies need {needed}")
-    state = plane_state(before, num_planes or needed)
-    options = Options(time_limit_s=time_limit_s)
-    fixed = minimum_rewiring(state, topologies[1], model, options=options, seed=seed)
-    free = None
-    if free_hosts:
-        shown.tell_phase("Choosing hosts", 0, 0)
-        free = free_rewiring(state, topologies[1], model, options=options, seed=seed)
-    chosen = fixed if free is None else free.rewiring
-    shown.tell_phase("Ordering stages", 0, 0)
-    plan = staged(
-        state, chosen.target, cost or ReconfigurationCost(0), model, plane_stops=plane_stops
-    )
-    names = (repr(parsed[0]), repr(parsed[1]))
-    as_they_come = naive_rewiring(state, naive)
-    return RewiringAnswer(names, chosen, as_they_come, free, fixed, plan, cost is not None)
+    return (repr(before), repr(after)), (before.topology(), after.topology())

@@ -13,9 +13,9 @@ from ocs_codesign.cli.progress import Progress, progress
 
 if TYPE_CHECKING:
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.fabric.selection import Selection
-    from ocs_codesign.fabric.workload import Workload
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.fabric.selection.ranking import Selection
+    from ocs_codesign.fabric.selection.workload import Workload
+    from ocs_codesign.graphs.recipe import Recipe
 
 
 @click.command(short_help="Rank designs and plans for a workload on a fabric.")
@@ -55,20 +55,16 @@ def select(
 
         check_suffix(Path(plot).suffix)
     check_outputs(json_path, plot)
-    from ocs_codesign.cli.select_report import selection_json, show_selection
-    from ocs_codesign.export import load_fabric
-    from ocs_codesign.export.workload_files import load_workload
+    from ocs_codesign.answers.select import selection_json, selection_sections
+    from ocs_codesign.formats.fabric.fabric_files import load_fabric
+    from ocs_codesign.formats.workload import load_workload
 
     fabric, workload = load_fabric(fabric_path), load_workload(workload_path)
     with progress("Measuring designs") as shown:
         selection = _selected(fabric, workload, designs, catalogue_path, shown)
     files = {} if plot is None else {plot: _figure(selection, top, plot)}
-    emit(
-        selection_json(selection, top),
-        json_path,
-        lambda console: show_selection(console, selection, top),
-        files,
-    )
+    sections = selection_sections(selection, top)
+    emit(selection_json(selection, top), json_path, sections, files)
     if not selection.ranked:
         raise click.exceptions.Exit(1)
 
@@ -82,18 +78,17 @@ def _selected(
 ) -> Selection:
     from dataclasses import replace
 
-    from ocs_codesign.catalogue import Catalogue
-    from ocs_codesign.fabric.selection import Excluded, select
-    from ocs_codesign.fabric.selection_candidates import candidate_recipes
-    from ocs_codesign.reconfigure.trace.options import recipe_options
+    from ocs_codesign.fabric.selection.candidates import candidate_recipes
+    from ocs_codesign.fabric.selection.ranking import Excluded, select
+    from ocs_codesign.reconfigure.hold.options import recipe_options
+    from ocs_codesign.search.catalogue.store import Catalogue
 
     collectives = workload.trace.collectives
     too_large: tuple[Recipe, ...] = ()
     recipes: tuple[Recipe, ...] = _named(fabric, designs)
     if not designs:
         with Catalogue(catalogue_path) as store:
-            found = candidate_recipes(fabric, collectives, store)
-        recipes, too_large = found.recipes, found.too_large
+            recipes, too_large = candidate_recipes(fabric, collectives, store)
     if not recipes:
         raise ValueError(
             f"the all-to-all of all {len(too_large)} designs for the fabric is too large to solve "
@@ -104,13 +99,13 @@ def _selected(
         fabric, workload, options, on_phase=lambda phase: shown.tell_phase(phase, 0, 0)
     )
     sentence = "its all-to-all is too large to solve in passing: name it with --designs"
-    left_out = tuple(Excluded(repr(one), "not measured", sentence) for one in too_large)
+    left_out = tuple(Excluded(repr(recipe), "not measured", sentence) for recipe in too_large)
     return replace(selection, excluded=selection.excluded + left_out)
 
 
 def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
     """Recipes by name, which must have a node a working host."""
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
 
     recipes = [parse(text) for text in designs]
     for recipe in recipes:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.circuits import circuits_facts, circuits_json, show_changes
 from ocs_codesign.cli.options import (
     SolverChoice,
     alpha_option,
@@ -17,16 +15,13 @@ from ocs_codesign.cli.options import (
     quantity_option,
     solver_options,
 )
-from ocs_codesign.cli.output import STDOUT, check_outputs, cost_text, emit, show_facts
+from ocs_codesign.cli.output import STDOUT, check_outputs, emit
 from ocs_codesign.cli.progress import progress
-from ocs_codesign.quantities import format_time, parse_time
+from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.reconfigure.program.designs import ProgramDesign
-    from ocs_codesign.reconfigure.program.program_times import ProgramTime
 
 ALLTOALL, ALLREDUCE = "alltoall", "allreduce"
 COLLECTIVES = (ALLTOALL, "allgather", "reduce-scatter", ALLREDUCE)
@@ -44,50 +39,6 @@ def _read_steps(
         raise click.BadParameter("write one number or several as in 2,3,1", ctx, param)
     steps = tuple(int(part) for part in parts)
     return steps[0] if len(steps) == 1 else steps
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Timing:
-    """What a program's time is asked for, or nothing."""
-
-    alpha_s: float | None
-    node_bandwidth_Bps: float | None  # noqa: N815 - the unit keeps its case
-    message_bytes: float | None
-    delta_s: float | None
-    delta_per_circuit_s: float | None
-    warm: bool
-    stop_all: bool
-
-    def check(self) -> None:
-        """UsageError unless all that a time needs is given, or nothing of it."""
-        needed = (self.alpha_s, self.node_bandwidth_Bps, self.message_bytes, self.delta_s)
-        given = [value is not None for value in needed]
-        more = self.delta_per_circuit_s is not None or self.warm or self.stop_all
-        if (any(given) or more) and not all(given):
-            raise click.UsageError("a time needs --alpha, --bandwidth, --message and --delta")
-
-    def time(self, design: ProgramDesign) -> ProgramTime | None:
-        """The program's time, None if it was not asked for."""
-        if (
-            self.alpha_s is None
-            or self.node_bandwidth_Bps is None
-            or self.message_bytes is None
-            or self.delta_s is None
-        ):
-            return None
-        from ocs_codesign.cost import CostModel
-        from ocs_codesign.reconfigure import ReconfigurationCost
-        from ocs_codesign.reconfigure.program.program_times import program_time
-
-        delta = ReconfigurationCost(
-            self.delta_s,
-            self.delta_per_circuit_s or 0,
-            cold_start=not self.warm,
-            overlap=not self.stop_all,
-        )
-        model = CostModel(self.alpha_s, self.node_bandwidth_Bps)
-        return program_time(design.verdict, model, self.message_bytes, delta)
 
 
 @click.command(short_help="Build and verify a schedule whose circuits change.")
@@ -160,8 +111,10 @@ def sequence(
     that it can, and an allreduce goes through the recipes and back. The schedule is replayed
     against the circuits that are up. DIR gets schedule.npz and design.json.
     """
-    timing = _Timing(alpha, bandwidth, message, delta, delta_per_circuit, warm, stop_all)
-    timing.check()
+    needed = (alpha, bandwidth, message, delta)
+    is_asked = any(value is not None for value in (*needed, delta_per_circuit)) or warm or stop_all
+    if is_asked and None in needed:
+        raise click.UsageError("a time needs --alpha, --bandwidth, --message and --delta")
     if directory == STDOUT:
         raise click.UsageError("a design is a directory: it cannot go to standard output")
     if (pattern is None) == (not recipes):
@@ -172,11 +125,8 @@ def sequence(
         raise click.UsageError("--steps-each and --max-chunks are for RECIPEs")
     if max_chunks is not None and (collective or ALLTOALL) != ALLTOALL:
         raise click.UsageError("--max-chunks is for --collective alltoall")
-    from ocs_codesign.export.design_files import (
-        check_design_directory,
-        program_record,
-        save_program,
-    )
+    from ocs_codesign.answers.sequence import sequence_json, sequence_sections
+    from ocs_codesign.formats.designs.design_files import check_design_directory, save_program
 
     check_outputs(json_path)
     check_design_directory(directory)
@@ -190,20 +140,22 @@ def sequence(
             )
         shown.tell_phase("Writing the design", 0, 0)
         save_program(design, directory)
-    time = timing.time(design)
-    answer: dict[str, Any] = {
-        **program_record(design),
-        **circuits_json(design.program, design.verdict),
-        "time": None if time is None else _time_json(time),
-        "out": directory,
-    }
-    emit(answer, json_path, lambda console: _show(console, answer, design, time))
+    time = None
+    if alpha is not None and bandwidth is not None and message is not None and delta is not None:
+        from ocs_codesign.cost import CostModel
+        from ocs_codesign.reconfigure import ReconfigurationCost, program_time
+
+        each = delta_per_circuit or 0
+        change = ReconfigurationCost(delta, each, cold_start=not warm, overlap=not stop_all)
+        time = program_time(design.verdict, CostModel(alpha, bandwidth), message, change)
+    sections = sequence_sections(design, time, directory)
+    emit(sequence_json(design, time, directory), json_path, sections)
 
 
 def _patterned(
     pattern: str, nodes: int | None, planes: int, overlap: bool, collective: str | None
 ) -> ProgramDesign:
-    from ocs_codesign.reconfigure.program.designs import build_direct, build_halving_doubling
+    from ocs_codesign.reconfigure.program.patterns import build_direct, build_halving_doubling
 
     if nodes is None:
         raise click.UsageError("--pattern needs --nodes")
@@ -224,9 +176,9 @@ def _sequenced(
     choice: SolverChoice,
     shown: Progress,
 ) -> ProgramDesign:
-    from ocs_codesign.alltoall.stepped import MAX_CHUNKS
-    from ocs_codesign.recipe import parse
+    from ocs_codesign.graphs.text import parse
     from ocs_codesign.reconfigure.program.designs import build_sequence
+    from ocs_codesign.schedulers.alltoall.stepped import MAX_CHUNKS
 
     if collective != ALLTOALL:
         choice.check_unused("an all-to-all over RECIPEs")
@@ -234,55 +186,3 @@ def _sequenced(
     with choice.solving() as options:
         most = max_chunks or MAX_CHUNKS
         return build_sequence(parsed, collective, steps_each, most, options, shown.tell)
-
-
-def _time_json(time: ProgramTime) -> dict[str, float]:
-    return {
-        "total_s": float(time.total_s),
-        "steps_s": float(time.steps_s),
-        "transmission_s": float(time.transmission_s),
-        "dead_s": float(time.dead_s),
-    }
-
-
-def _show(
-    console: Console, answer: dict[str, Any], design: ProgramDesign, time: ProgramTime | None
-) -> None:
-    show_facts(
-        console,
-        [
-            ("recipes", ", ".join(answer["recipes"]) or None),
-            ("nodes, planes", f"{answer['nodes']}, {answer['degree']}"),
-            ("collective", answer["collective"]),
-            ("cost", f"{cost_text(design.cost)}, verified"),
-            ("bound", _bound_text(design)),
-            *circuits_facts(design.program, design.verdict),
-            ("schedule", f"{answer['schedule']}, {answer['num_sends']:,} sends"),
-            ("chunks a shard", answer["num_chunks"]),
-            ("time", None if time is None else _time_text(time)),
-            ("saved in", answer["out"]),
-        ],
-    )
-    show_changes(console, design.verdict.changes)
-
-
-def _bound_text(design: ProgramDesign) -> str | None:
-    """How far an all-to-all may be above the best over the same steps."""
-    if design.bound is None:
-        return None
-    if design.cost.t_b == design.bound:
-        return "no schedule over the same steps is better"
-    gap = float(design.cost.t_b / design.bound - 1)
-    return f"{float(design.bound):.6g}, at most {gap:.1g} below"
-
-
-def _time_text(time: ProgramTime) -> str:
-    parts = [
-        f"{format_time(float(part))} {name}"
-        for part, name in (
-            (time.steps_s, "for steps"),
-            (time.transmission_s, "for transmission"),
-            (time.dead_s, "waiting for circuits"),
-        )
-    ]
-    return f"{format_time(float(time.total_s))}: {', '.join(parts)}"

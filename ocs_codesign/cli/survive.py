@@ -6,23 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.answers.refusal import refusal_json, refusal_text
+from ocs_codesign.answers.survive import (
+    repair_json,
+    repair_sections,
+    survivability_json,
+    survivability_sections,
+)
 from ocs_codesign.cli.options import GATHERING, fabric_option, json_option, prefer_option
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
-from ocs_codesign.cli.survive_report import (
-    repair_json,
-    show_repair,
-    show_survivability,
-    survivability_json,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ocs_codesign.cli.progress import Progress
-    from ocs_codesign.fabric.embed import Embedding
-    from ocs_codesign.fabric.infeasible import InfeasibleError
-    from ocs_codesign.fabric.repair import Port
+    from ocs_codesign.fabric.repairs.repair import Port
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
 KINDS = ("plane", "switch", "link", "host")
@@ -67,18 +65,32 @@ def survive(
     if lost and kinds is not None:
         raise click.UsageError("--kinds is for single losses: with --repair, name what is lost")
     check_outputs(json_path)
+    from ocs_codesign.fabric.embed.embedding import embed
     from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.fabric.repairs.repair import repair
+    from ocs_codesign.fabric.survival.losses import survivability
+    from ocs_codesign.formats.fabric.fabric_files import load_fabric
+    from ocs_codesign.graphs.text import parse
 
-    losses = _lost(lost)
-    wanted = _kinds(kinds)
+    losses, wanted = _lost(lost), _kinds(kinds)
+    verdict = "fits"
     with progress("Embedding") as shown:
         try:
-            embedding = _embedded(recipe, fabric_path, prefer)
+            topology = parse(recipe).topology()
+            embedding = embed(load_fabric(fabric_path), topology, prefer=prefer)
+            if lost:
+                verdict = "repaired"
+                made = repair(embedding, *losses)
+                emit(repair_json(made), json_path, repair_sections(made))
+                return 0
         except InfeasibleError as error:
-            return _refuse(error, "fits", "It does not fit", json_path)
-        if lost:
-            return _repair(embedding, losses, json_path)
-        return _survive(embedding, wanted, collective, shown, json_path)
+            emit(refusal_json(error, verdict), json_path, [refusal_text(error, verdict)])
+            return 1
+        shown.tell_phase("Losing one at a time", 0, 0)
+        configuration = embedding.configuration
+        survival = survivability(configuration, wanted, collective, on_progress=shown.tell)
+    emit(survivability_json(survival), json_path, survivability_sections(survival))
+    return 0 if all(loss.left.is_connected for loss in survival.losses) else 1
 
 
 def _kinds(text: str | None) -> tuple[str, ...]:
@@ -93,7 +105,7 @@ def _kinds(text: str | None) -> tuple[str, ...]:
 
 def _lost(texts: Sequence[str]) -> tuple[list[str], list[Port], list[str]]:
     """Hosts, ports and switches that are named as lost."""
-    from ocs_codesign.fabric.repair import Port
+    from ocs_codesign.fabric.repairs.repair import Port
 
     hosts: list[str] = []
     ports: list[Port] = []
@@ -112,49 +124,3 @@ def _lost(texts: Sequence[str]) -> tuple[list[str], list[Port], list[str]]:
                 raise click.UsageError(f"--repair is {text!r}: it must be {LOST}")
             ports.append(Port(switch, side, int(number)))
     return hosts, ports, switches
-
-
-def _embedded(recipe: str, fabric_path: str, prefer: str) -> Embedding:
-    from ocs_codesign.export.fabric_files import load_fabric
-    from ocs_codesign.fabric.embed import embed
-    from ocs_codesign.recipe import parse
-
-    topology = parse(recipe).topology()
-    return embed(load_fabric(fabric_path), topology, prefer=prefer)
-
-
-def _survive(
-    embedding: Embedding,
-    kinds: tuple[str, ...],
-    collective: str,
-    shown: Progress,
-    json_path: str | None,
-) -> int:
-    from ocs_codesign.fabric.survivability import survivability
-
-    shown.tell_phase("Losing one at a time", 0, 0)
-    found = survivability(embedding.configuration, kinds, collective, on_progress=shown.tell)
-    emit(survivability_json(found), json_path, lambda console: show_survivability(console, found))
-    return 0 if all(loss.left.is_connected for loss in found.losses) else 1
-
-
-def _repair(
-    embedding: Embedding,
-    losses: tuple[list[str], list[Port], list[str]],
-    json_path: str | None,
-) -> int:
-    from ocs_codesign.fabric.infeasible import InfeasibleError
-    from ocs_codesign.fabric.repair import repair
-
-    try:
-        made = repair(embedding, *losses)
-    except InfeasibleError as error:
-        return _refuse(error, "repaired", "It cannot be repaired", json_path)
-    emit(repair_json(made), json_path, lambda console: show_repair(console, made))
-    return 0
-
-
-def _refuse(error: InfeasibleError, verdict: str, text: str, json_path: str | None) -> int:
-    answer = {verdict: False, "reason": error.reason.name.lower(), "sentence": str(error)}
-    emit(answer, json_path, lambda _: click.echo(f"{text}: {error}."))
-    return 1

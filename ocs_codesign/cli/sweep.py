@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.answers.sections import Facts
 from ocs_codesign.cli.interruption import interruptions
 from ocs_codesign.cli.options import json_option
-from ocs_codesign.cli.output import check_outputs, emit, show_facts
+from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def sweep(
     may fill one file at once.
     """
     check_outputs(json_path)
-    from ocs_codesign.finder.effort import Effort
-    from ocs_codesign.finder.sweep import sweep as run
+    from ocs_codesign.search.effort import Effort
+    from ocs_codesign.search.sweep import sweep as run
 
     command = (
         f"ocs-codesign sweep --nodes {nodes[0]}-{nodes[-1]} "
@@ -104,8 +105,8 @@ def sweep(
         click.echo(f"Interrupted: the answers so far are kept in {path}.", err=True)
         raise click.exceptions.Exit(130) from None
     value = {"catalogue": path, "command": command, "asked": len(questions), "answered": answered}
-    facts = [("catalogue", path), ("questions", len(questions)), ("answered now", answered)]
-    emit(value, json_path, lambda console: show_facts(console, facts))
+    facts = (("catalogue", path), ("questions", len(questions)), ("answered now", answered))
+    emit(value, json_path, [Facts(*facts)])
 
 
 def _questions(nodes: range, degrees: range, links: str) -> list[Question]:

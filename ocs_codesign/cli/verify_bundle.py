@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from ocs_codesign.cli.options import json_option
-from ocs_codesign.cli.output import (
-    check_outputs,
-    cost_json,
-    cost_text,
-    emit,
-    show_facts,
-    show_table,
-)
+from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ocs_codesign.export.bundle_check import BundleVerdict
-    from ocs_codesign.export.bundle_check_observed import Comparison, Difference
-    from ocs_codesign.export.bundle_check_wiring import Port
 
 NEGATIVE = 1
 
@@ -48,7 +32,8 @@ def verify_bundle(directory: str, observed: str | None, limit: int, json_path: s
     anything is wrong, with all that was found; 2 if DIR is not a bundle.
     """
     check_outputs(json_path)
-    from ocs_codesign.export.bundle_check import check_bundle
+    from ocs_codesign.answers.verify_bundle import verify_bundle_json, verify_bundle_sections
+    from ocs_codesign.bundle.verify import check_bundle
 
     with progress("Reading files") as on:
         verdict = check_bundle(
@@ -57,86 +42,5 @@ def verify_bundle(directory: str, observed: str | None, limit: int, json_path: s
             limit=limit,
             on_phase=lambda phase: on.tell_phase(phase, 0, 0),
         )
-    emit(_answer(verdict), json_path, lambda console: _show(console, verdict))
+    emit(verify_bundle_json(verdict), json_path, verify_bundle_sections(verdict))
     return 0 if verdict.ok else NEGATIVE
-
-
-def _answer(verdict: BundleVerdict) -> dict[str, Any]:
-    return {
-        "ok": verdict.ok,
-        "name": verdict.name,
-        "configurations": [
-            {
-                "name": one.name,
-                "nodes": one.topology.num_nodes,
-                "links": one.topology.num_links,
-                "degree": one.topology.degree,
-                "circuits": len(one.circuits),
-                "schedules": {
-                    schedule.collective: cost_json(schedule.cost)
-                    for schedule in verdict.schedules
-                    if schedule.configuration == one.name
-                },
-            }
-            for one in verdict.configurations
-        ],
-        "observed": [_comparison_json(one) for one in verdict.observed],
-        "num_findings": verdict.num_findings,
-        "findings": [
-            {"file": one.file, "place": one.place, "rule": one.rule} for one in verdict.findings
-        ],
-    }
-
-
-def _comparison_json(one: Comparison) -> dict[str, Any]:
-    return {
-        "configuration": one.configuration,
-        "links": one.num_links,
-        "num_differences": len(one.differences),
-        "differences": [_difference_json(each) for each in one.differences],
-    }
-
-
-def _difference_json(one: Difference) -> dict[str, Any]:
-    return {
-        "kind": one.kind,
-        "line": one.line,
-        "local": _port_json(one.local),
-        "expected": _port_json(one.expected),
-        "observed": _port_json(one.observed),
-    }
-
-
-def _port_json(port: Port | None) -> dict[str, str] | None:
-    return None if port is None else {"host": port.device, "port": port.name}
-
-
-def _show(console: Console, verdict: BundleVerdict) -> None:
-    if verdict.ok:
-        console.print("Valid: the light makes what the bundle claims.")
-    else:
-        plural = "s" * (verdict.num_findings != 1)
-        console.print(f"Not valid: {verdict.num_findings:,} finding{plural}.")
-        for finding in verdict.findings:
-            console.print(f"  {finding}", soft_wrap=True)
-        left = verdict.num_findings - len(verdict.findings)
-        if left:
-            console.print(f"  and {left:,} more, see --limit")
-    show_facts(console, [("bundle", verdict.name)])
-    rows = []
-    for one in verdict.configurations:
-        schedules = [
-            f"{each.collective}: {cost_text(each.cost)}"
-            for each in verdict.schedules
-            if each.configuration == one.name
-        ]
-        topology = one.topology
-        counts = (topology.num_nodes, topology.num_links, len(one.circuits))
-        rows.append((*map(str, counts), one.name, "; ".join(schedules)))
-    if rows:
-        columns = ("nodes", "links", "circuits", "configuration", "schedules replayed")
-        show_table(console, columns, rows, numbers=3, texts=1)
-    for comparison in verdict.observed:
-        wrong = len(comparison.differences)
-        text = "as observed" if not wrong else f"{wrong} differences from what was observed"
-        console.print(f"{comparison.configuration}: {comparison.num_links} links, {text}")

@@ -6,28 +6,25 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, final
 
-import numpy as np
-
 from ocs_codesign.bounds import topology_bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, verified
-from ocs_codesign.fabric.configuration_changes import configuration_change
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.embed import Embedding, Prefer, embed
+from ocs_codesign.fabric.embed.embedding import Embedding, Prefer, embed
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.light_paths import topology_of
-from ocs_codesign.fabric.rewiring import minimum_rewiring
-from ocs_codesign.fabric.rewiring_state import plane_state
+from ocs_codesign.fabric.rewiring.configurations import configuration_change, makes_its_topology
+from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring
+from ocs_codesign.fabric.rewiring.state import plane_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ocs_codesign.design import Design
-    from ocs_codesign.fabric.configuration_changes import ConfigurationChange
     from ocs_codesign.fabric.description import Fabric
+    from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
     from ocs_codesign.fabric.wiring import Cabling, Configuration
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.topology import Topology
 
 _DEPENDS_ON_CABLES = (Reason.CABLING, Reason.NOT_FOUND)
@@ -122,20 +119,21 @@ def deploy(
     kinds = _checked(wanted, collectives)
     tell = on_phase or (lambda _: None)
     tell("Laying cables")
-    topologies = [one.recipe.topology() for one in wanted]
-    embeddings = _embedded(fabric, wanted, topologies, prefer)
+    topologies = [named.recipe.topology() for named in wanted]
+    embeddings = _embedded(fabric, [named.name for named in wanted], topologies, prefer)
     configurations = []
-    for one, topology, embedding in zip(wanted, topologies, embeddings, strict=True):
-        _check_light(embedding)
+    for named, topology, embedding in zip(wanted, topologies, embeddings, strict=True):
+        if not makes_its_topology(embedding.configuration):
+            raise RuntimeError(f"the circuits of {named.name} do not make its topology")
         designs = []
         for kind in kinds:
-            tell(f"Building the {kind.value} of {one.name}")
-            designs.append(_designed(one.recipe, topology, kind))
-        configurations.append(DeployedConfiguration(one.recipe, embedding, tuple(designs)))
+            tell(f"Building the {kind.name} of {named.name}")
+            designs.append(_designed(named.recipe, topology, kind))
+        configurations.append(DeployedConfiguration(named.recipe, embedding, tuple(designs)))
     tell("Planning changes")
     changes = tuple(
-        configuration_change(one.configuration, other.configuration)
-        for one, other in permutations(configurations, 2)
+        configuration_change(before.configuration, after.configuration)
+        for before, after in permutations(configurations, 2)
     )
     return Deployment(embeddings[0].cabling, tuple(configurations), changes)
 
@@ -147,46 +145,41 @@ def _checked(
     if not wanted or not kinds:
         raise ValueError("a deployment has at least one recipe and one collective")
     for what, given in (
-        ("name", [one.name for one in wanted]),
-        ("collective", [kind.value for kind in kinds]),
+        ("name", [named.name for named in wanted]),
+        ("collective", [kind.name for kind in kinds]),
     ):
-        twice = [one for one in given if given.count(one) > 1]
+        twice = [name for name in given if given.count(name) > 1]
         if twice:
             raise ValueError(f"{what} {twice[0]!r} is given twice")
     first = wanted[0].recipe
-    for one in wanted:
-        if one.recipe.num_nodes != first.num_nodes:
+    for named in wanted:
+        if named.recipe.num_nodes != first.num_nodes:
             raise ValueError(
-                f"{first!r} has {first.num_nodes} nodes and {one.recipe!r} has "
-                f"{one.recipe.num_nodes}: configurations of one fabric are of the same nodes"
+                f"{first!r} has {first.num_nodes} nodes and {named.recipe!r} has "
+                f"{named.recipe.num_nodes}: configurations of one fabric are of the same nodes"
             )
     return kinds
 
 
 def _embedded(
-    fabric: Fabric,
-    wanted: Sequence[NamedRecipe],
-    topologies: Sequence[Topology],
-    prefer: Prefer | str,
+    fabric: Fabric, names: Sequence[str], topologies: Sequence[Topology], prefer: Prefer | str
 ) -> list[Embedding]:
     """All on the cables of the first one that serves all."""
-    refusal: InfeasibleError | None = None
-    for leader in range(len(wanted)):
-        name = wanted[leader].name
-        base = embed(fabric, topologies[leader], prefer=prefer, name=name)
+    refusals: list[InfeasibleError] = []
+    for leader, (leading, first) in enumerate(zip(names, topologies, strict=True)):
+        base = embed(fabric, first, prefer=prefer, name=leading)
         try:
             return [
-                base if other == leader else _on_cables(base, one.name, topologies[other], prefer)
-                for other, one in enumerate(wanted)
+                base if at == leader else _on_cables(base, name, topology, prefer)
+                for at, (name, topology) in enumerate(zip(names, topologies, strict=True))
             ]
         except InfeasibleError as error:
             if error.reason not in _DEPENDS_ON_CABLES:
                 raise
-            refusal = refusal or error
-    if refusal is None:
-        raise ValueError("a deployment has at least one recipe")
+            refusals.append(error)
     raise InfeasibleError(
-        refusal.reason, f"no recipe's cables serve all of them; on those of the first: {refusal}"
+        refusals[0].reason,
+        f"no recipe's cables serve all of them; on those of the first: {refusals[0]}",
     )
 
 
@@ -204,21 +197,9 @@ def _on_cables(base: Embedding, name: str, topology: Topology, prefer: Prefer | 
     return embed(fabric, topology, cabling=base.cabling, prefer=prefer, name=name)
 
 
-def _check_light(embedding: Embedding) -> None:
-    """RuntimeError unless the light of the circuits makes the topology."""
-    configuration = embedding.configuration
-    made, claimed = topology_of(configuration), configuration.topology
-    order = np.lexsort((claimed.head, claimed.tail))
-    if not (
-        np.array_equal(made.tail, claimed.tail[order])
-        and np.array_equal(made.head, claimed.head[order])
-    ):
-        raise RuntimeError(f"the circuits of {configuration.name} do not make its topology")
-
-
 def _designed(recipe: Recipe, topology: Topology, kind: Collective) -> BoundedDesign:
-    if kind is Collective.ALLTOALL:
-        from ocs_codesign.alltoall import stepped_plan
+    if kind == Collective.ALLTOALL:
+        from ocs_codesign.schedulers.alltoall.stepped import stepped_plan
 
         plan = stepped_plan(topology)
         design = verified(recipe, plan.schedule, "time-stepped")

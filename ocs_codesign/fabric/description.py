@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.fabric.states import checked_states
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -41,27 +43,48 @@ class PortModel(Enum):
     directions; every host has one of each in a plane. MATCHING: a circuit joins any two ports and
     carries both directions; every host has one port in a plane. RESTRICTED: one-way as SIMPLEX,
     but the switch can only be in one of its listed states.
+
+    ``is_bidirectional``: one circuit carries both directions. ``has_b_side``: the ports of a
+    switch have two sides. ``strands``: what a host's strands to A and to B ports are called.
     """
 
+    is_bidirectional: bool
+    has_b_side: bool
+    strands: tuple[str, str]
+
     SIMPLEX = "simplex"
-    TWO_SIDED = "two-sided"
-    MATCHING = "matching"
+    TWO_SIDED = "two-sided", True, True, ("a", "b")
+    MATCHING = "matching", True, False, ("x", "x")
     RESTRICTED = "restricted"
 
-    @property
-    def is_bidirectional(self) -> bool:
-        """Whether one circuit carries both directions."""
-        return self in (PortModel.TWO_SIDED, PortModel.MATCHING)
+    def __new__(
+        cls,
+        name: str,
+        is_bidirectional: bool = False,
+        has_b_side: bool = True,
+        strands: tuple[str, str] = ("tx", "rx"),
+    ) -> PortModel:
+        """A member whose value is its name."""
+        model = object.__new__(cls)
+        model._value_ = name
+        model.is_bidirectional, model.has_b_side = is_bidirectional, has_b_side
+        model.strands = strands
+        return model
 
     @property
-    def has_b_side(self) -> bool:
-        """Whether the ports of a switch have two sides."""
-        return self is not PortModel.MATCHING
+    def can_turn(self) -> bool:
+        """Whether a circuit can be turned, so that its ends change sides."""
+        return self.is_bidirectional and self.has_b_side
+
+    @property
+    def has_states(self) -> bool:
+        """Whether a switch lists the states that it can be in."""
+        return self is PortModel.RESTRICTED
 
     @property
     def ports_per_host(self) -> int:
         """Transceivers of a host in a plane: one that sends and receives, two of TWO_SIDED."""
-        return 2 if self is PortModel.TWO_SIDED else 1
+        return 2 if self.can_turn else 1
 
     def can_be_used_as(self, other: PortModel) -> bool:
         """Whether a switch made for this port model can serve another one.
@@ -69,8 +92,7 @@ class PortModel(Enum):
         Switches with two free sides are all crossbars: circulators make one-way circuits two-way,
         and software can restrict them to listed states. The others serve only what they are.
         """
-        free = (PortModel.SIMPLEX, PortModel.TWO_SIDED)
-        return other is self or (self in free and other is not PortModel.MATCHING)
+        return other is self or (self.has_b_side and not self.has_states and other.has_b_side)
 
 
 @final
@@ -104,14 +126,20 @@ class SwitchProfile:
     sources: tuple[Source, ...]
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise FieldError("name", "is empty: a profile has a name")
+        _require("name", self.name, "is empty: a profile has a name")
         _check_count("num_ports", self.num_ports, 1)
         _check_number("insertion_loss_db", self.insertion_loss_db)
         for name in ("price_usd_per_port", "power_w"):
             value = getattr(self, name)
             if value is not None:
                 _check_number(name, value)
+
+    def circuit_loss_db(
+        self, connector_db: float, circulator_db: float, num_stages: int = 1
+    ) -> float:
+        """The loss of a circuit through so many such switches, from connector to connector."""
+        loss_db = 2 * connector_db + num_stages * self.insertion_loss_db
+        return loss_db + 2 * circulator_db if self.port_model.is_bidirectional else loss_db
 
     def used_as(self, port_model: PortModel) -> SwitchProfile:
         """The same switch with its ports used in another way; FieldError if it cannot be."""
@@ -143,34 +171,26 @@ class Switch:
     states: NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise FieldError("name", "is empty: a switch has a name")
+        _require("name", self.name, "is empty: a switch has a name")
         _check_count("plane", self.plane, 0)
         _check_count("num_ports", self.num_ports, 1)
-        most = self.profile.num_ports
-        if self.num_ports > most:
-            side = " a side" if self.profile.port_model.has_b_side else ""
-            raise FieldError(
-                "num_ports", f"is {self.num_ports}: {self.profile.name} has {most} ports{side}"
-            )
+        most, model = self.profile.num_ports, self.profile.port_model
+        side = " a side" if model.has_b_side else ""
+        rule = f"is {self.num_ports}: {self.profile.name} has {most} ports{side}"
+        _require("num_ports", self.num_ports <= most, rule)
         _check_count("num_spares", self.num_spares, 0)
-        if self.num_spares >= self.num_ports:
-            raise FieldError(
-                "num_spares",
-                f"is {self.num_spares}: it must be less than the {self.num_ports} ports, "
-                "as some port must be usable",
-            )
-        restricted = self.profile.port_model is PortModel.RESTRICTED
-        if restricted != (self.states is not None):
-            rule = (
-                "are missing: a restricted switch lists the states it can be in"
-                if restricted
-                else f"are given, but a {self.profile.port_model.value} switch has none: "
-                "only a restricted one does"
-            )
-            raise FieldError("states", rule)
+        rule = f"is {self.num_spares}: it must be less than the {self.num_ports} ports, "
+        rule += "as some port must be usable"
+        _require("num_spares", self.num_spares < self.num_ports, rule)
+        rule = f"are missing: a {model.value} switch lists the states it can be in"
+        _require("states", self.states is not None or not model.has_states, rule)
+        rule = f"are given, but a {model.value} switch has none: only a restricted one does"
+        _require("states", self.states is None or model.has_states, rule)
         if self.states is not None:
-            object.__setattr__(self, "states", _checked_states(self.states, self.num_ports))
+            try:
+                object.__setattr__(self, "states", checked_states(self.states, self.num_ports))
+            except ValueError as error:
+                raise FieldError("states", str(error)) from None
 
     @property
     def num_usable(self) -> int:
@@ -200,12 +220,10 @@ class Fabric:
     circulator_loss_db: float
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise FieldError("name", "is empty: a fabric has a name")
-        if not self.hosts:
-            raise FieldError("hosts", "are none: a fabric has at least one")
-        if not self.switches:
-            raise FieldError("switches", "are none: a fabric has at least one plane with a switch")
+        _require("name", self.name, "is empty: a fabric has a name")
+        _require("hosts", self.hosts, "are none: a fabric has at least one")
+        rule = "are none: a fabric has at least one plane with a switch"
+        _require("switches", self.switches, rule)
         for what, names in (("hosts", self.hosts), ("switches", [s.name for s in self.switches])):
             twice = [name for name, count in Counter(names).items() if count > 1]
             if twice:
@@ -213,15 +231,11 @@ class Fabric:
             unclear = [name for name in names if _CONTROL.search(name)]
             if unclear:
                 raise FieldError(what, f"has the name {unclear[0]!r}: names are one line of text")
-        if "" in self.hosts:
-            raise FieldError("hosts", "has an empty name")
+        _require("hosts", "" not in self.hosts, "has an empty name")
         _check_count("num_spare_hosts", self.num_spare_hosts, 0)
-        if self.num_spare_hosts >= len(self.hosts):
-            raise FieldError(
-                "num_spare_hosts",
-                f"is {self.num_spare_hosts}: it must be from 0 to {len(self.hosts) - 1}, "
-                "as some host must work",
-            )
+        rule = f"is {self.num_spare_hosts}: it must be from 0 to {len(self.hosts) - 1}, "
+        rule += "as some host must work"
+        _require("num_spare_hosts", self.num_spare_hosts < len(self.hosts), rule)
         for name in ("loss_budget_db", "connector_loss_db", "circulator_loss_db"):
             _check_number(name, getattr(self, name))
         self._check_planes()
@@ -230,18 +244,12 @@ class Fabric:
         models: dict[int, PortModel] = {}
         for switch in self.switches:
             model = switch.profile.port_model
-            if models.setdefault(switch.plane, model) is not model:
-                raise FieldError(
-                    "switches",
-                    f"of plane {switch.plane} mix port models, {models[switch.plane].value} and "
-                    f"{model.value}: a plane has one",
-                )
-        missing = set(range(max(models) + 1)) - set(models)
-        if missing:
-            raise FieldError(
-                "switches",
-                f"of plane {min(missing)} are none: planes count from 0 without gaps",
-            )
+            first = models.setdefault(switch.plane, model)
+            rule = f"of plane {switch.plane} mix port models, {first.value} and {model.value}: "
+            _require("switches", first is model, rule + "a plane has one")
+        missing = min(set(range(max(models) + 2)) - set(models))
+        rule = f"of plane {missing} are none: planes count from 0 without gaps"
+        _require("switches", missing > max(models), rule)
 
     @property
     def num_planes(self) -> int:
@@ -268,54 +276,23 @@ class Fabric:
         return self.switches_of(plane)[0].profile.port_model
 
     def loss_db(self, plane: int, num_stages: int = 1) -> float:
-        """The loss of a circuit of a plane through so many of its switches."""
-        switches = self.switches_of(plane)
-        loss = 2 * self.connector_loss_db
-        loss += num_stages * max(switch.profile.insertion_loss_db for switch in switches)
-        if self.port_model(plane).is_bidirectional:
-            loss += 2 * self.circulator_loss_db
-        return loss
+        """The loss of a circuit of a plane through so many of its switches, the worst of them."""
+        ends = self.connector_loss_db, self.circulator_loss_db
+        profiles = (switch.profile for switch in self.switches_of(plane))
+        return max(profile.circuit_loss_db(*ends, num_stages) for profile in profiles)
 
 
-def _check_count(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise FieldError(name, f"is {value!r}: it must be a whole number")
-    if value < least:
-        raise FieldError(name, f"is {value}: it must be at least {least}")
+def _require(field: str, holds: object, rule: str) -> None:
+    if not holds:
+        raise FieldError(field, rule)
 
 
-def _check_number(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value >= 0):
-        raise FieldError(name, f"is {value}: it must be finite and not negative")
+def _check_count(field: str, value: int, least: int) -> None:
+    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    _require(field, is_whole, f"is {value!r}: it must be a whole number")
+    _require(field, value >= least, f"is {value}: it must be at least {least}")
 
 
-def _checked_states(states: NDArray[np.int32], num_ports: int) -> NDArray[np.int32]:
-    """States as a table that cannot change, or FieldError with the first wrong one."""
-    listed = np.array(states)
-    if listed.ndim != 2 or not len(listed) or not np.issubdtype(listed.dtype, np.integer):
-        raise FieldError("states", "must be a table of whole numbers, a row a state")
-    if listed.shape[1] != num_ports:
-        raise FieldError(
-            "states",
-            f"have {listed.shape[1]} ports in a row: the switch has {num_ports}, each with the B "
-            "port it is joined with, or 0",
-        )
-    outside = np.argwhere((listed < 0) | (listed > num_ports))
-    if len(outside):
-        state, port = outside[0]
-        raise FieldError(
-            "states",
-            f"join A port {port + 1} with B port {listed[state, port]} in state {state}: "
-            f"B ports are 1 to {num_ports}, and 0 is dark",
-        )
-    ranked = np.sort(listed, axis=1)
-    twice = np.argwhere((ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] > 0))
-    if len(twice):
-        state, place = twice[0]
-        raise FieldError(
-            "states",
-            f"join B port {ranked[state, place]} twice in state {state}: a port is in one circuit",
-        )
-    table = listed.astype(np.int32)
-    table.setflags(write=False)
-    return table
+def _check_number(field: str, value: float) -> None:
+    holds = math.isfinite(value) and value >= 0
+    _require(field, holds, f"is {value}: it must be finite and not negative")

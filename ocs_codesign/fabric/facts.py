@@ -43,7 +43,7 @@ class FabricFacts:
     """All planes, the bandwidth of a host's port, and ``findings``: sentences of what is amiss."""
 
     planes: tuple[PlaneFacts, ...]
-    port_bandwidth_Bps: float  # noqa: N815 - the unit keeps its case
+    port_bandwidth_Bps: Fraction  # noqa: N815 - the unit keeps its case
     findings: tuple[str, ...]
 
 

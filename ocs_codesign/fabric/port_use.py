@@ -50,12 +50,7 @@ class HostStrands:
         return len(self.host)
 
 
-STRANDS = {
-    PortModel.SIMPLEX: ("tx", "rx"),
-    PortModel.RESTRICTED: ("tx", "rx"),
-    PortModel.TWO_SIDED: ("a", "b"),
-    PortModel.MATCHING: ("x", "x"),
-}
+STRANDS = {model: model.strands for model in PortModel}
 """What the strands of a host that lead to A and to B ports are called."""
 
 

@@ -9,7 +9,7 @@ those of the light, without what control software adds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ocs_codesign.fabric.description import PortModel, Source, SwitchProfile
 from ocs_codesign.reconfigure.change import ReconfigurationCost
@@ -28,30 +28,38 @@ _SIRIUS = "H. Ballani et al., Sirius, SIGCOMM 2020"
 _TELESCENT = "Telescent network topology manager G4, product data"
 
 _ESTIMATE = "an estimate, as no public price was found"
-_OCS_PRICE = Source("price_usd_per_port", f"class value: about $520 a port, {_ESTIMATE}")
+_OCS_PRICE = (520, f"class value: about $520 a port, {_ESTIMATE}")
+
+_Sourced: TypeAlias = tuple[float, str]
+"""A number and where it comes from."""
 
 
 def _profile(
     name: str,
     technology: str,
     port_model: PortModel,
-    num_ports: int,
-    insertion_loss_db: float,
-    change: ReconfigurationCost,
-    *sources: Source,
-    price_usd_per_port: float | None = None,
-    power_w: float | None = None,
+    *,
+    ports: _Sourced,
+    loss_db: _Sourced,
+    dead_time_s: _Sourced,
+    per_circuit: bool = False,
+    price_usd: _Sourced | None = None,
+    power_w: _Sourced | None = None,
 ) -> SwitchProfile:
+    fields = {"num_ports": ports, "insertion_loss_db": loss_db, "change": dead_time_s}
+    optional = {"price_usd_per_port": price_usd, "power_w": power_w}
+    fields |= {field: pair for field, pair in optional.items() if pair is not None}
+    time_s = dead_time_s[0]
     return SwitchProfile(
         name,
         technology,
         port_model,
-        num_ports,
-        insertion_loss_db,
-        change,
-        price_usd_per_port,
-        power_w,
-        sources,
+        int(ports[0]),
+        loss_db[0],
+        ReconfigurationCost(0, time_s) if per_circuit else ReconfigurationCost(time_s),
+        price_usd[0] if price_usd else None,
+        power_w[0] if power_w else None,
+        tuple(Source(field, source) for field, (_, source) in fields.items()),
     )
 
 
@@ -62,144 +70,97 @@ PROFILES: Mapping[str, SwitchProfile] = {
             "palomar-136",
             "3D MEMS",
             PortModel.TWO_SIDED,
-            136,
-            2.0,
-            ReconfigurationCost(10e-3),
-            Source("num_ports", f"{_APOLLO}: 136 x 136, of which 128 are used and 8 are spare"),
-            Source("insertion_loss_db", f"{_APOLLO}: under 2 dB"),
-            Source("change", f"class value: milliseconds ({_APOLLO}); 10 ms is taken"),
-            _OCS_PRICE,
-            Source("power_w", f"{_LIGHTWAVE}: about 108 W"),
-            price_usd_per_port=520,
-            power_w=108,
+            ports=(136, f"{_APOLLO}: 136 x 136, of which 128 are used and 8 are spare"),
+            loss_db=(2.0, f"{_APOLLO}: under 2 dB"),
+            dead_time_s=(10e-3, f"class value: milliseconds ({_APOLLO}); 10 ms is taken"),
+            price_usd=_OCS_PRICE,
+            power_w=(108, f"{_LIGHTWAVE}: about 108 W"),
         ),
         _profile(
             "calient-s320",
             "3D MEMS",
             PortModel.SIMPLEX,
-            320,
-            3.0,
-            ReconfigurationCost(0.2),
-            Source("num_ports", f"{_CALIENT}: 320 x 320"),
-            Source("insertion_loss_db", "class value: upper end of 3D MEMS switches, 2 to 3 dB"),
-            Source(
-                "change",
+            ports=(320, f"{_CALIENT}: 320 x 320"),
+            loss_db=(3.0, "class value: upper end of 3D MEMS switches, 2 to 3 dB"),
+            dead_time_s=(
+                0.2,
                 f"{_CALIENT}: up to 200 ms for a bulk change prepared by a controller, up to "
                 "500 ms by the switch's own software; milliseconds for a single circuit",
             ),
-            _OCS_PRICE,
-            price_usd_per_port=520,
+            price_usd=_OCS_PRICE,
         ),
         _profile(
             "polatis-384",
             "piezo beam steering",
             PortModel.SIMPLEX,
-            384,
-            1.0,
-            ReconfigurationCost(25e-3),
-            Source("num_ports", f"{_POLATIS}: 384 x 384"),
-            Source("insertion_loss_db", f"{_POLATIS}: about 1 dB, typical"),
-            Source("change", f"{_POLATIS}: 25 ms"),
-            _OCS_PRICE,
-            price_usd_per_port=520,
+            ports=(384, f"{_POLATIS}: 384 x 384"),
+            loss_db=(1.0, f"{_POLATIS}: about 1 dB, typical"),
+            dead_time_s=(25e-3, f"{_POLATIS}: 25 ms"),
+            price_usd=_OCS_PRICE,
         ),
-        _profile(
-            "liquid-crystal-300",
-            "liquid crystal",
-            PortModel.TWO_SIDED,
-            300,
-            3.0,
-            ReconfigurationCost(0.1),
-            Source("num_ports", "class value: products of 300 to 512 ports"),
-            Source("insertion_loss_db", "class value: upper end of 2 to 3 dB"),
-            Source("change", "class value: of the order of 100 ms"),
-            _OCS_PRICE,
-            price_usd_per_port=520,
-        ),
-        _profile(
-            "liquid-crystal-512",
-            "liquid crystal",
-            PortModel.TWO_SIDED,
-            512,
-            3.0,
-            ReconfigurationCost(0.1),
-            Source("num_ports", "class value: products of 300 to 512 ports"),
-            Source("insertion_loss_db", "class value: upper end of 2 to 3 dB"),
-            Source("change", "class value: of the order of 100 ms"),
-            _OCS_PRICE,
-            price_usd_per_port=520,
+        *(
+            _profile(
+                f"liquid-crystal-{num_ports}",
+                "liquid crystal",
+                PortModel.TWO_SIDED,
+                ports=(num_ports, "class value: products of 300 to 512 ports"),
+                loss_db=(3.0, "class value: upper end of 2 to 3 dB"),
+                dead_time_s=(0.1, "class value: of the order of 100 ms"),
+                price_usd=_OCS_PRICE,
+            )
+            for num_ports in (300, 512)
         ),
         _profile(
             "silicon-mems-50",
             "silicon photonics, MEMS couplers",
             PortModel.SIMPLEX,
-            50,
-            8.5,
-            ReconfigurationCost(0.85e-6),
-            Source("num_ports", f"{_HAN}: 50 x 50"),
-            Source("insertion_loss_db", f"{_HAN}: 8.5 dB on the chip, without fibre coupling"),
-            Source("change", f"{_HAN}: 0.85 us"),
+            ports=(50, f"{_HAN}: 50 x 50"),
+            loss_db=(8.5, f"{_HAN}: 8.5 dB on the chip, without fibre coupling"),
+            dead_time_s=(0.85e-6, f"{_HAN}: 0.85 us"),
         ),
-        _profile(
-            "silicon-photonics-32",
-            "silicon photonics",
-            PortModel.SIMPLEX,
-            32,
-            6.0,
-            ReconfigurationCost(100e-6),
-            Source("num_ports", "class value: 32 to 64 ports; some designs block"),
-            Source("insertion_loss_db", "class value: about 6 dB before gain"),
-            Source("change", "class value: microseconds to under a millisecond; 100 us is taken"),
-        ),
-        _profile(
-            "silicon-photonics-64",
-            "silicon photonics",
-            PortModel.SIMPLEX,
-            64,
-            6.0,
-            ReconfigurationCost(100e-6),
-            Source("num_ports", "class value: 32 to 64 ports; some designs block"),
-            Source("insertion_loss_db", "class value: about 6 dB before gain"),
-            Source("change", "class value: microseconds to under a millisecond; 100 us is taken"),
+        *(
+            _profile(
+                f"silicon-photonics-{num_ports}",
+                "silicon photonics",
+                PortModel.SIMPLEX,
+                ports=(num_ports, "class value: 32 to 64 ports; some designs block"),
+                loss_db=(6.0, "class value: about 6 dB before gain"),
+                dead_time_s=(
+                    100e-6,
+                    "class value: microseconds to under a millisecond; 100 us is taken",
+                ),
+            )
+            for num_ports in (32, 64)
         ),
         _profile(
             "rotor-128",
             "rotor of fixed matchings",
             PortModel.RESTRICTED,
-            128,
-            2.0,
-            ReconfigurationCost(20e-6),
-            Source("num_ports", f"{_ROTOR_BUILT}: 128 ports"),
-            Source("insertion_loss_db", "class value: about 2 dB"),
-            Source("change", f"{_ROTORNET}: upper end of 10 to 20 us"),
+            ports=(128, f"{_ROTOR_BUILT}: 128 ports"),
+            loss_db=(2.0, "class value: about 2 dB"),
+            dead_time_s=(20e-6, f"{_ROTORNET}: upper end of 10 to 20 us"),
         ),
         _profile(
             "awgr-100",
             "AWGR with tunable lasers",
             PortModel.RESTRICTED,
-            100,
-            13.0,
-            ReconfigurationCost(3.84e-9),
-            Source("num_ports", "class value: passive gratings of about 100 ports"),
-            Source("insertion_loss_db", "class value: upper end of 7 to 13 dB"),
-            Source("change", f"{_SIRIUS}: 3.84 ns end to end, in a small prototype"),
+            ports=(100, "class value: passive gratings of about 100 ports"),
+            loss_db=(13.0, "class value: upper end of 7 to 13 dB"),
+            dead_time_s=(3.84e-9, f"{_SIRIUS}: 3.84 ns end to end, in a small prototype"),
         ),
         _profile(
             "robotic-panel-1008",
             "robotic patch panel",
             PortModel.SIMPLEX,
-            1008,
-            0.5,
-            ReconfigurationCost(0, 60),
-            Source("num_ports", f"{_TELESCENT}: 1008 ports, read as ports of a side"),
-            Source("insertion_loss_db", "class value: upper end of 0.3 to 0.5 dB"),
-            Source(
-                "change", "class value: seconds to minutes a move, one at a time; 60 s is taken"
+            ports=(1008, f"{_TELESCENT}: 1008 ports, read as ports of a side"),
+            loss_db=(0.5, "class value: upper end of 0.3 to 0.5 dB"),
+            per_circuit=True,
+            dead_time_s=(
+                60,
+                "class value: seconds to minutes a move, one at a time; 60 s is taken",
             ),
-            Source("price_usd_per_port", f"class value: about $100 a port, {_ESTIMATE}"),
-            Source("power_w", "class value: latched, no power to hold circuits"),
-            price_usd_per_port=100,
-            power_w=0,
+            price_usd=(100, f"class value: about $100 a port, {_ESTIMATE}"),
+            power_w=(0, "class value: latched, no power to hold circuits"),
         ),
     )
 }

@@ -53,7 +53,7 @@ def loads_figure(deployment: Deployment) -> Figure:
 
     figure, axes = _canvas(3.0)
     series = [
-        (plain(f"{one.name}: {bounded.collective.value}"), list(map(float, bounded.design.loads)))
+        (plain(f"{one.name}: {bounded.collective.name}"), list(map(float, bounded.design.loads)))
         for one in deployment.configurations
         for bounded in one.designs
     ]

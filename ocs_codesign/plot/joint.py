@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.finder.joint import JointCandidate, JointFrontier
+    from ocs_codesign.search.joint import JointCandidate, JointFrontier
 
 _ABOVE, _BESIDE = 0.1, 0.15
 """Room beyond the frontier in which dominated ones are drawn, relative to the bounds."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cost import Cost, CostModel
     from ocs_codesign.design import Candidate
-    from ocs_codesign.finder import Frontier
+    from ocs_codesign.search.pareto import Frontier
 
 _PUBLISHED = "#6b7280"
 _LOG_RATIO = 5
@@ -98,7 +98,7 @@ def _set_axes(axes: Axes, frontier: Frontier, shown: Sequence[Candidate]) -> Non
     axes.set_ylabel(r"$t_b$  ($T_B$ in units of $M/B$)")
     axes.set_title(
         f"{frontier.num_nodes} nodes of degree {frontier.degree}: "
-        f"{frontier.collective.value} frontier",
+        f"{frontier.collective.name} frontier",
         fontsize=11.5,
     )
     axes.grid(color="#e8e8e8", linewidth=0.7)

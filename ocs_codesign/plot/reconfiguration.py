@@ -38,14 +38,14 @@ def reconfigured_figure(
     panels = 1 if workload is None else 2
     with drawing(5.4 * panels, 4.6, "constrained") as figure:
         axes = figure.subplots(1, panels, squeeze=False)[0]
-        for one in axes:
-            one.grid(color="#e8e8e8", linewidth=0.7)
-            one.set_axisbelow(True)
-            one.spines[["top", "right"]].set_visible(False)
+        for panel in axes:
+            panel.grid(color="#e8e8e8", linewidth=0.7)
+            panel.set_axisbelow(True)
+            panel.spines[["top", "right"]].set_visible(False)
         _draw_costs(axes[0], frontier)
         if workload is not None:
             _draw_times(axes[1], frontier, deltas_s, *workload)
-        name = frontier.collective.value
+        name = frontier.collective.name
         figure.suptitle(
             f"{frontier.num_nodes} nodes of degree {frontier.degree}: {name}", fontsize=11.5
         )
@@ -53,20 +53,25 @@ def reconfigured_figure(
 
 
 def _draw_costs(axes: Axes, frontier: ReconfiguredFrontier) -> None:
-    by_steps = frontier.collective is Collective.ALLREDUCE
-    top = _MOST_OVER_FRONT * max(float(one.switched.cost.t_b) for one in frontier.candidates)
-    rest = [one for one in frontier.dominated if one.switched.cost.t_b <= top]
-    sets: list[tuple[Sequence[ReconfiguredCandidate], str, dict[str, Any]]] = [
-        (rest, "dominated", {"color": _REST, "markersize": 4.5}),
-        (frontier.switching, "circuits change", {"color": _SWITCHING, "markersize": 6.5}),
-        (frontier.static, "static", {"color": _STATIC, "markersize": 6.5}),
+    by_steps = frontier.collective == Collective.ALLREDUCE
+    top = _MOST_OVER_FRONT * max(_t_b(design) for design in frontier.candidates)
+    rest = [design for design in frontier.dominated if _t_b(design) <= top]
+    sets: list[tuple[Sequence[ReconfiguredCandidate], str, str, float]] = [
+        (rest, "dominated", _REST, 4.5),
+        (frontier.switching, "circuits change", _SWITCHING, 6.5),
+        (frontier.static, "static", _STATIC, 6.5),
     ]
-    for members, name, style in sets:
+    for members, name, colour, size in sets:
         if members:
-            x, y = zip(*(_point(one, by_steps=by_steps) for one in members), strict=True)
-            label = f"{name}: {len(members)}"
-            axes.plot(x, y, linestyle="", marker="o", markeredgecolor="white", label=label, **style)
-    heights = [float(one.switched.cost.t_b) for one in (*frontier.candidates, *rest)]
+            x = [_across(design, by_steps=by_steps) for design in members]
+            y = [_t_b(design) for design in members]
+            style: dict[str, Any] = {
+                "color": colour,
+                "markersize": size,
+                "markeredgecolor": "white",
+            }
+            axes.plot(x, y, linestyle="", marker="o", label=f"{name}: {len(members)}", **style)
+    heights = [_t_b(design) for design in (*frontier.candidates, *rest)]
     if max(heights) > _LOG_RATIO * min(heights):
         _set_plain_log(axes, "y", (1, 2, 5))
     _annotate(axes, frontier, by_steps=by_steps)
@@ -77,13 +82,12 @@ def _draw_costs(axes: Axes, frontier: ReconfiguredFrontier) -> None:
 
 def _annotate(axes: Axes, frontier: ReconfiguredFrontier, *, by_steps: bool) -> None:
     """What the axes leave out, steps or configurations; points that coincide share their text."""
-    texts: dict[tuple[float, str], list[int]] = {}
-    for one in frontier.candidates:
-        x, y = _point(one, by_steps=by_steps)
-        cost, number = one.switched.cost, one.switched.num_configurations
-        texts.setdefault((x, f"{y:.2g}"), []).append(number if by_steps else cost.steps)
+    texts: dict[tuple[int, str], set[int]] = {}
+    for design in frontier.candidates:
+        place = (_across(design, by_steps=by_steps), f"{_t_b(design):.2g}")
+        texts.setdefault(place, set()).add(_across(design, by_steps=not by_steps))
     for (x, height), numbers in texts.items():
-        listed = ", ".join(map(str, sorted(set(numbers))))
+        listed = ", ".join(map(str, sorted(numbers)))
         axes.annotate(
             f"C = {listed}" if by_steps else f"{listed} steps",
             (x, float(height)),
@@ -104,7 +108,7 @@ def _draw_bound(axes: Axes, frontier: ReconfiguredFrontier, *, by_steps: bool) -
         axes.margins(x=0.12)
         axes.set_xlabel(r"steps  ($T_L$ in units of $\alpha$)")
         return
-    most = max(one.switched.num_configurations for one in frontier.candidates)
+    most = max(design.switched.num_configurations for design in frontier.candidates)
     numbers = range(1, most + 1)
     bounds = [float(frontier.t_b_bound(number)) for number in numbers]
     axes.plot(numbers, bounds, label="no design is below", **style)
@@ -134,17 +138,17 @@ def _draw_times(
     import numpy as np
 
     found = frontier.break_even(model, message_bytes)
+    even = float(found[0]) if found is not None else 0.0
     asked = [delta for delta in deltas_s if delta > 0]
-    even = float(found.delta_s) if found is not None and found.pays else 0.0
     static = frontier.best_static(model, message_bytes).switched.time_s(model, message_bytes, 0)
     middle = even or float(static) / 10
     low = min([middle * 10**-3, *(delta / 3 for delta in asked)])
     high = max([middle * 10, *(delta * 3 for delta in asked)])
     deltas = np.logspace(np.log10(low), np.log10(high), 400)
     envelope = np.full(len(deltas), float(static))
-    for one in frontier.switching:
-        base = float(one.switched.time_s(model, message_bytes, 0))
-        times = base + (one.switched.num_configurations - 1) * deltas
+    for design in frontier.switching:
+        base = float(design.switched.time_s(model, message_bytes, 0))
+        times = base + (design.switched.num_configurations - 1) * deltas
         axes.plot(deltas, times, color=_REST, linewidth=0.8, zorder=1.5)
         envelope = np.minimum(envelope, times)
     axes.axhline(float(static), color=_STATIC, linewidth=1.6, label="fastest static design")
@@ -179,6 +183,10 @@ def _set_time_axes(axes: Axes) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def _point(one: ReconfiguredCandidate, *, by_steps: bool) -> tuple[float, float]:
-    number = one.switched.cost.steps if by_steps else one.switched.num_configurations
-    return number, float(one.switched.cost.t_b)
+def _across(design: ReconfiguredCandidate, *, by_steps: bool) -> int:
+    steps, _, configurations = design.switched.point()
+    return steps if by_steps else configurations
+
+
+def _t_b(design: ReconfiguredCandidate) -> float:
+    return float(design.switched.cost.t_b)

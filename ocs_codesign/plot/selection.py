@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.fabric.selection import RankedPlan, Selection
+    from ocs_codesign.fabric.selection.ranking import RankedPlan, Selection
 
 _COLOURS = ("#d08a2e", "#0b5fa5", "#7fb77e", "#8e6bbf", "#5b9bd5", "#c77ba0", "#8a8f3c")
 _REST, _ALPHA, _DARK = "#b8bec7", "#4a4f57", "#b3231a"
@@ -52,8 +52,8 @@ def selection_figure(selection: Selection, top: int = 10) -> Figure:
 def _drawn_parts(selection: Selection) -> list[int]:
     """Parts with a colour of their own: those that take the winner most, in their order."""
     spent = [Fraction(0)] * len(selection.workload.parts)
-    for one in selection.ranked[0].times:
-        spent[one.part] += one.bandwidth_s
+    for time in selection.ranked[0].times:
+        spent[time.part] += time.bandwidth_s
     largest = sorted(range(len(spent)), key=lambda part: -spent[part])
     return sorted(largest[: len(_COLOURS)])
 
@@ -62,8 +62,8 @@ def _bar(selection: Selection, plan: RankedPlan) -> list[tuple[str, float]]:
     """Colours and lengths, left to right."""
     drawn = _drawn_parts(selection)
     lengths = [Fraction(0)] * (len(drawn) + 1)
-    for one in plan.times:
-        lengths[drawn.index(one.part) if one.part in drawn else -1] += one.bandwidth_s
+    for time in plan.times:
+        lengths[drawn.index(time.part) if time.part in drawn else -1] += time.bandwidth_s
     bytes_s = zip([*_COLOURS[: len(drawn)], _REST], lengths, strict=True)
     ends = ((_ALPHA, plan.alpha_s), (_DARK, plan.reconfiguration_s))
     return [(colour, float(length)) for colour, length in (*bytes_s, *ends)]

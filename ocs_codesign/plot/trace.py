@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.reconfigure.blocking.plan import SwitchPlan
-    from ocs_codesign.reconfigure.trace.plan import HeldRun, TracePlan
+    from ocs_codesign.reconfigure.hold.plan import SwitchPlan, SwitchRun
+    from ocs_codesign.reconfigure.hold.trace_plan import TracePlan
 
 _COLOURS = {
     Collective.ALLGATHER: "#5b9bd5",
@@ -38,9 +38,10 @@ def trace_figure(plan: TracePlan, title: str = "") -> Figure:
     hides as well. Long traces are drawn run by run, very long ones only in their beginning, and say
     so.
     """
-    shown = [(name, chosen) for name, chosen in _plans(plan) if chosen is not None]
+    both = ("optimum in hindsight", plan.offline), ("online policy", plan.online)
+    shown = [(name, chosen) for name, chosen in both if chosen is not None]
     lanes = sorted({int(at) for _, chosen in shown for at in set(chosen.choice.tolist())})
-    labels = [shortened(_label(plan, option)) for option in lanes]
+    labels = [shortened(plan.options[option].label) for option in lanes]
     height = 1.3 + len(shown) * (0.75 + 0.38 * len(lanes))
     with drawing(10, height) as figure:
         panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
@@ -56,16 +57,6 @@ def trace_figure(plan: TracePlan, title: str = "") -> Figure:
     return figure
 
 
-def _plans(plan: TracePlan) -> Iterator[tuple[str, SwitchPlan | None]]:
-    yield "optimum in hindsight", plan.offline
-    yield "online policy", plan.online
-
-
-def _label(plan: TracePlan, at: int) -> str:
-    option = plan.options[at]
-    return option.name if option.recipe is None else option.recipe.label()
-
-
 def _summary(plan: TracePlan, chosen: SwitchPlan) -> str:
     total = format_time(float(chosen.total + plan.trace.compute_s))
     dark = format_time(float(chosen.switching))
@@ -75,50 +66,42 @@ def _summary(plan: TracePlan, chosen: SwitchPlan) -> str:
 
 def _draw(axes: Axes, plan: TracePlan, chosen: SwitchPlan, lanes: Sequence[int]) -> set[str]:
     """Draw the runs of a plan; returns the colours that it took."""
-    runs = plan.runs(chosen)
+    runs = chosen.runs()
     drawn = runs[:_MAX_RUNS_DRAWN]
-    by_job = drawn[-1].last_job <= _MAX_JOBS_DRAWN
+    by_job = drawn[-1].last_step <= _MAX_JOBS_DRAWN
     bars: dict[tuple[int, str], list[tuple[float, float]]] = {}
     for run in drawn:
         for colour, begin, length in _bars(plan, run, by_job):
             if length > 0:
-                bars.setdefault((lanes.index(run.option), colour), []).append((begin, length))
+                bars.setdefault((lanes.index(run.topology), colour), []).append((begin, length))
     for (lane, colour), spans in bars.items():
         axes.broken_barh(
             spans, (lane - _HEIGHT / 2, _HEIGHT), facecolors=colour, edgecolor="none", zorder=3
         )
     if len(drawn) < len(runs):
-        axes.text(
-            1.0,
-            1.02,
-            f"the first {len(drawn)} of {len(runs)} runs are drawn",
-            transform=axes.transAxes,
-            ha="right",
-            fontsize=FONT_SIZE,
-        )
+        text = f"the first {len(drawn)} of {len(runs)} runs are drawn"
+        axes.text(1.0, 1.02, text, transform=axes.transAxes, ha="right", fontsize=FONT_SIZE)
     return {colour for _, colour in bars}
 
 
-def _bars(plan: TracePlan, run: HeldRun, by_job: bool) -> Iterator[tuple[str, float, float]]:
+def _bars(plan: TracePlan, run: SwitchRun, by_job: bool) -> Iterator[tuple[str, float, float]]:
     """Colour, begin and length of what a run is made of."""
-    begin, gap, dark = float(run.begin_s), float(run.first_gap_s), float(run.dark_s)
-    hidden = float(run.hidden_s)
+    begin, gap, dark, hidden = map(float, (run.begin, run.gap, run.switching, run.hidden))
     yield _HIDDEN, begin, hidden
     yield _GAP, begin + hidden, gap - hidden
     yield _DARK, begin + gap, dark
     now = begin + gap + dark
+    rows = plan.steps.rows[run.first_step - 1 : run.last_step].tolist()
     if not by_job:
-        rows = plan.steps.rows[run.first_job - 1 : run.last_job]
-        kinds = {plan.steps.demands[row].collective for row in set(rows.tolist())}
-        yield _COLOURS[kinds.pop()] if len(kinds) == 1 else _MIXED, now, float(run.end_s) - now
+        kinds = {plan.steps.demands[row].collective for row in set(rows)}
+        yield _COLOURS[kinds.pop()] if len(kinds) == 1 else _MIXED, now, float(run.end) - now
         return
-    for job in range(run.first_job, run.last_job + 1):
-        row = int(plan.steps.rows[job - 1])
+    for at, row in enumerate(rows):
         demand = plan.steps.demands[row]
-        if job > run.first_job:
+        if at:
             yield _GAP, now, float(demand.gap_s)
             now += float(demand.gap_s)
-        length = float(plan.problem.costs[row, run.option])
+        length = float(plan.problem.costs[row, run.topology])
         yield _COLOURS[demand.collective], now, length
         now += length
 
@@ -132,8 +115,7 @@ def _set_axes(axes: Axes, labels: Sequence[str], title: str) -> None:
         axes.axhline(lane, color=_HELD, linewidth=0.6, zorder=1)
     axes.grid(axis="x", color="#e8e8e8", linewidth=0.7)
     axes.set_axisbelow(True)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
 
 
 def _set_time(axes: Axes, end: float) -> None:
@@ -149,7 +131,7 @@ def _set_time(axes: Axes, end: float) -> None:
 def _draw_legend(figure: Figure, colours: set[str]) -> None:
     from matplotlib.patches import Patch
 
-    names = {colour: collective.value for collective, colour in _COLOURS.items()}
+    names = {colour: collective.name for collective, colour in _COLOURS.items()}
     names |= {
         _MIXED: "jobs of several kinds",
         _GAP: "computation",

@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from ocs_codesign.reconfigure.blocking.break_even import BreakEven, BreakEvenPiece, break_even
-from ocs_codesign.reconfigure.blocking.check import PlanVerdict, check_plan
-from ocs_codesign.reconfigure.blocking.circuits import (
-    changed_circuits,
-    first_costs,
-    switching_costs,
-)
-from ocs_codesign.reconfigure.blocking.dynamic_program import switch_plan
-from ocs_codesign.reconfigure.blocking.paying import FactorRange, paying
-from ocs_codesign.reconfigure.blocking.plan import Certificate, SwitchPlan, SwitchRun, price_plan
-from ocs_codesign.reconfigure.blocking.problem import SwitchProblem
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.reconfigure.demand.baselines import DemandBaselines, demand_baselines
 from ocs_codesign.reconfigure.demand.effort import DemandEffort
 from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
 from ocs_codesign.reconfigure.demand.plan import DemandPlan, check_demand_plan
 from ocs_codesign.reconfigure.demand.planner import plan_demand
-from ocs_codesign.reconfigure.frontier.gain import (
-    AllreduceGain,
-    allreduce_gain,
-    most_steps_saved,
-)
 from ocs_codesign.reconfigure.frontier.reconfigured import (
-    BreakEvenDelta,
-    PayingRange,
+    AllreduceGain,
     ReconfiguredFrontier,
+    most_steps_saved,
     reconfigured_frontier,
 )
 from ocs_codesign.reconfigure.frontier.sources import (
     ReconfiguredCandidate,
 )
+from ocs_codesign.reconfigure.hold.break_even import BreakEven, break_even
+from ocs_codesign.reconfigure.hold.check import PlanVerdict, check_plan
+from ocs_codesign.reconfigure.hold.circuits import (
+    changed_circuits,
+    first_costs,
+    switching_costs,
+)
+from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.hold.inside import InsideBound, inside_bound
+from ocs_codesign.reconfigure.hold.lines import BreakEvenPiece, FactorRange
+from ocs_codesign.reconfigure.hold.options import FabricOption, recipe_option, recipe_options
+from ocs_codesign.reconfigure.hold.paying import paying
+from ocs_codesign.reconfigure.hold.plan import Certificate, SwitchPlan, SwitchRun, price_plan
+from ocs_codesign.reconfigure.hold.policies import (
+    Promise,
+    greedy_plan,
+    online_plan,
+    promise,
+    static_plan,
+)
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
+from ocs_codesign.reconfigure.hold.trace import Job, Trace
+from ocs_codesign.reconfigure.hold.trace_plan import TracePlan, plan_trace
 from ocs_codesign.reconfigure.phases.alltoall import (
     PhasedAlltoall,
     phased_alltoall,
@@ -56,44 +63,24 @@ from ocs_codesign.reconfigure.planes.timeline import Activity, Interval, Timelin
 from ocs_codesign.reconfigure.planes.timeline_check import TimelineWitness, check_timeline
 from ocs_codesign.reconfigure.program.designs import (
     ProgramDesign,
-    build_direct,
-    build_halving_doubling,
     build_sequence,
-    build_topology_sequence,
     verified_program,
 )
-from ocs_codesign.reconfigure.program.layers import Programmed
+from ocs_codesign.reconfigure.program.patterns import build_direct, build_halving_doubling
 from ocs_codesign.reconfigure.program.program_times import ProgramTime, program_time
 from ocs_codesign.reconfigure.program.wiring import Wired, wire
-from ocs_codesign.reconfigure.sequences.generators import (
-    FoundSequence,
-    GeneratorSequence,
-    direct_sequence,
-    direct_time,
-)
+from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time
 from ocs_codesign.reconfigure.sequences.search import (
+    FoundSequence,
     SequenceEffort,
     search_sequences,
 )
-from ocs_codesign.reconfigure.step_matched.collectives import (
+from ocs_codesign.reconfigure.step_matched import (
     MATCHED,
     MatchedCollective,
     MatchedStep,
-)
-from ocs_codesign.reconfigure.step_matched.reuse import (
     ReusePlan,
     reuse_plan,
-)
-from ocs_codesign.reconfigure.trace.inside import InsideBound, inside_bound
-from ocs_codesign.reconfigure.trace.jobs import Job, Trace
-from ocs_codesign.reconfigure.trace.options import FabricOption, recipe_option, recipe_options
-from ocs_codesign.reconfigure.trace.plan import HeldRun, TracePlan, plan_trace
-from ocs_codesign.reconfigure.trace.policies import (
-    Promise,
-    greedy_plan,
-    online_plan,
-    promise,
-    static_plan,
 )
 
 __all__ = [
@@ -102,7 +89,6 @@ __all__ = [
     "Activity",
     "AllreduceGain",
     "BreakEven",
-    "BreakEvenDelta",
     "BreakEvenPiece",
     "Certificate",
     "DemandBaselines",
@@ -112,22 +98,18 @@ __all__ = [
     "FabricOption",
     "FactorRange",
     "FoundSequence",
-    "GeneratorSequence",
-    "HeldRun",
     "InsideBound",
     "Interval",
     "Job",
     "MatchedCollective",
     "MatchedStep",
     "MessageRange",
-    "PayingRange",
     "PhasedAlltoall",
     "PlanVerdict",
     "PlanePlan",
     "PlaneProblem",
     "ProgramDesign",
     "ProgramTime",
-    "Programmed",
     "Promise",
     "ReconfigurationCost",
     "ReconfiguredCandidate",
@@ -143,13 +125,11 @@ __all__ = [
     "Trace",
     "TracePlan",
     "Wired",
-    "allreduce_gain",
     "break_even",
     "break_even_delta_s",
     "build_direct",
     "build_halving_doubling",
     "build_sequence",
-    "build_topology_sequence",
     "changed_circuits",
     "check_demand_plan",
     "check_plan",

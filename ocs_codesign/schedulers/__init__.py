@@ -1,17 +1,1 @@
 """Schedulers: (topology, collective) in, Schedule out."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from ocs_codesign.schedulers.bfb import bfb
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ocs_codesign.collective import Collective
-    from ocs_codesign.schedule import Schedule
-    from ocs_codesign.topology import Topology
-
-SCHEDULERS: dict[str, Callable[[Topology, Collective], Schedule]] = {"bfb": bfb}
-"""Every maker of schedules for a topology and a collective."""

@@ -13,36 +13,21 @@ from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, final
 
-import numpy as np
-
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
-from ocs_codesign.finder import Effort, frontier
-from ocs_codesign.recipe import BiRing, DirectedCirculant, UniRing
-from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
-from ocs_codesign.topology import Topology
+from ocs_codesign.graphs.families.rings import BiRing, DirectedCirculant, UniRing
+from ocs_codesign.reconfigure.phases.message_times import SwitchedCost, split_dominated
+from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.frontier import frontier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.design import Candidate
+    from ocs_codesign.graphs.recipe import Recipe
 
 _EFFORT = Effort(work=2**20, num_groups=4, num_measured=12)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Factor:
-    """A small topology with all ports of a node, and the cost of an allreduce on it alone."""
-
-    recipe: Recipe
-    cost: Cost
-
-    @property
-    def num_nodes(self) -> int:
-        """n_j."""
-        return self.recipe.num_nodes
 
 
 @final
@@ -53,12 +38,12 @@ class FactoredAllreduce:
     With k factors 2k - 1 configurations are held in turn: the last factor's serves both halves.
     """
 
-    factors: tuple[Factor, ...]
+    factors: tuple[Candidate, ...]
 
     @property
     def num_nodes(self) -> int:
         """N, the product."""
-        return prod(factor.num_nodes for factor in self.factors)
+        return prod(factor.recipe.num_nodes for factor in self.factors)
 
     @property
     def cost(self) -> Cost:
@@ -66,7 +51,7 @@ class FactoredAllreduce:
         total, left = Cost(0, Fraction(0)), Fraction(1)
         for factor in self.factors:
             total = total + Cost(factor.cost.steps, factor.cost.t_b * left)
-            left /= factor.num_nodes
+            left /= factor.recipe.num_nodes
         return total
 
     @property
@@ -77,14 +62,6 @@ class FactoredAllreduce:
     def label(self) -> str:
         """The factors in the field's notation."""
         return " then ".join(factor.recipe.label() for factor in self.factors)
-
-    def topologies(self) -> tuple[Topology, ...]:
-        """The configuration of every factor: copies of its topology along one coordinate."""
-        stride, found = self.num_nodes, []
-        for factor in self.factors:
-            stride //= factor.num_nodes
-            found.append(_copies(factor.recipe.topology(), stride, self.num_nodes))
-        return tuple(found)
 
 
 def factored_allreduces(
@@ -97,30 +74,25 @@ def factored_allreduces(
 
     Factors are the best topologies known for their sizes.
 
-    >>> [(one.label(), one.cost.steps) for one in factored_allreduces(9, 2)]
+    >>> [(factored.label(), factored.cost.steps) for factored in factored_allreduces(9, 2)]
     [('K3 then K3', 4)]
     """
     most = None if max_configurations is None else (max_configurations + 1) // 2
     sizes = [size for size in range(2, num_nodes // 2 + 1) if num_nodes % size == 0]
-    options: list[Factor] = []
+    options: list[Candidate] = []
     for done, size in enumerate(sizes):
         if on_progress is not None:
             on_progress("factors", done, len(sizes))
         options += factor_options(size, degree)
-    kept: list[FactoredAllreduce] = []
-    for chosen in _factorisations(num_nodes, options, most):
-        one = FactoredAllreduce(tuple(sorted(chosen, key=_excess)))
-        if any(
-            other.switched.dominates(one.switched) or other.switched == one.switched
-            for other in kept
-        ):
-            continue
-        kept = [other for other in kept if not one.switched.dominates(other.switched)]
-        kept.append(one)
-    return tuple(sorted(kept, key=lambda one: one.switched.point()))
+    every = (
+        FactoredAllreduce(tuple(sorted(chosen, key=_excess)))
+        for chosen in _factorisations(num_nodes, options, most)
+    )
+    front, _ = split_dominated(every, lambda factored: factored.switched)
+    return tuple(sorted(front, key=lambda factored: factored.switched.point()))
 
 
-def factor_options(num_nodes: int, degree: int) -> list[Factor]:
+def factor_options(num_nodes: int, degree: int) -> list[Candidate]:
     """Topologies of a size with d ports a node, undominated in the cost of an allreduce.
 
     Where a node has more ports than others to reach, ports are parallel.
@@ -129,15 +101,14 @@ def factor_options(num_nodes: int, degree: int) -> list[Factor]:
     [Cost(steps=2, t_b=Fraction(1, 1))]
     """
     if num_nodes > degree:
-        found = frontier(num_nodes, degree, Collective.ALLREDUCE, effort=_EFFORT)
-        return [Factor(candidate.recipe, candidate.cost) for candidate in found.candidates]
+        return list(frontier(num_nodes, degree, Collective.ALLREDUCE, effort=_EFFORT).candidates)
     recipes: list[Recipe] = [UniRing(degree, num_nodes)]
     if degree % 2 == 0 and num_nodes > 2:
         recipes.append(BiRing(degree, num_nodes))
     if num_nodes > 2:
         offsets = (1 + i % (num_nodes - 1) for i in range(degree))
         recipes.append(DirectedCirculant(num_nodes, tuple(sorted(offsets))))
-    measured = [Factor(one, measure(one, Collective.ALLREDUCE).cost) for one in recipes]
+    measured = [measure(recipe, Collective.ALLREDUCE) for recipe in recipes]
     return [
         factor
         for factor in measured
@@ -146,14 +117,14 @@ def factor_options(num_nodes: int, degree: int) -> list[Factor]:
 
 
 def _factorisations(
-    num_nodes: int, options: Sequence[Factor], most: int | None, first: int = 0
-) -> Iterator[tuple[Factor, ...]]:
+    num_nodes: int, options: Sequence[Candidate], most: int | None, first: int = 0
+) -> Iterator[tuple[Candidate, ...]]:
     """Multisets of options whose sizes multiply to N, at most ``most`` of them.
 
     None has N nodes itself, so there are at least two.
     """
     for at in range(first, len(options)):
-        rest, over = divmod(num_nodes, options[at].num_nodes)
+        rest, over = divmod(num_nodes, options[at].recipe.num_nodes)
         if over:
             continue
         if rest == 1:
@@ -165,17 +136,7 @@ def _factorisations(
                 yield (options[at], *others)
 
 
-def _excess(factor: Factor) -> Fraction:
+def _excess(factor: Candidate) -> Fraction:
     """How far t_b is above the least: such factors come late, where less data is left."""
-    nodes = factor.num_nodes
+    nodes = factor.recipe.num_nodes
     return factor.cost.t_b * Fraction(nodes, nodes - 1)
-
-
-def _copies(topology: Topology, stride: int, num_nodes: int) -> Topology:
-    """Copies of a topology along the coordinate of that stride, in all places of the others."""
-    span = stride * topology.num_nodes
-    places = np.arange(num_nodes).reshape(num_nodes // span, topology.num_nodes, stride)
-    tail = places[:, topology.tail].transpose(0, 2, 1).ravel()
-    head = places[:, topology.head].transpose(0, 2, 1).ravel()
-    speeds = np.tile(topology.speeds(), num_nodes // topology.num_nodes)
-    return Topology(num_nodes, tail, head, speeds)

@@ -13,52 +13,30 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost
 from ocs_codesign.reconfigure.frontier.sources import (
     ReconfiguredCandidate,
     allreduce_candidates,
     alltoall_candidates,
 )
+from ocs_codesign.reconfigure.hold.inside import fewest_steps
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound, tree_bound
 from ocs_codesign.reconfigure.phases.message_times import (
     MessageRange,
     break_even_delta_s,
     merged,
     paying_messages,
+    split_dominated,
+    transmission_s,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from ocs_codesign.cost import Cost, CostModel
+    from ocs_codesign.cost import CostModel
     from ocs_codesign.reconfigure.sequences.search import SequenceEffort
 
 MAX_CONFIGURATIONS = 16
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class BreakEvenDelta:
-    """The dead time below which changing circuits pays for a message, and what it pays for.
-
-    ``delta_s`` is not positive if nothing that changes circuits is faster, even at no dead time.
-    """
-
-    candidate: ReconfiguredCandidate
-    delta_s: Fraction
-
-    @property
-    def pays(self) -> bool:
-        """Whether changing circuits pays at any dead time."""
-        return self.delta_s > 0
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class PayingRange:
-    """Message sizes for which a candidate is faster than all static designs at a dead time."""
-
-    candidate: ReconfiguredCandidate
-    messages: MessageRange
 
 
 @final
@@ -80,12 +58,12 @@ class ReconfiguredFrontier:
     @property
     def static(self) -> tuple[ReconfiguredCandidate, ...]:
         """The candidates that never change circuits."""
-        return tuple(one for one in self.candidates if one.switched.num_configurations == 1)
+        return tuple(design for design in self.candidates if not design.changes)
 
     @property
     def switching(self) -> tuple[ReconfiguredCandidate, ...]:
         """The candidates that do."""
-        return tuple(one for one in self.candidates if one.switched.num_configurations > 1)
+        return tuple(design for design in self.candidates if design.changes)
 
     @property
     def bound(self) -> Cost:
@@ -94,13 +72,13 @@ class ReconfiguredFrontier:
 
     def t_b_bound(self, num_configurations: int) -> Fraction:
         """What no design that holds so many configurations in turn can beat, in M/B."""
-        if self.collective is Collective.ALLTOALL:
+        if self.collective == Collective.ALLTOALL:
             return sequence_bound(self.num_nodes, self.degree, num_configurations)
         return self.bound.t_b
 
     def t_b_tree_bound(self, num_configurations: int) -> Fraction:
         """The weaker bound of an all-to-all by a full (C d)-ary tree, else ``t_b_bound``."""
-        if self.collective is Collective.ALLTOALL:
+        if self.collective == Collective.ALLTOALL:
             return tree_bound(self.num_nodes, self.degree, num_configurations)
         return self.t_b_bound(num_configurations)
 
@@ -113,51 +91,43 @@ class ReconfiguredFrontier:
         cold_start: bool = False,
     ) -> ReconfiguredCandidate:
         """The fastest candidate, on a tie the one with fewer configurations."""
-        return min(
-            self.candidates,
-            key=lambda one: one.switched.time_s(
-                model, message_bytes, delta_s, cold_start=cold_start
-            ),
-        )
+
+        def time_s(design: ReconfiguredCandidate) -> Fraction:
+            return design.switched.time_s(model, message_bytes, delta_s, cold_start=cold_start)
+
+        return min(self.candidates, key=time_s)
 
     def best_static(
         self, model: CostModel, message_bytes: Fraction | float
     ) -> ReconfiguredCandidate:
         """The fastest candidate that never changes circuits."""
-        return min(self.static, key=lambda one: one.switched.time_s(model, message_bytes, 0))
+        return min(self.static, key=lambda design: design.switched.time_s(model, message_bytes, 0))
 
     def break_even(
         self, model: CostModel, message_bytes: Fraction | float
-    ) -> BreakEvenDelta | None:
-        """Below which dead time changing circuits pays for a message; None if nothing changes.
+    ) -> tuple[Fraction, ReconfiguredCandidate] | None:
+        """Below which dead time (s) changing circuits pays for a message, and what it pays for.
 
-        The largest of all candidates that change circuits: the one with the fewest configurations
-        of those that pay last. Whether the start is cold is the same to all.
+        The one with the fewest configurations of those that pay last; None if nothing that changes
+        circuits is faster, even at no dead time. Whether the start is cold is the same to all.
         """
-        static = [one.switched for one in self.static]
-        found = [
-            BreakEvenDelta(one, break_even_delta_s(static, one.switched, model, message_bytes))
-            for one in self.switching
+        static = [design.switched for design in self.static]
+        deltas = [
+            (break_even_delta_s(static, design.switched, model, message_bytes), design)
+            for design in self.switching
         ]
-        return max(found, key=lambda one: one.delta_s, default=None)
-
-    def paying(self, model: CostModel, delta_s: Fraction | float) -> tuple[PayingRange, ...]:
-        """Message sizes for which some candidate that changes circuits beats all static ones.
-
-        One range a candidate that has any, the one that begins first in front.
-        """
-        static = [one.switched for one in self.static]
-        ranges = (
-            (one, paying_messages(static, one.switched, model, delta_s)) for one in self.switching
-        )
-        found = [PayingRange(one, messages) for one, messages in ranges if messages is not None]
-        return tuple(sorted(found, key=lambda one: one.messages.begin_bytes))
+        last = max(deltas, key=lambda pair: pair[0], default=None)
+        return None if last is None or last[0] <= 0 else last
 
     def paying_messages(
         self, model: CostModel, delta_s: Fraction | float
     ) -> tuple[MessageRange, ...]:
         """Message sizes for which changing circuits pays at a dead time, as ascending ranges."""
-        return merged(one.messages for one in self.paying(model, delta_s))
+        static = [design.switched for design in self.static]
+        sizes = (
+            paying_messages(static, design.switched, model, delta_s) for design in self.switching
+        )
+        return merged(those for those in sizes if those is not None)
 
 
 def reconfigured_frontier(
@@ -184,38 +154,74 @@ def reconfigured_frontier(
     if collective not in (Collective.ALLREDUCE, Collective.ALLTOALL):
         raise ValueError(
             "the frontier with reconfiguration is for allreduce and alltoall, "
-            f"not {collective.value}"
+            f"not {collective.name}"
         )
     if max_configurations < 1:
         raise ValueError(f"{max_configurations} configurations: there must be at least 1")
-    if collective is Collective.ALLTOALL:
+    if collective == Collective.ALLTOALL:
         found = alltoall_candidates(num_nodes, degree, max_configurations, effort, on_progress)
     else:
         found = allreduce_candidates(num_nodes, degree, max_configurations, on_progress)
-    front, rest = _split(found)
+    front, rest = split_dominated(found, lambda design: design.switched)
     return ReconfiguredFrontier(
         num_nodes, degree, collective, max_configurations, tuple(front), tuple(rest)
     )
 
 
-def _split(
-    found: Iterable[ReconfiguredCandidate],
-) -> tuple[list[ReconfiguredCandidate], list[ReconfiguredCandidate]]:
-    """Undominated candidates, the first of equals, and the rest; in configurations, steps, t_b."""
-    ordered = sorted(
-        found,
-        key=lambda one: (
-            one.switched.num_configurations,
-            one.switched.cost.steps,
-            one.switched.cost.t_b,
-        ),
-    )
-    front: list[ReconfiguredCandidate] = []
-    rest: list[ReconfiguredCandidate] = []
-    seen = set()
-    for one in ordered:
-        point = one.switched.point()
-        beaten = any(other.switched.dominates(one.switched) for other in ordered)
-        (rest if beaten or point in seen else front).append(one)
-        seen.add(point)
-    return front, rest
+def most_steps_saved(num_nodes: int, degree: int, diameter: int) -> int:
+    """2 (D - L): the steps that changing circuits can save on a static graph of diameter D.
+
+    Of an allreduce that reduce-scatters and allgathers, each of which takes L steps at least; on a
+    bandwidth-optimal static graph steps are all that can be saved. Raises ValueError for a diameter
+    that no graph of the size has.
+
+    >>> most_steps_saved(64, 4, 3), most_steps_saved(1024, 2, 10)
+    (0, 6)
+    """
+    least = fewest_steps(num_nodes, degree)
+    if diameter < least:
+        raise ValueError(
+            f"diameter {diameter} of {num_nodes} nodes of degree {degree}: it is at least {least}"
+        )
+    return 2 * (diameter - least)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AllreduceGain:
+    """What changing circuits can save on static allreduces of N nodes of degree d of these costs.
+
+    >>> AllreduceGain(8, 4, (Cost(4, Fraction(7, 4)),)).steps_saved
+    0
+    """
+
+    num_nodes: int
+    degree: int
+    costs: tuple[Cost, ...]
+
+    @property
+    def static(self) -> Cost | None:
+        """The bandwidth-optimal cost with the fewest steps, None if there is none."""
+        least = bound(self.num_nodes, self.degree, Collective.ALLREDUCE).t_b
+        optimal = [cost for cost in self.costs if cost.t_b == least]
+        return min(optimal, key=lambda cost: cost.steps, default=None)
+
+    @property
+    def fewest_steps(self) -> int:
+        """L, the steps of an allgather over any circuits."""
+        return fewest_steps(self.num_nodes, self.degree)
+
+    @property
+    def steps_saved(self) -> int | None:
+        """2 (D - L), what changes can save on ``static`` whatever circuits they make."""
+        static = self.static
+        return static and most_steps_saved(self.num_nodes, self.degree, static.steps // 2)
+
+    def most_saved_s(self, model: CostModel, message_bytes: Fraction | float) -> Fraction:
+        """Seconds by which anything can beat the fastest of the static costs for a message.
+
+        An allreduce that reduce-scatters and allgathers takes 2 L steps and its least t_b.
+        """
+        t_b = bound(self.num_nodes, self.degree, Collective.ALLREDUCE).t_b
+        least = transmission_s(Cost(2 * self.fewest_steps, t_b), model, message_bytes)
+        return min(transmission_s(cost, model, message_bytes) for cost in self.costs) - least

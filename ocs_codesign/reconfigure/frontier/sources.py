@@ -8,27 +8,22 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.finder import frontier, joint_frontier
-from ocs_codesign.recipe import DeBruijn
+from ocs_codesign.graphs.families.shifts import DeBruijn
 from ocs_codesign.reconfigure.frontier.factors import factored_allreduces
 from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
-from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time
+from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time, in_turn
 from ocs_codesign.reconfigure.sequences.search import (
     MAX_NODES,
     SequenceEffort,
     search_sequences,
 )
-from ocs_codesign.reconfigure.step_matched.collectives import (
-    bruck,
-    halving_doubling,
-    recursive_doubling,
-)
-from ocs_codesign.reconfigure.step_matched.reuse import ReusePlan, reuse_plan
+from ocs_codesign.reconfigure.step_matched import matched, reuse_plan
+from ocs_codesign.search.frontier import frontier, joint_frontier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ocs_codesign.recipe import Recipe
+    from ocs_codesign.graphs.recipe import Recipe
 
     Progress = Callable[[str, int, int], None]
 
@@ -59,6 +54,11 @@ class ReconfiguredCandidate:
     recipes: tuple[Recipe, ...] = ()
     proven: Fraction | None = None
 
+    @property
+    def changes(self) -> bool:
+        """Whether circuits change."""
+        return self.switched.num_configurations > 1
+
 
 def alltoall_candidates(
     num_nodes: int,
@@ -72,14 +72,18 @@ def alltoall_candidates(
     effort = effort or SequenceEffort()
     if num_nodes <= MAX_NODES:
         for phases in _numbers_to_search(num_nodes, degree, max_configurations):
-            limited = _limited(effort, num_nodes * (degree + 1) * phases)
+            # Fewer programs are solved where they are large.
+            most = max(
+                2, min(effort.num_solved, _SOLVED_COLUMNS // (num_nodes * (degree + 1) * phases))
+            )
+            limited = replace(effort, num_solved=most)
             found.append(_searched(num_nodes, degree, phases, limited, on_progress))
     direct = direct_sequence(num_nodes, degree)
-    if 1 < direct.num_configurations <= max_configurations:
-        cost = Cost(direct.num_configurations, direct_time(num_nodes, degree))
-        switched = SwitchedCost(cost, direct.num_configurations)
+    if 1 < len(direct) <= max_configurations:
+        cost = Cost(len(direct), direct_time(num_nodes, degree))
+        switched = SwitchedCost(cost, len(direct))
         label = f"direct circulants, {degree} offsets at a time"
-        found.append(ReconfiguredCandidate(DIRECT, label, switched, direct.recipes()))
+        found.append(ReconfiguredCandidate(DIRECT, label, switched, direct))
     if num_nodes <= MAX_NODES:
         found += _bruck_plans(num_nodes, max_configurations)
     return found
@@ -98,10 +102,11 @@ def allreduce_candidates(
         for factored in factored_allreduces(num_nodes, degree, max_configurations, on_progress)
     ]
     if num_nodes <= MAX_NODES and not num_nodes & (num_nodes - 1):
-        for matched in (halving_doubling(num_nodes), recursive_doubling(num_nodes)):
-            plan = reuse_plan(matched, len(matched.steps))
+        for name in ("halving-doubling", "recursive-doubling"):
+            algorithm = matched(name, num_nodes)
+            plan = reuse_plan(algorithm, len(algorithm.steps))
             if plan.switched.num_configurations <= max_configurations:
-                found.append(ReconfiguredCandidate(MATCHED, matched.name, plan.switched))
+                found.append(ReconfiguredCandidate(MATCHED, algorithm.name, plan.switched))
     return found
 
 
@@ -109,15 +114,11 @@ def _static_alltoalls(
     num_nodes: int, degree: int, on_progress: Progress | None
 ) -> Iterator[ReconfiguredCandidate]:
     answer = joint_frontier(num_nodes, degree, with_allgather=False, on_progress=on_progress)
-    for one in answer.candidates:
-        if one.alltoall is not None:
-            yield ReconfiguredCandidate(
-                STATIC,
-                one.recipe.label(),
-                SwitchedCost(Cost(one.diameter, one.alltoall.time), 1),
-                (one.recipe,),
-                one.alltoall.bound,
-            )
+    for candidate in answer.candidates:
+        recipe, routed = candidate.recipe, candidate.alltoall
+        if routed is not None:
+            cost = SwitchedCost(Cost(candidate.diameter, routed.time), 1)
+            yield ReconfiguredCandidate(STATIC, recipe.label(), cost, (recipe,), routed.bound)
 
 
 def _static_allreduces(
@@ -129,24 +130,26 @@ def _static_allreduces(
     one walk of k links between any two of its d^k nodes, so k rounds in which every node sends on
     the sum of what came in end with the sum of all.
     """
-    answer = frontier(num_nodes, degree, Collective.ALLREDUCE, on_progress=on_progress)
-    for candidate in answer.candidates:
-        recipe, cost = candidate.recipe, candidate.cost
-        yield ReconfiguredCandidate(STATIC, recipe.label(), SwitchedCost(cost, 1), (recipe,))
-    fewest = frontier(num_nodes, degree, Collective.ALLGATHER, on_progress=on_progress).candidates[
-        0
-    ]
+
+    def static(recipe: Recipe, what: str, cost: Cost) -> ReconfiguredCandidate:
+        return ReconfiguredCandidate(
+            STATIC, what + recipe.label(), SwitchedCost(cost, 1), (recipe,)
+        )
+
+    for candidate in frontier(
+        num_nodes, degree, Collective.ALLREDUCE, on_progress=on_progress
+    ).candidates:
+        yield static(candidate.recipe, "", candidate.cost)
+    gathers = frontier(num_nodes, degree, Collective.ALLGATHER, on_progress=on_progress)
+    fewest = gathers.candidates[0]
     cost = Cost(fewest.cost.steps, num_nodes * fewest.cost.t_b)
-    label = f"allgather of whole vectors on {fewest.recipe.label()}"
-    yield ReconfiguredCandidate(STATIC, label, SwitchedCost(cost, 1), (fewest.recipe,))
+    yield static(fewest.recipe, "allgather of whole vectors on ", cost)
     letters = 1
     while degree**letters < num_nodes and degree > 1:
         letters += 1
     if degree > 1 and degree**letters == num_nodes and letters > 1:
-        words = DeBruijn(degree, letters)
-        label = f"sums of whole vectors on {words.label()}"
-        switched = SwitchedCost(Cost(letters, Fraction(degree * letters)), 1)
-        yield ReconfiguredCandidate(STATIC, label, switched, (words,))
+        cost = Cost(letters, Fraction(degree * letters))
+        yield static(DeBruijn(degree, letters), "sums of whole vectors on ", cost)
 
 
 def _numbers_to_search(num_nodes: int, degree: int, most: int) -> list[int]:
@@ -166,33 +169,24 @@ def _numbers_to_search(num_nodes: int, degree: int, most: int) -> list[int]:
     return numbers if numbers[-1] >= last else [*numbers, last]
 
 
-def _limited(effort: SequenceEffort, columns: int) -> SequenceEffort:
-    """The effort with fewer programs to solve where these are large."""
-    return replace(effort, num_solved=max(2, min(effort.num_solved, _SOLVED_COLUMNS // columns)))
-
-
 def _searched(
     num_nodes: int, degree: int, phases: int, effort: SequenceEffort, on_progress: Progress | None
 ) -> ReconfiguredCandidate:
     found = search_sequences(num_nodes, degree, phases, effort=effort, on_progress=on_progress)
     return ReconfiguredCandidate(
         SEQUENCE if phases > 1 else STATIC,
-        found.sequence.label(),
+        in_turn(found.recipes),
         SwitchedCost(found.alltoall.cost, phases),
-        found.sequence.recipes(),
+        found.recipes,
         found.alltoall.bound,
     )
 
 
 def _bruck_plans(num_nodes: int, max_configurations: int) -> Iterator[ReconfiguredCandidate]:
-    matched = bruck(num_nodes)
-    for changes in range(min(max_configurations, len(matched.steps))):
-        plan = reuse_plan(matched, changes)
+    algorithm = matched("bruck", num_nodes)
+    for changes in range(min(max_configurations, len(algorithm.steps))):
+        plan = reuse_plan(algorithm, changes)
         if plan.num_reconfigurations == changes:
-            yield ReconfiguredCandidate(MATCHED, _bruck_label(plan), plan.switched)
-
-
-def _bruck_label(plan: ReusePlan) -> str:
-    """Bruck's algorithm with the shifts that circuits are made for."""
-    shifts = [int(plan.matched.configurations[held].head[0]) for held in plan.held]
-    return f"Bruck on circuits of shift {', '.join(map(str, dict.fromkeys(shifts)))}"
+            shifts = [algorithm.configurations[held].head[0] for held in plan.held]
+            label = f"Bruck on circuits of shift {', '.join(map(str, dict.fromkeys(shifts)))}"
+            yield ReconfiguredCandidate(MATCHED, label, plan.switched)

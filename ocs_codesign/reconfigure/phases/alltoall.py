@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.alltoall.certificates import as_prices, integer_prices
 from ocs_codesign.bounds import hop_sum
 from ocs_codesign.cost import Cost
 from ocs_codesign.lp import DEFAULT_OPTIONS, exact_vertex, solve
 from ocs_codesign.lp.options import AUTO, FIRST_ORDER
-from ocs_codesign.reconfigure.phases.certificates import phase_price_bound, routed_phase_loads
-from ocs_codesign.reconfigure.phases.message_times import dead_time_s, transmission_s
-from ocs_codesign.reconfigure.phases.network import fewest_hops, phase_network
-from ocs_codesign.reconfigure.phases.program import num_columns, phase_program
+from ocs_codesign.reconfigure.phases.network import (
+    fewest_hops,
+    num_columns,
+    phase_network,
+    phase_program,
+)
+from ocs_codesign.schedulers.alltoall.certificates import UNIT, as_prices, integer_prices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.cost import CostModel
     from ocs_codesign.lp import ExactSolution, Options
-    from ocs_codesign.reconfigure.change import ReconfigurationCost
     from ocs_codesign.reconfigure.phases.network import PhaseNetwork
     from ocs_codesign.topology import Topology
 
@@ -40,6 +40,7 @@ MAX_COLUMNS = 300_000
 TOLERANCE = 1e-5
 """Tolerance of the first-order method unless the options ask for another."""
 _NOISE = 1e-7
+_FAR = 2**62
 
 
 @final
@@ -79,11 +80,6 @@ class PhasedAlltoall:
         return self.time == self.bound
 
     @property
-    def num_configurations(self) -> int:
-        """C, the phases."""
-        return self.network.num_phases
-
-    @property
     def time_in_pieces(self) -> Fraction:
         """The time in units of one piece over a link of speed 1."""
         return self.time / self.network.scale
@@ -93,18 +89,11 @@ class PhasedAlltoall:
         """Steps, the hops of all phases, and t_b."""
         return Cost(sum(self.hops), self.time)
 
-    def time_s(
-        self, model: CostModel, message_bytes: float, reconfiguration: ReconfigurationCost
-    ) -> Fraction:
-        """Seconds for ``message_bytes`` (M) with all steps and dead times; the fabric stops."""
-        dead = dead_time_s(self.network.topologies, reconfiguration)
-        return transmission_s(self.cost, model, message_bytes) + dead
-
     @property
     def any_topology_bound(self) -> Fraction:
         """What no sequence of as many topologies of this degree can beat, in M/B."""
         degree = max(topology.degree for topology in self.network.topologies)
-        return sequence_bound(self.network.num_nodes, degree, self.num_configurations)
+        return sequence_bound(self.network.num_nodes, degree, self.network.num_phases)
 
 
 def phased_alltoall(
@@ -118,8 +107,9 @@ def phased_alltoall(
     Raises ValueError for no topology, different numbers of nodes, pairs without a path in this
     order, and programs that are too large; RuntimeError if the solver has no point in time.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> found = phased_alltoall([directed_circulant(8, (offset,)) for offset in (1, 2, 5)])
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> rings = [DirectedCirculant(8, (offset,)).topology() for offset in (1, 2, 5)]
+    >>> found = phased_alltoall(rings)
     >>> found.time, found.time_in_pieces, found.gap
     (Fraction(11, 8), Fraction(11, 1), Fraction(0, 1))
     """
@@ -133,29 +123,29 @@ def phased_alltoall(
     layered = network.layered()
     program = phase_program(network, layered)
     is_small = columns <= MAX_VERTEX_COLUMNS
-    solution = solve(program, options=_suited(options, is_small))
+    if options.method == AUTO and not is_small:
+        tolerance = TOLERANCE if options.tolerance is None else options.tolerance
+        options = replace(options, method=FIRST_ORDER, tolerance=tolerance)
+    solution = solve(program, options=options)
     values, duals = solution.point_and_duals()
     vertex = exact_vertex(program, solution) if is_small else None
     if vertex is not None:
-        return _at_vertex(network, layered, vertex)
-    flow = values[: -network.num_phases].reshape(network.union.num_sources, -1).copy()
-    prices = as_prices(-duals[-network.union.num_orbits :])
-    loads = routed_phase_loads(network, flow, prices, _NOISE)
-    bound, _ = phase_price_bound(network, prices)
+        method = "exact vertex"
+        loads, prices, bound = _at_vertex(network, layered, vertex)
+    else:
+        method = solution.method
+        flow = values[: -network.num_phases].reshape(network.union.num_sources, -1).copy()
+        prices = as_prices(-duals[-network.union.num_orbits :])
+        loads = routed_phase_loads(network, flow, prices, _NOISE)
+        bound = phase_price_bound(network, prices)
     durations, hops = network.durations(loads), fewest_hops(network)
-    return PhasedAlltoall(network, durations, bound, prices, loads, hops, solution.method)
+    return PhasedAlltoall(network, durations, bound, prices, loads, hops, method)
 
 
-def _suited(options: Options, is_small: bool) -> Options:
-    """The options with the method for this size."""
-    if options.method != AUTO or is_small:
-        return options
-    tolerance = TOLERANCE if options.tolerance is None else options.tolerance
-    return replace(options, method=FIRST_ORDER, tolerance=tolerance)
-
-
-def _at_vertex(network: PhaseNetwork, layered: Topology, vertex: ExactSolution) -> PhasedAlltoall:
-    """What an exact optimum of the program says."""
+def _at_vertex(
+    network: PhaseNetwork, layered: Topology, vertex: ExactSolution
+) -> tuple[tuple[Fraction, ...], NDArray[np.int64], Fraction]:
+    """The loads of an exact optimum of the program, the prices that prove it, and its time."""
     union, links = network.union, network.union.topology.num_links
     loads = [Fraction(0)] * union.num_orbits
     flows = vertex.values[: -network.num_phases]
@@ -165,13 +155,94 @@ def _at_vertex(network: PhaseNetwork, layered: Topology, vertex: ExactSolution) 
             loads[orbit] += flow
     weights = [-dual for dual in vertex.row_duals[-union.num_orbits :]]
     prices = integer_prices(weights)
-    if prices is None:  # the duals are a proof all the same, only not one in 64 bits
-        prices = as_prices(np.array(weights, dtype=float))
-        bound = network.scale * vertex.objective
-    else:
-        bound, _ = phase_price_bound(network, prices)
-    durations, hops = network.durations(loads), fewest_hops(network)
-    return PhasedAlltoall(network, durations, bound, prices, tuple(loads), hops, "exact vertex")
+    if prices is not None:
+        return tuple(loads), prices, phase_price_bound(network, prices)
+    # The duals are a proof all the same, only not one in 64 bits.
+    rounded = as_prices(np.array(weights, dtype=float))
+    return tuple(loads), rounded, network.scale * vertex.objective
+
+
+def phase_price_bound(network: PhaseNetwork, prices: NDArray[np.int64]) -> Fraction:
+    """Least time, in M/B, that prices (int64, a link orbit) prove.
+
+    Every piece pays at least its cheapest path through the phases in order; storing is free. In a
+    phase of duration t all links of speed s are paid for at most s * t pieces each, so the sum of
+    the cheapest paths is at most the sum over phases of t[p] * W[p], where W[p] is what its links
+    cost when all are busy: the time is at least that sum / the largest W[p]. Source: linear
+    programming duality. Raises ValueError for prices that are negative or all 0.
+
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> network = phase_network([DirectedCirculant(8, (offset,)).topology() for offset in (1, 3)])
+    >>> phase_price_bound(network, np.array([1, 1]))
+    Fraction(7, 4)
+    """
+    union = network.union
+    if len(prices) != union.num_orbits or prices.min() < 0 or not prices.any():
+        raise ValueError("prices are non-negative integers, one a link orbit, not all of them 0")
+    if int(prices.max()) * network.num_nodes**2 * network.num_phases * union.num_sources >= _FAR:
+        raise ValueError("the prices are too large to add up in 64 bits")
+    busy = np.zeros(network.num_phases, dtype=object)
+    np.add.at(busy, network.phase_of_orbit, (prices.astype(object) * union.speed.astype(object)))
+    cheapest = _cheapest_paths(network, prices[union.link_orbit])
+    return network.scale * Fraction(int(cheapest.sum()), int(busy.max()))
+
+
+def _cheapest_paths(network: PhaseNetwork, price: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Prices of the cheapest paths to every node (row) from every source, a phase at a time."""
+    sources, links = network.union.sources, network.union.topology
+    cheapest = np.full((network.num_nodes, len(sources)), _FAR)
+    cheapest[sources, np.arange(len(sources))] = 0
+    for phase in range(network.num_phases):
+        mine = np.flatnonzero(network.phase == phase)
+        mine = mine[np.argsort(links.head[mine], kind="stable")]
+        node, first = np.unique(links.head[mine], return_index=True)
+        while True:
+            offered = cheapest[links.tail[mine]] + price[mine][:, None]
+            best = np.minimum.reduceat(offered, first, axis=0)
+            if not (best < cheapest[node]).any():
+                break
+            cheapest[node] = np.minimum(cheapest[node], best)
+    return cheapest
+
+
+def routed_phase_loads(
+    network: PhaseNetwork, flow: NDArray[np.float64], prices: NDArray[np.int64], least: float
+) -> tuple[Fraction, ...]:
+    """Pieces over the links of every orbit when all pairs are served as ``flow`` wishes.
+
+    The flow (sources x layered links) may be approximate, noise up to ``least``: it is re-routed in
+    exact units of 1 / UNIT, so the loads are those of a routing that exists. Its cycles are removed
+    in place.
+    """
+    from ocs_codesign.schedulers.alltoall.path_kernels import reroute
+
+    union, layered = network.union, network.layered()
+    out, into = layered.links_by_tail(), layered.links_by_head()
+    load = np.zeros(layered.num_links, dtype=np.int64)
+    links = len(union.link_orbit)
+    priced = np.zeros(layered.num_links, dtype=np.int64)
+    # One more a link breaks ties between free links by hops.
+    priced[:links] = prices[union.link_orbit] * (2 * network.num_nodes * network.num_phases) + 1
+    # Only the last layer keeps anything; a source's own piece is stored on its way, at no cost.
+    kept = np.zeros(layered.num_nodes, dtype=np.int64)
+    kept[-network.num_nodes :] = UNIT
+    reroute(
+        union.sources,
+        layered.tail,
+        layered.head,
+        out.start,
+        out.order,
+        into.start,
+        into.order,
+        priced,
+        flow,
+        least,
+        kept,
+        load,
+    )
+    total = np.zeros(union.num_orbits, dtype=np.int64)
+    np.add.at(total, union.link_orbit, load[:links])
+    return tuple(Fraction(int(value), UNIT) for value in total)
 
 
 def sequence_bound(num_nodes: int, degree: int, num_configurations: int) -> Fraction:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, TypeVar, final
 
 from ocs_codesign.quantities import exact
-from ocs_codesign.reconfigure.blocking.circuits import changed_circuits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from ocs_codesign.cost import Cost, CostModel
-    from ocs_codesign.reconfigure.change import ReconfigurationCost
-    from ocs_codesign.topology import Topology
+
+T = TypeVar("T")
 
 
 @final
@@ -66,6 +65,28 @@ class SwitchedCost:
         return self.cost.steps, self.cost.t_b, self.num_configurations
 
 
+def split_dominated(
+    items: Iterable[T], cost_of: Callable[[T], SwitchedCost]
+) -> tuple[list[T], list[T]]:
+    """Undominated items, the first of equals, and the rest; by configurations, steps, t_b.
+
+    >>> from ocs_codesign.cost import Cost
+    >>> costs = [SwitchedCost(Cost(2, Fraction(t_b)), number) for t_b, number in ((1, 2), (1, 1))]
+    >>> [[cost.num_configurations for cost in part] for part in split_dominated(costs, lambda c: c)]
+    [[1], [2]]
+    """
+    ordered = sorted(
+        items, key=lambda item: (cost_of(item).num_configurations, *cost_of(item).point())
+    )
+    front: list[T] = []
+    rest: list[T] = []
+    for item in ordered:  # what dominates or equals an item comes before it
+        mine = cost_of(item)
+        beaten = any(cost_of(other) == mine or cost_of(other).dominates(mine) for other in front)
+        (rest if beaten else front).append(item)
+    return front, rest
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class MessageRange:
@@ -79,16 +100,16 @@ def merged(ranges: Iterable[MessageRange]) -> tuple[MessageRange, ...]:
     """The sizes that lie in any of the ranges, as ranges that do not touch, ascending.
 
     >>> some = [MessageRange(Fraction(5), None), MessageRange(Fraction(1), Fraction(2))]
-    >>> [(str(one.begin_bytes), one.end_bytes) for one in merged(some)]
+    >>> [(str(sizes.begin_bytes), sizes.end_bytes) for sizes in merged(some)]
     [('1', Fraction(2, 1)), ('5', None)]
     """
     found: list[MessageRange] = []
-    for one in sorted(ranges, key=lambda one: one.begin_bytes):
+    for sizes in sorted(ranges, key=lambda sizes: sizes.begin_bytes):
         last = found[-1] if found else None
-        if last is None or (last.end_bytes is not None and last.end_bytes < one.begin_bytes):
-            found.append(one)
+        if last is None or (last.end_bytes is not None and last.end_bytes < sizes.begin_bytes):
+            found.append(sizes)
         elif last.end_bytes is not None:
-            end = None if one.end_bytes is None else max(last.end_bytes, one.end_bytes)
+            end = None if sizes.end_bytes is None else max(last.end_bytes, sizes.end_bytes)
             found[-1] = MessageRange(last.begin_bytes, end)
     return tuple(found)
 
@@ -164,24 +185,6 @@ def paying_messages(
         elif rate < 0:
             end = lost / rate if end is None else min(end, lost / rate)
     return MessageRange(begin, end) if end is None or begin < end else None
-
-
-def dead_time_s(topologies: Sequence[Topology], reconfiguration: ReconfigurationCost) -> Fraction:
-    """What all changes of a sequence take, one after the other: the whole fabric stops for each.
-
-    With a cold start the first configuration pays for all of its circuits.
-
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> from ocs_codesign.reconfigure import ReconfigurationCost
-    >>> rings = [directed_circulant(8, (offset,)) for offset in (1, 2, 5)]
-    >>> dead_time_s(rings, ReconfigurationCost(10, 1))
-    Fraction(54, 1)
-    """
-    table = changed_circuits(topologies).sum(axis=0)
-    changed = [int(table[at, at + 1]) for at in range(len(topologies) - 1)]
-    if reconfiguration.cold_start:
-        changed.insert(0, topologies[0].num_links)
-    return sum((reconfiguration.dead_time_s(number) for number in changed), Fraction(0))
 
 
 def _message(message_bytes: Fraction | float) -> Fraction:

@@ -3,25 +3,34 @@
 Node v in phase p is the layered node p * N + v. The links of a phase stay in its layer; what a node
 holds at the end of a phase it still holds in the next, over a storage link that costs nothing. The
 links of all phases are numbered through, storage links follow them.
+
+The program of an all-to-all over them: minimise the sum of the phases' durations t over flows
+f[s, e] >= 0 of every source s on the links and stores e of the layered network, such that every
+node v != s keeps one piece of source s in the last layer and every link orbit of phase p carries at
+most speed * t[p] over all sources. Destinations and paths are a matter of decomposing each source's
+flow afterwards. Within a phase flow may go several hops.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.alltoall.automorphisms import quotient_and_images
-from ocs_codesign.topology import Symmetry, Topology
+from ocs_codesign.lp import LinearProgram
+from ocs_codesign.reconfigure.in_turn import least, neighbour_tables, reached, union
+from ocs_codesign.symmetry.automorphisms import quotient_and_images
+from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.alltoall.quotient import Quotient
+    from ocs_codesign.symmetry.quotient import Quotient
 
 MAX_LAYERED_LINKS = 10_000_000
 
@@ -32,12 +41,13 @@ class PhaseNetwork:
     """A sequence of topologies with the sources and link orbits that an all-to-all over it needs.
 
     ``union`` holds the links of all phases with the symmetry that the whole sequence has: one
-    source an orbit of nodes, one capacity an orbit of links. ``phase_of_orbit`` (int64, an orbit)
-    is the phase whose links it consists of.
+    source an orbit of nodes, one capacity an orbit of links. ``phase`` (int64, a link) and
+    ``phase_of_orbit`` (int64, an orbit) say to which phase they belong.
     """
 
     topologies: tuple[Topology, ...]
     union: Quotient
+    phase: NDArray[np.int64]
     phase_of_orbit: NDArray[np.int64]
 
     @property
@@ -55,11 +65,6 @@ class PhaseNetwork:
         """Time in M/B of one piece over a link of speed 1; B is the largest egress of a node."""
         fastest = max(topology.node_speed() for topology in self.topologies)
         return Fraction(fastest, self.num_nodes)
-
-    @property
-    def phase(self) -> NDArray[np.int64]:
-        """The phase of every link of the union."""
-        return np.repeat(np.arange(self.num_phases), [one.num_links for one in self.topologies])
 
     def layered(self) -> Topology:
         """The network with a layer a phase: the links of the union, then the storage links."""
@@ -89,26 +94,25 @@ def phase_network(topologies: Sequence[Topology]) -> PhaseNetwork:
     for different numbers of nodes, and if some node cannot reach another one with the
     configurations in this order.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> network = phase_network([directed_circulant(8, (1,)), directed_circulant(8, (3,))])
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> network = phase_network([DirectedCirculant(8, (a,)).topology() for a in (1, 3)])
     >>> network.num_phases, network.union.num_sources, network.union.num_orbits
     (2, 1, 2)
     """
     sequence = tuple(topologies)
     _check_sizes(sequence)
-    union = Topology(
-        sequence[0].num_nodes,
-        np.concatenate([one.tail for one in sequence]),
-        np.concatenate([one.head for one in sequence]),
-        np.concatenate([one.speeds() for one in sequence]),
-        _declared(sequence),
-    )
-    whole, _ = quotient_and_images(union)
+    whole, _ = quotient_and_images(union(sequence))
+    phase = np.repeat(np.arange(len(sequence)), [top.num_links for top in sequence])
     first_link = np.unique(whole.link_orbit, return_index=True)[1]
-    network = PhaseNetwork(sequence, whole, np.empty(0, dtype=np.int64))
-    network = PhaseNetwork(sequence, whole, network.phase[first_link])
-    _check_reach(network)
-    return network
+    tables, nodes = neighbour_tables(sequence), sequence[0].num_nodes
+    held = reached(tables, [nodes] * len(tables), whole.sources)
+    if not held.all():
+        number, node = np.argwhere(~held.T)[0]
+        order = "" if len(sequence) == 1 else ", even over the configurations in their order"
+        raise ValueError(
+            f"not connected: node {node} is out of node {whole.sources[number]}'s reach{order}"
+        )
+    return PhaseNetwork(sequence, whole, phase, phase[first_link])
 
 
 def _check_sizes(sequence: tuple[Topology, ...]) -> None:
@@ -133,72 +137,88 @@ def _check_sizes(sequence: tuple[Topology, ...]) -> None:
         )
 
 
-def _declared(sequence: tuple[Topology, ...]) -> Symmetry | None:
-    """The orbits of all configurations as those of one group, if their node orbits agree.
-
-    Whether one group has them is for whoever recovers its permutations to find out.
-    """
-    orbits, base = [], 0
-    node_orbit: NDArray[np.int32] | None = None
-    for topology in sequence:
-        symmetry = topology.symmetry
-        if symmetry is None:
-            return None
-        if node_orbit is None:
-            node_orbit = symmetry.node_orbit
-        elif not np.array_equal(node_orbit, symmetry.node_orbit):
-            return None
-        orbits.append(symmetry.link_orbit + base)
-        base += int(symmetry.link_orbit.max()) + 1
-    return None if node_orbit is None else Symmetry(node_orbit, np.concatenate(orbits))
-
-
-def _check_reach(network: PhaseNetwork) -> None:
-    """ValueError unless every source reaches every node, the configurations used in order."""
-    from ocs_codesign.reconfigure.phases.kernels import least_hops
-
-    layered = network.layered()
-    out = layered.links_by_tail()
-    hops = np.where(np.arange(layered.num_links) < network.union.topology.num_links, 1, 0)
-    ends = least_hops(
-        network.union.sources, network.num_nodes, layered.head, out.start, out.order, hops
-    )
-    if ends.min() < 0:
-        number, node = np.argwhere(ends < 0)[0]
-        order = "" if network.num_phases == 1 else ", even over the configurations in their order"
-        raise ValueError(
-            f"not connected: node {node} is out of node {network.union.sources[number]}'s "
-            f"reach{order}"
-        )
-
-
 def fewest_hops(network: PhaseNetwork) -> tuple[int, ...]:
     """Links in a row in every phase, at least one, with which every pair has a path.
 
     None can be one less. For a single configuration that is the diameter. Later phases are
     shortened first.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> rings = [directed_circulant(8, (offset,)) for offset in (1, 2, 5)]
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> rings = [DirectedCirculant(8, (offset,)).topology() for offset in (1, 2, 5)]
     >>> fewest_hops(phase_network(rings))
     (2, 1, 1)
     """
+    tables, sources = neighbour_tables(network.topologies), network.union.sources
+
+    def suffice(phases: slice, hops: int) -> bool:
+        tried = limits.copy()
+        tried[phases] = hops
+        return bool(reached(tables, tried.tolist(), sources).all())
+
     limits = np.ones(network.num_phases, dtype=np.int64)
-    while not _suffice(network, limits):
-        limits += 1
+    limits[:] = least(network.num_nodes, lambda hops: suffice(slice(None), hops))
     for phase in reversed(range(network.num_phases)):
-        while limits[phase] > 1:
-            limits[phase] -= 1
-            if not _suffice(network, limits):
-                limits[phase] += 1
-                break
+        this = slice(phase, phase + 1)
+        limits[phase] = least(int(limits[phase]), partial(suffice, this))
     return tuple(limits.tolist())
 
 
-def _suffice(network: PhaseNetwork, limits: NDArray[np.int64]) -> bool:
-    from ocs_codesign.reconfigure.phases.kernels import reaches_all
+def num_columns(network: PhaseNetwork) -> int:
+    """Columns of the program: a flow a source and layered link, and a duration a phase."""
+    stores = network.num_nodes * (network.num_phases - 1)
+    per_source = network.union.topology.num_links + stores
+    return network.union.num_sources * per_source + network.num_phases
 
-    union = network.union.topology
-    start = np.cumsum([0, *(one.num_links for one in network.topologies)])
-    sources, nodes = network.union.sources, network.num_nodes
-    return bool(reaches_all(sources, nodes, union.tail, union.head, start, limits))
+
+def phase_program(network: PhaseNetwork, layered: Topology) -> LinearProgram:
+    """The program: column s * links + e is the flow of the s-th source on layered link e.
+
+    The last columns are the durations, in the time of one piece over a link of speed 1. Row
+    s * (layered nodes - 1) + i is the balance of the i-th layered node but the source, then there
+    is a row a link orbit.
+
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> from ocs_codesign.lp import solve
+    >>> rings = [DirectedCirculant(8, (offset,)).topology() for offset in (1, 3)]
+    >>> network = phase_network(rings)
+    >>> round(solve(phase_program(network, network.layered())).objective, 9)
+    14.0
+    """
+    from scipy.sparse import csr_matrix
+
+    union, sources = network.union, network.union.sources
+    links, nodes, phases = layered.num_links, layered.num_nodes, network.num_phases
+    number = np.arange(len(sources))[:, None]
+    flow = number * links + np.arange(links)  # columns, sources x links
+    balance = np.arange(len(sources) * nodes).reshape(len(sources), nodes)
+    balance -= number + (np.arange(nodes) > sources[:, None])  # rows, but for those of the sources
+    entries = []
+    for ends, sign in ((layered.head, 1.0), (layered.tail, -1.0)):
+        kept = (ends != sources[:, None]) & (layered.tail != layered.head)
+        entries.append((balance[:, ends][kept], flow[kept], np.full(kept.sum(), sign)))
+    balances, flows = len(sources) * (nodes - 1), flow.size
+    loaded = flow[:, : union.topology.num_links]
+    orbits = np.broadcast_to(balances + union.link_orbit, loaded.shape)
+    entries.append((orbits.ravel(), loaded.ravel(), np.ones(loaded.size)))
+    rows = balances + np.arange(union.num_orbits)
+    entries.append((rows, flows + network.phase_of_orbit, -union.speed.astype(np.float64)))
+    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+    size = (balances + union.num_orbits, flows + phases)
+    matrix = csr_matrix((value, (row, column)), shape=size)
+    # Every node but the source keeps a piece in the last layer.
+    last = np.arange(nodes) - (nodes - network.num_nodes)
+    needed = ((last >= 0) & (last != sources[:, None])).astype(np.float64)
+    needed = needed[np.arange(nodes) != sources[:, None]]
+    # Nothing crosses a loop or returns to its source, where it might as well have been kept.
+    largest = np.where(layered.tail == layered.head, 0.0, np.full(flow.shape, np.inf))
+    largest[:, : union.topology.num_links][union.topology.head == sources[:, None]] = 0.0
+    return LinearProgram(
+        np.repeat([0.0, 1.0], [flows, phases]),
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int64),
+        matrix.data,
+        np.concatenate([needed, np.full(union.num_orbits, -np.inf)]),
+        np.concatenate([needed, np.zeros(union.num_orbits)]),
+        np.zeros(flows + phases),
+        np.concatenate([largest.ravel(), np.full(phases, np.inf)]),
+    )

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.reconfigure.change import ReconfigurationCost
-from ocs_codesign.reconfigure.planes.problem import PlaneProblem
-from ocs_codesign.reconfigure.planes.uses import changes_of, late_stops
+import numpy as np
+
+from ocs_codesign.reconfigure.planes.labels import Entries, unit_of
+from ocs_codesign.reconfigure.planes.loads import makespan
+from ocs_codesign.reconfigure.planes.uses import START
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ocs_codesign.reconfigure.planes.problem import Usage
+    from ocs_codesign.reconfigure.planes.problem import PlaneProblem, Usage
 
 _WIDTH, _PER_STATE = 48, 3
 _TRIED = 2000
@@ -22,33 +23,12 @@ _TRIED = 2000
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Times:
-    """Seconds of a problem as floats: sends, the latency, and dead times by (held, needed)."""
-
-    sends: tuple[float, ...]
-    latency: float
-    dead: dict[tuple[int | None, int], float]
-
-    @classmethod
-    def of(cls, problem: PlaneProblem) -> _Times:
-        """The times of a problem."""
-        needed = set(problem.configurations)
-        dead = {
-            (held, one): float(problem.dead_time_s(held, one))
-            for held in {*problem.held, *needed}
-            for one in needed
-        }
-        return cls(tuple(map(float, problem.send_s)), float(problem.latency_s), dead)
-
-
-@final
-@dataclass(frozen=True, slots=True)
 class _Loads:
-    """What every plane holds and how long it is busy, after the planes served so far."""
+    """What every plane holds, as a code, and how long it is busy; ``chain`` is the usage so far."""
 
-    held: tuple[int | None, ...]
+    held: tuple[int, ...]
     busy: tuple[float, ...]
-    chain: tuple[object, tuple[int, ...]] | None
+    chain: Any
 
     @property
     def score(self) -> float:
@@ -65,31 +45,37 @@ def balanced_usage(problem: PlaneProblem) -> Usage:
     >>> balanced_usage(PlaneProblem((0, 1), (6, 6), 2, 1, cost))
     ((0,), (1,))
     """
-    times = _Times.of(problem)
-    best = [_Loads(problem.held, (0.0,) * problem.num_planes, None)]
-    for needed, send in zip(problem.configurations, times.sends, strict=True):
+    entries = Entries.of(problem, unit_of(problem))
+    best = [_Loads(entries.start, (0.0,) * problem.num_planes, None)]
+    for send, needed in zip(entries.send.tolist(), entries.kind.tolist(), strict=True):
+        dead = (entries.dead[:, needed] + entries.latency).tolist()
         grown = [
-            _served(times, one, planes, needed, send)
-            for one in best
-            for planes in _choices(one, needed)
+            _served(loads, planes, needed, send, dead)
+            for loads in best
+            for planes in _choices(loads, needed)
         ]
-        best = _kept(sorted(grown, key=lambda one: (one.score, one.busy)))
+        best = _kept(sorted(grown, key=lambda loads: (loads.score, loads.busy)))
     usage: list[tuple[int, ...]] = []
-    chain = min(best, key=lambda one: max(one.busy)).chain
+    chain = min(best, key=lambda loads: max(loads.busy)).chain
     while chain is not None:
-        before, planes = chain
+        chain, planes = chain
         usage.append(planes)
-        chain = before  # type: ignore[assignment]
     return tuple(reversed(usage))
 
 
 def improved(problem: PlaneProblem, usage: Usage) -> Usage:
     """The usage after single planes joined or left steps as long as that helps, within limits.
 
-    With overlap and without barriers.
+    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> cost = ReconfigurationCost(1, overlap=False, barrier=False)
+    >>> improved(PlaneProblem((0, 0), (9, 1), 2, 1, cost, latency_s=5), ((0, 1), (0, 1)))
+    ((0, 1), (1,))
     """
-    times = _Times.of(problem)
-    best, total = list(usage), _makespan(problem, times, usage)
+    entries, fixed = Entries.of(problem, unit_of(problem)), 0.0
+    if not problem.cost.overlap:
+        fixed = float(problem.cost.fixed_s / unit_of(problem))
+    estimate = _Estimate(entries, problem.cost.overlap, fixed)
+    best, total = list(usage), estimate.total(usage)
     budget, changed = _TRIED, True
     while changed and budget > 0:
         changed = False
@@ -100,7 +86,7 @@ def improved(problem: PlaneProblem, usage: Usage) -> Usage:
                     continue
                 budget -= 1
                 before, best[step] = best[step], planes
-                found = _makespan(problem, times, best)
+                found = estimate.total(best)
                 if found < total * (1 - 1e-12):
                     total, changed = found, True
                 else:
@@ -108,62 +94,33 @@ def improved(problem: PlaneProblem, usage: Usage) -> Usage:
     return tuple(best)
 
 
-def lightened(problem: PlaneProblem, usage: Usage) -> Usage:
-    """The usage after planes left steps between two stops, or joined steps of what they hold.
+class _Estimate:
+    """The total of a usage without barriers; a fabric that stops does so as late as it can."""
 
-    Without overlap and without barriers, where not every plane has to spend a step's latency.
+    def __init__(self, entries: Entries, overlap: bool, fixed: float) -> None:
+        self.overlap, self.fixed, self.latency = overlap, fixed, entries.latency
+        self.start, self.dead = entries.start, entries.dead.tolist()
+        self.steps = list(zip(entries.send.tolist(), entries.kind.tolist(), strict=True))
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
-    >>> cost = ReconfigurationCost(1, overlap=False, barrier=False)
-    >>> problem = PlaneProblem((0, 0), (9, 1), 2, 1, cost, latency_s=5)
-    >>> lightened(problem, ((0, 1), (0, 1)))
-    ((0, 1), (1,))
-    """
-    dark = [one for one in changes_of(problem, usage) if one.circuits]
-    never = ReconfigurationCost(
-        2 * (sum(problem.send_s) + problem.num_steps * problem.latency_s), barrier=False
-    )
-    light: list[tuple[int, ...]] = []
-    for first, last in pairwise([*late_stops(dark), problem.num_steps]):
-        held: list[int | None] = [None] * problem.num_planes
-        for needed, planes in zip(
-            problem.configurations[first:last], usage[first:last], strict=True
-        ):
-            for plane in planes:
-                held[plane] = needed
-        stretch = PlaneProblem(
-            problem.configurations[first:last],
-            problem.step_bytes[first:last],
-            problem.num_planes,
-            problem.plane_bandwidth_Bps,
-            never,
-            latency_s=problem.latency_s,
-            held=held,
-        )
-        light += improved(stretch, usage[first:last])
-    return tuple(light)
-
-
-def _makespan(problem: PlaneProblem, times: _Times, usage: Sequence[tuple[int, ...]]) -> float:
-    """When all is done at best, as in ``planes.loads``, in floats."""
-    import numpy as np
-
-    planes, latency = problem.num_planes, times.latency
-    sends, held = [0.0] * 2**planes, list(problem.held)
-    for needed, serve, send in zip(problem.configurations, usage, times.sends, strict=True):
-        mask = 0
-        for plane in serve:
-            mask |= 1 << plane
-            sends[1 << plane] += times.dead[held[plane], needed] + latency
-            held[plane] = needed
-        sends[mask] += send
-    work = np.array(sends)
-    sets = np.arange(2**planes)
-    for plane in range(planes):
-        with_it = sets[(sets >> plane) & 1 == 1]
-        work[with_it] += work[with_it ^ (1 << plane)]
-    size = np.array([one.bit_count() for one in range(2**planes)])
-    return float((work[1:] / size[1:]).max())
+    def total(self, usage: Sequence[tuple[int, ...]]) -> float:
+        """In the unit of the entries."""
+        held, since = list(self.start), [START] * len(self.start)
+        work, total, stop = [0.0] * 2 ** len(held), 0.0, START
+        for step, ((send, needed), planes) in enumerate(zip(self.steps, usage, strict=True)):
+            waits = [self.dead[held[plane]][needed] for plane in planes]
+            if not self.overlap:
+                if any(wait and since[at] >= stop for at, wait in zip(planes, waits, strict=True)):
+                    total += makespan(np.array(work)) + self.fixed
+                    work, stop = [0.0] * len(work), step
+                total += sum(wait - self.fixed for wait in waits if wait)
+                waits = [0.0] * len(waits)
+            mask = 0
+            for plane, wait in zip(planes, waits, strict=True):
+                work[1 << plane] += wait + self.latency
+                held[plane], since[plane] = needed, step
+                mask |= 1 << plane
+            work[mask] += send
+        return total + makespan(np.array(work))
 
 
 def _choices(loads: _Loads, needed: int) -> Iterator[tuple[int, ...]]:
@@ -171,11 +128,9 @@ def _choices(loads: _Loads, needed: int) -> Iterator[tuple[int, ...]]:
     order = sorted(range(len(loads.held)), key=lambda plane: (loads.busy[plane], plane))
     holding = [plane for plane in order if loads.held[plane] == needed]
     others = [plane for plane in order if loads.held[plane] != needed]
-    distinct: list[int] = []
-    for plane in others:
-        if all(loads.held[plane] != loads.held[one] for one in distinct):
-            distinct.append(plane)
-    for some in ([], *([one] for one in distinct), others[:2], others):
+    first_of = {loads.held[plane]: plane for plane in reversed(others)}
+    distinct = [plane for plane in others if first_of[loads.held[plane]] == plane]
+    for some in ([], *([plane] for plane in distinct), others[:2], others):
         if holding or some:
             yield tuple(sorted(holding + some))
     if len(holding) > 1:
@@ -183,23 +138,15 @@ def _choices(loads: _Loads, needed: int) -> Iterator[tuple[int, ...]]:
 
 
 def _served(
-    times: _Times, loads: _Loads, planes: tuple[int, ...], needed: int, send: float
+    loads: _Loads, planes: tuple[int, ...], needed: int, send: float, dead: list[float]
 ) -> _Loads:
     """The loads after the planes share the sends so that the least busy gets most."""
     held, busy = list(loads.held), list(loads.busy)
     for plane in planes:
-        busy[plane] += times.dead[held[plane], needed] + times.latency
+        busy[plane] += dead[held[plane]]
         held[plane] = needed
-    order = sorted(planes, key=lambda plane: busy[plane])
-    level, number = busy[order[0]], 1
-    left = send
-    for plane in order[1:]:
-        step = (busy[plane] - level) * number
-        if step >= left:
-            break
-        left -= step
-        level, number = busy[plane], number + 1
-    level += left / number
+    ends = sorted(busy[plane] for plane in planes)
+    level = min((send + sum(ends[:many])) / many for many in range(1, len(ends) + 1))
     for plane in planes:
         busy[plane] = max(busy[plane], level)
     return _Loads(tuple(held), tuple(busy), (loads.chain, planes))
@@ -209,11 +156,9 @@ def _kept(grown: list[_Loads]) -> list[_Loads]:
     """The first ones, a few of those that hold the same."""
     seen: dict[tuple[int, ...], int] = {}
     kept = []
-    for one in grown:
-        state = tuple(sorted(-1 if held is None else held for held in one.held))
+    for loads in grown:
+        state = tuple(sorted(loads.held))
         seen[state] = seen.get(state, 0) + 1
         if seen[state] <= _PER_STATE:
-            kept.append(one)
-        if len(kept) == _WIDTH:
-            break
-    return kept
+            kept.append(loads)
+    return kept[:_WIDTH]

@@ -10,25 +10,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ocs_codesign.lp import solve
-from ocs_codesign.reconfigure.planes.entries import entries_of, unit_of
-from ocs_codesign.reconfigure.planes.labels import Effort, search
-from ocs_codesign.reconfigure.planes.milp_flows import flow_program
+from ocs_codesign.reconfigure.planes.labels import Effort, Entries, search, unit_of
+from ocs_codesign.reconfigure.planes.milp import relaxed_bound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ocs_codesign.reconfigure.planes.problem import PlaneProblem
 
-WINDOW_STEPS = 16
-"""Steps of a window that labels solve; with more planes than LABEL_PLANES, windows are relaxed."""
-RELAXED_STEPS = 14
 LABEL_PLANES = 5
+"""With more planes than these polyhedra of times are large, and windows are relaxed."""
+_WINDOW_STEPS, _RELAXED_STEPS = 16, 14
 _WINDOW = Effort(2000)
 
 
@@ -42,26 +37,20 @@ def window_bound_s(
     >>> round(float(window_bound_s(problem)), 6)
     28.0
     """
-    size = WINDOW_STEPS if problem.num_planes <= LABEL_PLANES else RELAXED_STEPS
-    cuts = [*range(0, problem.num_steps, size), problem.num_steps]
+    is_small = problem.num_planes <= LABEL_PLANES
+    size = _WINDOW_STEPS if is_small else _RELAXED_STEPS
     unit, total = unit_of(problem), 0.0
-    for first, last in pairwise(cuts):
-        total += _window(problem, unit, first, last)
+    for first in range(0, problem.num_steps, size):
+        window = problem.part(first, first + size)
+        entries = Entries.of(window, unit, free=first > 0)
+        if is_small:
+            bound = search(entries, _WINDOW).bound
+        else:
+            bound = relaxed_bound(window, float(unit), free=first > 0)
+        total += max(float(entries.least()[0]), bound)
         if on_step is not None:
-            on_step(last, problem.num_steps)
+            on_step(min(first + size, problem.num_steps), problem.num_steps)
     return Fraction(total) * unit
-
-
-def _window(problem: PlaneProblem, unit: Fraction, first: int, last: int) -> float:
-    """A lower bound on the time of a window, in units."""
-    entries = entries_of(problem, unit, first, last, free=first > 0)
-    least = float(entries.least()[0])
-    if problem.num_planes <= LABEL_PLANES:
-        return max(least, search(entries, _WINDOW).bound)
-    part = problem.part(first, last)
-    found = flow_program(part, float(unit), 3.0 * (last - first), free=first > 0)
-    solution = solve(replace(found.program, integer=None))
-    return max(least, (solution.bound or 0.0) * (1 - 1e-7))
 
 
 def held_bound_s(problem: PlaneProblem) -> Fraction:
@@ -75,29 +64,17 @@ def held_bound_s(problem: PlaneProblem) -> Fraction:
     >>> held_bound_s(PlaneProblem((0, 1, 2), (6, 6, 6), 2, 1, cost))
     Fraction(21, 2)
     """
-    cost, spent = problem.cost, sum(problem.send_s, Fraction(0))
-    spent += problem.num_steps * problem.latency_s
-    circuits = _fewest_circuits(problem)
-    if not cost.overlap:
-        changes = num_changes(problem, problem.num_planes)
-        dark = num_stops(problem) * cost.fixed_s + changes * circuits * cost.per_circuit_s
-        return spent / problem.num_planes + dark
-    dead = cost.dead_time_s(circuits)
-    return min(
-        (spent + num_changes(problem, used) * dead) / used
-        for used in range(1, problem.num_planes + 1)
-    )
-
-
-def _fewest_circuits(problem: PlaneProblem) -> int:
-    """Circuits that change in every change at least."""
-    needed = set(problem.configurations)
-    counts = {
-        problem.circuits_changed(held, one)
-        for held in {*problem.held, *needed}
-        for one in needed - {held}
-    }
-    return min(counts, default=0)
+    cost, planes = problem.cost, problem.num_planes
+    spent = sum(problem.send_s, problem.num_steps * problem.latency_s)
+    circuits = min(_circuits(problem), default=0)
+    if cost.overlap:
+        dead = cost.dead_time_s(circuits)
+        return min(
+            (spent + num_changes(problem, used) * dead) / used for used in range(1, planes + 1)
+        )
+    stops = num_stops(problem) if circuits else 0
+    each = circuits * cost.per_circuit_s
+    return spent / planes + stops * cost.fixed_s + num_changes(problem, planes) * each
 
 
 def num_changes(problem: PlaneProblem, used: int) -> int:
@@ -106,55 +83,49 @@ def num_changes(problem: PlaneProblem, used: int) -> int:
     Planes that hold nothing, and did not have to be made, are free to change once. Those that have
     to be made do so if they serve at all.
     """
-    held = [one for one in problem.held if one is not None]
-    given = len(held)
+    held = [configuration for configuration in problem.held if configuration is not None]
+    given, free = len(held), problem.held.count(None)
     room = problem.num_planes if given else used
-    if not problem.cost.cold_start:
+    if problem.cost.cold_start:
+        free = 0
+    else:
         given = problem.num_planes
     coming: dict[int, list[int]] = {}
     for step in range(problem.num_steps - 1, -1, -1):
         coming.setdefault(problem.configurations[step], []).append(step)
     changes = 0
-    for one in problem.configurations:
-        coming[one].pop()
-        if one in held:
-            continue
-        changes += 1
-        if len(held) == room:
-            held.remove(max(held, key=lambda each: _next(coming.get(each))))
-        held.append(one)
-    free = 0 if problem.cost.cold_start else sum(one is None for one in problem.held)
+    for needed in problem.configurations:
+        coming[needed].pop()
+        if needed not in held:
+            changes += 1
+            if len(held) == room:
+                held.remove(max(held, key=lambda one: (coming.get(one) or [problem.num_steps])[-1]))
+            held.append(needed)
     return max(changes - free, used - given, 0)
-
-
-def _next(steps: list[int] | None) -> float:
-    """The next step of those that are to come, the last of the list; never if there is none."""
-    return steps[-1] if steps else float("inf")
 
 
 def num_stops(problem: PlaneProblem) -> int:
     """The least number of stops: every stretch between two goes as far as there are planes."""
-    if not tells_apart(problem):
-        return 0
-    held = {one for one in problem.held if one is not None}
+    held = set(problem.held) - {None}
     spare = 0 if problem.cost.cold_start else problem.num_planes - len(held)
     stops = 0
-    for one in problem.configurations:
-        if one in held:
-            continue
-        if spare == 0:
-            stops += 1
-            held, spare = set(), problem.num_planes
-        held.add(one)
-        spare -= 1
+    for needed in problem.configurations:
+        if needed not in held:
+            if spare == 0:
+                stops += 1
+                held, spare = set(), problem.num_planes
+            held.add(needed)
+            spare -= 1
     return stops
 
 
 def tells_apart(problem: PlaneProblem) -> bool:
     """Whether some circuit changes in every change that is needed."""
+    return all(_circuits(problem))
+
+
+def _circuits(problem: PlaneProblem) -> Iterable[int]:
+    """Circuits that change in every change that may be needed, but for those made in time."""
     needed = set(problem.configurations)
-    return all(
-        problem.circuits_changed(held, one)
-        for held in {*problem.held, *needed}
-        for one in needed - {held}
-    )
+    holds = {*problem.held, *needed} - ({None} if not problem.cost.cold_start else set())
+    return [problem.circuits_changed(held, to) for held in holds for to in needed - {held}]

@@ -13,7 +13,8 @@ best of those left out still bounds it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.reconfigure.planes.problem import Usage
+    from ocs_codesign.reconfigure.planes.problem import PlaneProblem, Usage
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """Steps and dead times of a search, in units of ``unit_s`` seconds.
+    """Steps and dead times of a search, in one unit of time.
 
     What a plane holds is a code. ``dead[code, kind[i]]`` is its dead time into step i, after which
     it has code ``after[i]``; ``start`` are the codes of the planes in the beginning.
@@ -41,6 +42,24 @@ class Entries:
     after: NDArray[np.int64]
     start: tuple[int, ...]
 
+    @classmethod
+    def of(cls, problem: PlaneProblem, unit: Fraction, *, free: bool = False) -> Entries:
+        """The entries of a problem, times in units of so many seconds.
+
+        ``free``: planes hold in the beginning whatever is best for them, a relaxation.
+        """
+        needed = sorted(set(problem.configurations))
+        others = {held for held in problem.held if held not in needed}
+        holds: list[int | None] = [*needed, *sorted(held for held in others if held is not None)]
+        holds += [None] if None in others else []
+        dead = [[float(problem.dead_time_s(a, b) / unit) for b in needed] for a in holds]
+        kind = np.searchsorted(needed, problem.configurations)
+        start = tuple(holds.index(held) for held in problem.held)
+        if free:
+            dead, start = [*dead, [0.0] * len(needed)], (len(dead),) * problem.num_planes
+        send = np.array([float(send / unit) for send in problem.send_s])
+        return cls(send, float(problem.latency_s / unit), np.array(dead), kind, kind, start)
+
     @property
     def num_steps(self) -> int:
         """How many steps there are."""
@@ -49,8 +68,7 @@ class Entries:
     @property
     def is_uniform(self) -> bool:
         """Whether every change takes the same time."""
-        waits = self.dead[self.dead > 0]
-        return not len(waits) or bool((waits == waits[0]).all())
+        return len(np.unique(self.dead[self.dead > 0])) <= 1
 
     def least(self) -> NDArray[np.float64]:
         """What the steps from i on take at least, for i = 0, ..., num_steps."""
@@ -61,7 +79,7 @@ class Entries:
 @final
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How to search: labels kept after a step, whether planes may leave early, the worst total.
+    """How to search: labels kept after a step, points of one, whether planes may leave early.
 
     If planes may not leave a step before it ends, polyhedra are points: fast, and no proof.
     """
@@ -75,11 +93,7 @@ class Effort:
 @final
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best usage, its total, and a bound on every usage's total; both in units.
-
-    ``usage`` is empty if nothing is at most the cap; ``bound`` is infinite if nothing better can
-    exist than what the cap comes from.
-    """
+    """The best usage, its total, and a bound on every usage's total; both in units."""
 
     usage: Usage
     total: float
@@ -87,23 +101,11 @@ class Found:
     most_labels: int
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Future:
-    """By code, after a step: longest dead time, and the code that stands for it."""
-
-    longest: NDArray[np.float64]
-    renamed: NDArray[np.int64]
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Layer:
-    """Where the labels after a step come from."""
-
-    parent: NDArray[np.int64]
-    mask: NDArray[np.int64]
-    order: NDArray[np.int64]
+def unit_of(problem: PlaneProblem) -> Fraction:
+    """The longest time that one plane may be busy with one thing, in seconds."""
+    needed = set(problem.configurations)
+    waits = (problem.dead_time_s(held, to) for held in {*problem.held, *needed} for to in needed)
+    return max(*problem.send_s, problem.latency_s, *waits)
 
 
 def search(
@@ -118,44 +120,37 @@ def search(
     >>> round(found.total, 9), found.bound <= found.total, len(found.usage)
     (3.05, True, 3)
     """
-    from ocs_codesign.reconfigure.planes.labels_kernels import extended
+    from ocs_codesign.reconfigure.planes import labels_kernels
 
-    planes = len(entries.start)
+    planes, is_uniform = len(entries.start), entries.is_uniform
     futures, least = _futures(entries), entries.least()
     root = np.argsort(entries.start, kind="stable")
     codes = np.array(entries.start, dtype=np.int64)[root][None, :]
     first, points = np.array([0, 1]), np.zeros((1, planes + 1))
-    layers: list[_Layer] = []
+    layers: list[tuple[NDArray[np.int64], ...]] = []
     begin, cut, most = 0.0, np.inf, 1
-    for at in range(entries.num_steps):
+    for at, send in enumerate(entries.send.tolist()):
         dead = np.ascontiguousarray(entries.dead[:, entries.kind[at]])
-        future = futures[at]
-        lost, (codes, first, points, *origin) = extended(
-            codes,
-            first,
-            points,
-            dead,
-            future.longest,
-            dead >= future.longest,
-            future.renamed,
-            entries.after[at],
-            (entries.send[at], entries.latency),
-            effort.cap - least[at + 1] - begin,
-            effort.leave_early,
-            not entries.is_uniform,
-            effort.max_points,
+        longest, renamed = futures[at]
+        work = int((np.diff(first) ** 3).sum()) << planes * (1 if is_uniform else 2)
+        tiers: Any = labels_kernels.tiers
+        lost, codes, points, orders, facts = tiers(
+            *(work, codes, first, points, dead, longest, dead >= longest, renamed),
+            *((send, entries.latency, int(entries.after[at])), effort.leave_early),
+            *(not is_uniform, effort.cap - least[at + 1] - begin, effort.max_points),
         )
-        layer = _Layer(*origin)
         cut = min(cut, begin + lost + float(least[at]))
-        most = max(most, len(codes))
-        if len(codes) > effort.max_labels:
-            kept, dropped = _ranked(first, points, effort.max_labels)
-            cut = min(cut, begin + float(dropped) + float(least[at + 1]))
-            codes, first, points = _selected(kept, codes, first, points)
-            layer = _Layer(layer.parent[kept], layer.mask[kept], layer.order[kept])
-        layers.append(layer)
-        if not len(codes):
+        kept = np.flatnonzero(facts[:, 5])
+        most = max(most, len(kept))
+        if len(kept) > effort.max_labels:
+            kept, dropped = _ranked(facts[kept], points, kept, effort.max_labels)
+            cut = min(cut, begin + dropped + float(least[at + 1]))
+        if not len(kept):
             return Found((), np.inf, cut, most)
+        codes, facts = codes[kept], facts[kept]
+        points = np.concatenate([points[row[0] : row[1]] for row in facts.tolist()])
+        first = np.append(0, np.cumsum(facts[:, 1] - facts[:, 0]))
+        layers.append((facts[:, 2], facts[:, 3], orders[kept]))
         ended = float(points[:, 0].min())
         points -= ended
         begin += ended
@@ -167,63 +162,48 @@ def search(
     return Found(_usage(layers, best, root), begin, bound, most)
 
 
-def _futures(entries: Entries) -> list[_Future]:
-    """What may come after every step; codes that nothing tells apart have one name.
+def _futures(entries: Entries) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+    """By code, after every step: the longest dead time to come, and a code that is just like it.
 
-    Codes are only told to be alike where all their dead times to come are the same.
+    Codes are alike where all their dead times to come are the same.
     """
     number = len(entries.dead)
-    names = np.arange(number)
-    lowest, highest = np.full(number, np.inf), np.zeros(number)
-    futures: list[_Future] = []
+    longest, renamed = np.zeros(number), np.zeros(number, dtype=np.int64)
+    futures = []
     seen: set[int] = set()
-    current = _Future(highest.copy(), 0 * names)
-    for at in range(entries.num_steps - 1, -1, -1):
-        futures.append(current)
-        kind = int(entries.kind[at])
-        if kind in seen:
-            continue
-        seen.add(kind)
-        lowest = np.minimum(lowest, entries.dead[:, kind])
-        highest = np.maximum(highest, entries.dead[:, kind])
-        renamed = names.copy()
-        for value in np.unique(highest[lowest == highest]):
-            alike = np.flatnonzero((lowest == highest) & (highest == value))
-            renamed[alike] = alike[0]
-        current = _Future(highest.copy(), renamed)
+    for kind in reversed(entries.kind.tolist()):
+        futures.append((longest, renamed))
+        if kind not in seen:
+            seen.add(kind)
+            dead = entries.dead[:, kind]
+            longest = np.maximum(longest, dead)
+            keys = np.column_stack([renamed, dead])
+            _, member, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+            renamed = member[group.ravel()]
     return futures[::-1]
 
 
 def _ranked(
-    first: NDArray[np.int64], points: NDArray[np.float64], number: int
+    facts: NDArray[np.int64], points: NDArray[np.float64], kept: NDArray[np.int64], number: int
 ) -> tuple[NDArray[np.int64], float]:
     """The labels that end first, in their order, and when the first of the others ends."""
-    ends = np.minimum.reduceat(points[:, 0], first[:-1])
-    used = np.minimum.reduceat(points[:, 0] + points[:, 1:].mean(axis=1), first[:-1])
+    spans = [points[row[0] : row[1]] for row in facts.tolist()]
+    ends = np.array([span[:, 0].min() for span in spans])
+    used = np.array([(span[:, 0] + span[:, 1:].mean(axis=1)).min() for span in spans])
     order = np.argsort(used, kind="stable")
-    return np.sort(order[:number]), float(ends[order[number:]].min())
+    return kept[np.sort(order[:number])], float(ends[order[number:]].min())
 
 
-def _selected(
-    kept: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    first: NDArray[np.int64],
-    points: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """These labels alone."""
-    sizes = np.diff(first)[kept]
-    rows = np.concatenate([np.arange(first[label], first[label + 1]) for label in kept])
-    return codes[kept], np.append(0, np.cumsum(sizes)), points[rows]
-
-
-def _usage(layers: list[_Layer], best: int, root: NDArray[np.int64]) -> Usage:
+def _usage(
+    layers: list[tuple[NDArray[np.int64], ...]], best: int, root: NDArray[np.int64]
+) -> Usage:
     """The planes that serve each step on the way to a label."""
     chain = []
-    for layer in reversed(layers):
-        chain.append((int(layer.mask[best]), layer.order[best]))
-        best = int(layer.parent[best])
+    for parent, mask, order in reversed(layers):
+        chain.append((int(mask[best]), order[best]))
+        best = int(parent[best])
     planes, usage = root, []
-    for mask, order in reversed(chain):
-        usage.append(tuple(sorted(int(p) for at, p in enumerate(planes) if mask >> at & 1)))
+    for bits, order in reversed(chain):
+        usage.append(tuple(sorted(int(plane) for at, plane in enumerate(planes) if bits >> at & 1)))
         planes = planes[order]
     return tuple(usage)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from operator import index
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.quantities import exact
 
@@ -30,6 +30,10 @@ Usage = tuple[tuple[int, ...], ...]
 """The planes that serve each step, in ascending order."""
 
 _ROUNDING = Fraction(1, 10**6)
+_GIVEN = (
+    *("configurations", "step_bytes", "num_planes", "plane_bandwidth_Bps", "cost", "latency_s"),
+    *("held", "changed_circuits"),
+)
 
 
 @final
@@ -112,40 +116,29 @@ class PlaneProblem:
 
     def part(self, first: int, last: int) -> PlaneProblem:
         """The same planes with the steps ``first`` to ``last`` alone (from 0, end excluded)."""
-        return PlaneProblem(
-            self.configurations[first:last],
-            self.step_bytes[first:last],
-            self.num_planes,
-            self.plane_bandwidth_Bps,
-            self.cost,
-            latency_s=self.latency_s,
-            held=self.held,
-            changed_circuits=self.changed_circuits,
-        )
+        configurations = self.configurations[first:last]
+        return self._with(configurations=configurations, step_bytes=self.step_bytes[first:last])
 
     def with_cost(self, cost: ReconfigurationCost) -> PlaneProblem:
         """The same problem at another cost of change."""
-        return PlaneProblem(
-            self.configurations,
-            self.step_bytes,
-            self.num_planes,
-            self.plane_bandwidth_Bps,
-            cost,
-            latency_s=self.latency_s,
-            held=self.held,
-            changed_circuits=self.changed_circuits,
-        )
+        return self._with(cost=cost)
+
+    def _with(self, **changed: Any) -> PlaneProblem:
+        return PlaneProblem(**{name: getattr(self, name) for name in _GIVEN} | changed)
 
     def circuits_changed(self, held: int | None, target: int) -> int:
-        """Circuits that change when a plane goes from what it holds to another configuration."""
+        """Circuits that change when a plane goes from what it holds to another configuration.
+
+        None do where a plane that holds nothing was made in time.
+        """
+        if held == target or (held is None and not self.cost.cold_start):
+            return 0
         if isinstance(self.changed_circuits, int):
-            return 0 if held == target else self.changed_circuits
+            return self.changed_circuits
         return self.changed_circuits[-1 if held is None else held][target]
 
     def dead_time_s(self, held: int | None, target: int) -> Fraction:
         """Seconds without light when a plane changes on its own; 0 if it was made in time."""
-        if held is None and not self.cost.cold_start:
-            return 0 * self.latency_s
         return self.cost.dead_time_s(self.circuits_changed(held, target))
 
 
@@ -175,6 +168,19 @@ class PlanePlan:
     def is_optimal(self) -> bool:
         """Whether no plan is faster but for a 1e-6 part, the tolerance of solvers."""
         return self.gap <= _ROUNDING
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Which planes serve which step, a proven lower bound, and how it came about, in a sentence.
+
+    A bound of None is the total itself: the usage is optimal.
+    """
+
+    usage: Usage
+    lower_bound_s: Fraction | None
+    status: str
 
 
 def _sizes(step_bytes: Sequence[Fraction | float], num_steps: int) -> tuple[Fraction, ...]:

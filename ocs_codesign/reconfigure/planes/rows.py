@@ -27,46 +27,29 @@ class ProgramRows:
     """
 
     def __init__(self) -> None:
-        self._cost: list[float] = []
-        self._bounds: list[tuple[float, float]] = []
-        self._integer: list[bool] = []
+        self._columns: list[tuple[float, float, bool]] = []
         self._start = [0]
-        self._index: list[int] = []
-        self._values: list[float] = []
+        self._terms: list[Term] = []
         self._sides: list[tuple[float, float]] = []
 
-    def column(
-        self, cost: float = 0.0, lower: float = 0.0, upper: float = inf, *, integer: bool = False
-    ) -> int:
-        """The number of a new column."""
-        self._cost.append(cost)
-        self._bounds.append((lower, upper))
-        self._integer.append(integer)
-        return len(self._cost) - 1
+    def column(self, cost: float = 0.0, upper: float = inf, *, integer: bool = False) -> int:
+        """The number of a new column, from 0 to ``upper``."""
+        self._columns.append((cost, upper, integer))
+        return len(self._columns) - 1
 
     def row(self, terms: Iterable[Term], lower: float = -inf, upper: float = inf) -> None:
-        """Add a row; coefficients of the same column are added up."""
-        total: dict[int, float] = {}
-        for column, value in terms:
-            total[column] = total.get(column, 0.0) + value
-        self._index += total
-        self._values += total.values()
-        self._start.append(len(self._index))
+        """Add a row; every column is in it once."""
+        self._terms += terms
+        self._start.append(len(self._terms))
         self._sides.append((lower, upper))
 
     def program(self) -> LinearProgram:
         """The program: minimise the cost over the rows."""
-        bounds = np.array(self._bounds, dtype=float).reshape(-1, 2)
+        cost, upper, integer = np.array(self._columns, dtype=float).reshape(-1, 3).T
+        index, values = np.array(self._terms, dtype=float).reshape(-1, 2).T
         sides = np.array(self._sides, dtype=float).reshape(-1, 2)
-        integer = np.array(self._integer, dtype=bool)
         return LinearProgram(
-            np.array(self._cost, dtype=float),
-            np.array(self._start, dtype=np.int64),
-            np.array(self._index, dtype=np.int64),
-            np.array(self._values, dtype=float),
-            sides[:, 0],
-            sides[:, 1],
-            bounds[:, 0],
-            bounds[:, 1],
-            integer if integer.any() else None,
+            *(cost, np.array(self._start), index.astype(np.int64), values),
+            *(sides[:, 0], sides[:, 1], np.zeros(len(cost)), upper),
+            integer > 0 if integer.any() else None,
         )

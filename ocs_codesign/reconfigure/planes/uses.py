@@ -7,11 +7,11 @@ so whenever it likes, and never makes a detour. So a plan is known from the usag
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from fractions import Fraction
 
     from ocs_codesign.reconfigure.planes.problem import PlaneProblem, Usage
 
@@ -35,17 +35,8 @@ class Change:
     dead_time_s: Fraction
 
 
-def planes_of(usage: Usage, plane: int) -> list[int]:
-    """The steps that a plane serves, from 0.
-
-    >>> planes_of(((0, 1), (1,), (0,)), 0)
-    [0, 2]
-    """
-    return [step for step, planes in enumerate(usage) if plane in planes]
-
-
 def changes_of(problem: PlaneProblem, usage: Usage) -> list[Change]:
-    """All changes that the usage needs, by plane, then by time.
+    """All changes that the usage needs, by step, then by plane.
 
     >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
     >>> problem = PlaneProblem((0, 1, 0), (1, 1, 1), 2, 1, ReconfigurationCost(3))
@@ -53,25 +44,23 @@ def changes_of(problem: PlaneProblem, usage: Usage) -> list[Change]:
     [(0, -1, 0), (1, -1, 1)]
     """
     changes = []
-    for plane in range(problem.num_planes):
-        held, after = problem.held[plane], START
-        for step in planes_of(usage, plane):
-            target = problem.configurations[step]
-            if target != held:
-                made = held is None and not problem.cost.cold_start
-                circuits = 0 if made else problem.circuits_changed(held, target)
+    held, after = list(problem.held), [START] * problem.num_planes
+    for step, (planes, target) in enumerate(zip(usage, problem.configurations, strict=True)):
+        for plane in planes:
+            if held[plane] != target:
+                circuits = problem.circuits_changed(held[plane], target)
                 dead = problem.cost.dead_time_s(circuits)
-                changes.append(Change(plane, after, step, target, circuits, dead))
-            held, after = target, step
+                changes.append(Change(plane, after[plane], step, target, circuits, dead))
+            held[plane], after[plane] = target, step
     return changes
 
 
 def late_stops(changes: Sequence[Change]) -> list[int]:
     """The steps before which the fabric stops for these changes: seldom, and as late as may be."""
-    last, stops = -1, {0}
-    for one in sorted(changes, key=lambda each: each.before):
-        if last <= one.after:
-            last = one.before
+    last, stops = START, {0}
+    for change in changes:
+        if change.circuits and change.after >= last:
+            last = change.before
             stops.add(last)
     return sorted(stops)
 

@@ -1,26 +1,26 @@
 """All-to-all over a sequence of configurations: whole chunks, stored at nodes between the steps.
 
-The time-stepped program of ``alltoall`` in which a step has only the links of the configuration in
-use: its flow is rounded to chunks, split into walks and copied from one source of every orbit to
-all. Source of the program: Basu et al. (arXiv 2309.13541).
+The time-stepped program of ``schedulers.alltoall`` in which a step has only the links of the
+configuration in use: its flow is rounded to chunks, split into walks and copied from one source of
+every orbit to all. Source of the program: Basu et al. (arXiv 2309.13541).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.alltoall.assembly import assemble
-from ocs_codesign.alltoall.automorphisms import quotient_and_images
-from ocs_codesign.alltoall.chunks import chunk_flow, walks_of
-from ocs_codesign.alltoall.quotient import Quotient
-from ocs_codesign.alltoall.stepped import MAX_ARCS, MAX_CHUNKS, optimal_flow
-from ocs_codesign.alltoall.time_network import WAIT, time_network
 from ocs_codesign.lp import DEFAULT_OPTIONS
-from ocs_codesign.reconfigure.program.layers import layered, programmed
-from ocs_codesign.reconfigure.program.reach import arrivals, check_nodes
+from ocs_codesign.reconfigure.in_turn import arrivals, check_nodes
+from ocs_codesign.reconfigure.program.wiring import layered, programmed
+from ocs_codesign.schedulers.alltoall.assembly import assemble
+from ocs_codesign.schedulers.alltoall.chunks import chunk_flow, walks_of
+from ocs_codesign.schedulers.alltoall.stepped import MAX_ARCS, MAX_CHUNKS, optimal_flow
+from ocs_codesign.schedulers.alltoall.time_network import WAIT, time_network
+from ocs_codesign.symmetry.automorphisms import quotient_and_images
+from ocs_codesign.symmetry.quotient import Quotient
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,19 +28,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.alltoall.time_network import TimeNetwork
+    from ocs_codesign.circuits import CircuitProgram
     from ocs_codesign.lp import Options
-    from ocs_codesign.reconfigure.program.layers import Layers, Programmed
+    from ocs_codesign.reconfigure.program.wiring import Layers
+    from ocs_codesign.schedule import Schedule
+    from ocs_codesign.schedulers.alltoall.time_network import TimeNetwork
     from ocs_codesign.topology import Topology
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class SequencePlan:
-    """A program with its all-to-all schedule, and the t_b that none over those steps can beat."""
-
-    made: Programmed
-    bound: Fraction
 
 
 def sequence_alltoall(
@@ -48,43 +41,37 @@ def sequence_alltoall(
     used: Sequence[int],
     max_chunks: int = MAX_CHUNKS,
     options: Options = DEFAULT_OPTIONS,
-) -> SequencePlan:
+) -> tuple[tuple[CircuitProgram, Schedule, tuple[int, ...]], Fraction]:
     """All-to-all with configuration ``used[step - 1]`` up in every step, optimal but for chunks.
 
-    Pieces are cut into at most ``max_chunks`` chunks. ``bound`` is for all schedules over this very
-    sequence of steps, whole chunks or not. Large programs, and those that the solver leaves
-    unsolved for time or memory, are solved to about a hundredth. Raises ValueError if some pair is
-    not served in those steps, or the program is too large.
+    Pieces are cut into at most ``max_chunks`` chunks. Beside the program, its schedule and the
+    configurations of the steps that are needed there is the t_b that no schedule over this very
+    sequence of steps can beat, whole chunks or not. Large programs, and those that the solver
+    leaves unsolved for time or memory, are solved to about a hundredth. Raises ValueError if some
+    pair is not served in those steps, or the program is too large.
 
-    >>> from ocs_codesign.families.rings import directed_circulant
-    >>> rings = [directed_circulant(8, (1,)), directed_circulant(8, (3,))]
-    >>> sequence_alltoall(rings, [0, 0, 1, 1]).bound
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> rings = [DirectedCirculant(8, (1,)).topology(), DirectedCirculant(8, (3,)).topology()]
+    >>> sequence_alltoall(rings, [0, 0, 1, 1])[1]
     Fraction(7, 4)
     """
     if max_chunks < 1:
         raise ValueError(f"max_chunks is {max_chunks}: a piece is at least one chunk")
-    layers, steps = layered(configurations), tuple(used)
+    layers = layered(configurations)
     check_nodes(layers.topology.num_nodes)
     whole, group = quotient_and_images(layers.topology)
-    network = _network(layers, steps, whole)
+    network = _network(layers, used, whole)
     smooth, bound = optimal_flow(network, options)
     flow = chunk_flow(network, smooth, max_chunks)
     walks = walks_of(network, flow)
     schedule = assemble(layers.topology, whole.sources, flow.chunks, walks, group)
-    made = programmed(layers, steps, schedule)
-    return SequencePlan(made, made.program.t_b(bound))
+    made = programmed(layers, used, schedule)
+    return made, made[0].t_b(bound)
 
 
-def _network(layers: Layers, used: tuple[int, ...], whole: Quotient) -> TimeNetwork:
+def _network(layers: Layers, used: Sequence[int], whole: Quotient) -> TimeNetwork:
     """The time network in which arcs over links are of the configuration in use."""
     arrival = arrivals(layers.configurations, used, whole.sources)
-    if (arrival > len(used)).any():
-        source, node = np.argwhere(arrival > len(used))[0]
-        raise ValueError(
-            f"node {node} is out of node {whole.sources[source]}'s reach in the {len(used)} steps "
-            "of the sequence: more steps or configurations are needed"
-        )
-    folded = _folded(layers, whole)
     arcs = _num_arcs(layers, used, arrival)
     if arcs > MAX_ARCS:
         raise ValueError(
@@ -92,10 +79,13 @@ def _network(layers: Layers, used: tuple[int, ...], whole: Quotient) -> TimeNetw
             f"{arcs} columns: at most {MAX_ARCS} are supported without more symmetry"
         )
     # What an arc needs of distances is who can have the data before its step: arrivals say that.
-    every = time_network(folded, arrival, len(used))
+    every = time_network(_folded(layers, whole), arrival, len(used))
     current = np.asarray(used)[every.step - 1]
     kept = (every.link == WAIT) | (layers.layer[every.link] == current)
-    return _restricted(every, kept)
+    names = ("step", "source", "tail", "head", "link", "row")
+    columns = {name: getattr(every, name)[kept] for name in names}
+    state = np.cumsum(np.diff(every.state[kept], prepend=every.state[kept][:1]) != 0)
+    return replace(every, **columns, state=state)
 
 
 def _folded(layers: Layers, whole: Quotient) -> Quotient:
@@ -103,34 +93,15 @@ def _folded(layers: Layers, whole: Quotient) -> Quotient:
 
     A step loads the links of one configuration only, so those of all share the rows of a step.
     """
-    first = np.array(
-        [whole.link_orbit[layers.links_of(i)].min() for i in range(len(layers.configurations))]
-    )
+    numbers = range(len(layers.configurations))
+    first = np.array([whole.link_orbit[layers.links_of(i)].min() for i in numbers])
     orbit = whole.link_orbit - first[layers.layer]
-    number = int(orbit.max()) + 1
-    ones = np.ones(number, dtype=np.int64)
+    ones = np.ones(int(orbit.max()) + 1, dtype=np.int64)
     return Quotient(whole.topology, whole.sources, orbit, ones, ones.astype(bool))
 
 
-def _num_arcs(layers: Layers, used: tuple[int, ...], arrival: NDArray[np.int32]) -> int:
+def _num_arcs(layers: Layers, used: Sequence[int], arrival: NDArray[np.int32]) -> int:
     """About as many arcs as the network has: a move over every link, a wait at every node."""
     outs = [topology.out_degrees() + 1 for topology in layers.configurations]
     there = (arrival < step for step in range(1, len(used) + 1))
     return int(sum((here @ outs[i]).sum() for here, i in zip(there, used, strict=True)))
-
-
-def _restricted(network: TimeNetwork, kept: NDArray[np.bool_]) -> TimeNetwork:
-    """The network of the arcs that are kept; every state keeps one."""
-    columns = (network.step, network.source, network.tail, network.head, network.link, network.row)
-    step, source, tail, head, link, row = (column[kept] for column in columns)
-    state = np.cumsum(np.diff(network.state[kept], prepend=network.state[kept][:1]) != 0)
-    return replace(
-        network,
-        step=step,
-        source=source,
-        tail=tail,
-        head=head,
-        link=link,
-        row=row,
-        state=state,
-    )

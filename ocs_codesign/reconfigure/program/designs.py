@@ -1,7 +1,7 @@
 """Designs that change circuits: a program, the schedule over it, and what verification made of it.
 
-``build_sequence`` goes through recipes one after the other; ``build_direct`` and
-``build_halving_doubling`` have the circuits that every step wants. Nothing leaves here unverified.
+``build_sequence`` goes through recipes one after the other; ``patterns`` has the circuits that
+every step of an algorithm wants. Nothing leaves here unverified.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.alltoall.stepped import MAX_CHUNKS
 from ocs_codesign.collective import Collective
 from ocs_codesign.lp import DEFAULT_OPTIONS
+from ocs_codesign.reconfigure.in_turn import fewest_steps_each
 from ocs_codesign.reconfigure.program.alltoall import sequence_alltoall
 from ocs_codesign.reconfigure.program.gather import sequence_gather
-from ocs_codesign.reconfigure.program.layers import check_alike
-from ocs_codesign.reconfigure.program.patterns import direct_alltoall, halving_doubling
-from ocs_codesign.reconfigure.program.reach import fewest_steps_each
-from ocs_codesign.verification_circuits import verify_program
+from ocs_codesign.reconfigure.program.wiring import check_alike
+from ocs_codesign.schedulers.alltoall.stepped import MAX_CHUNKS
+from ocs_codesign.topology import Topology
+from ocs_codesign.verification.programs import verify_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,22 +25,13 @@ if TYPE_CHECKING:
 
     from ocs_codesign.circuits import CircuitProgram
     from ocs_codesign.cost import Cost
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
-    from ocs_codesign.recipe import Recipe
-    from ocs_codesign.reconfigure.program.layers import Programmed
     from ocs_codesign.schedule import Schedule
-    from ocs_codesign.topology import Topology
-    from ocs_codesign.verification_circuits import ProgramVerdict
+    from ocs_codesign.verification.programs import ProgramVerdict
 
 MAX_STEPS = 2**14
 """Largest number of steps that a sequence is tried with."""
-
-TIME_STEPPED, EAGER, DIRECT, HALVING_DOUBLING = (
-    "time-stepped",
-    "eager",
-    "direct",
-    "halving-doubling",
-)
 
 
 @final
@@ -67,108 +58,57 @@ class ProgramDesign:
         return self.verdict.cost
 
 
+def verified_program(
+    program: CircuitProgram,
+    schedule: Schedule,
+    maker: str,
+    recipes: tuple[Recipe, ...] = (),
+    recipe_of_step: tuple[int, ...] = (),
+    bound: Fraction | None = None,
+) -> ProgramDesign:
+    """The design of a program that verifies; RuntimeError with the witness if it does not."""
+    verdict = verify_program(program, schedule)
+    if not verdict.ok:
+        raise RuntimeError(f"the program made by {maker} fails: {verdict.witness}")
+    return ProgramDesign(program, schedule, verdict, maker, recipes, recipe_of_step, bound)
+
+
 def build_sequence(
-    recipes: Sequence[Recipe],
+    configurations: Sequence[Recipe | Topology],
     collective: Collective | str = Collective.ALLTOALL,
     steps_each: int | Sequence[int] | None = None,
     max_chunks: int = MAX_CHUNKS,
     options: Options = DEFAULT_OPTIONS,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ProgramDesign:
-    """The verified program that has the recipes' topologies up one after the other.
+    """The verified program that has the topologies, perhaps of recipes, up one after the other.
 
     Each is up for ``steps_each`` steps, one number for all or one for each (default: as few for
     all as bring everything everywhere). An all-to-all is optimal for these steps but for chunks; an
     allgather takes at every step what there is, a reduce-scatter is its mirror image, and an
-    allreduce goes through the recipes and back. Steps that turn out useless are left out.
+    allreduce goes through the configurations and back. Steps that turn out useless are left out.
     ``on_progress(done, total)`` hears of the steps of gathering. Raises ValueError if nodes, ports
     or link speeds differ, or the steps are too few.
 
-    >>> from ocs_codesign.recipe import parse
+    >>> from ocs_codesign.graphs.text import parse
     >>> rings = [parse("DirectedCirculant(8, (1,))"), parse("DirectedCirculant(8, (3,))")]
     >>> design = build_sequence(rings, steps_each=4)
     >>> str(design.cost.t_b), str(design.bound), design.verdict.num_configurations
     ('7/4', '7/4', 2)
     """
     collective = Collective.parse(collective)
-    distinct = tuple(dict.fromkeys(recipes))
-    topologies = [recipe.topology() for recipe in distinct]
-    order = [distinct.index(recipe) for recipe in recipes]
-    used = _steps(topologies, order, collective, steps_each)
-    made, bound = _scheduled(topologies, used, collective, max_chunks, options, on_progress)
-    maker = EAGER if bound is None else TIME_STEPPED
-    return verified_program(made, maker, distinct, bound)
-
-
-def build_topology_sequence(
-    topologies: Sequence[Topology],
-    collective: Collective | str = Collective.ALLTOALL,
-    steps_each: int | Sequence[int] | None = None,
-    max_chunks: int = MAX_CHUNKS,
-    options: Options = DEFAULT_OPTIONS,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> ProgramDesign:
-    """``build_sequence`` for topologies that have no recipe, for instance imported ones."""
-    collective = Collective.parse(collective)
-    order = list(range(len(topologies)))
-    used = _steps(topologies, order, collective, steps_each)
-    made, bound = _scheduled(topologies, used, collective, max_chunks, options, on_progress)
-    return verified_program(made, EAGER if bound is None else TIME_STEPPED, bound=bound)
-
-
-def build_direct(num_nodes: int, num_planes: int = 1) -> ProgramDesign:
-    """The verified program of ``direct_alltoall``.
-
-    >>> build_direct(8).cost
-    Cost(steps=7, t_b=Fraction(7, 8))
-    """
-    return verified_program(direct_alltoall(num_nodes, num_planes), DIRECT)
-
-
-def build_halving_doubling(
-    num_nodes: int,
-    num_planes: int = 1,
-    collective: Collective | str = Collective.ALLREDUCE,
-    *,
-    overlap: bool = False,
-) -> ProgramDesign:
-    """The verified program of ``halving_doubling``.
-
-    >>> build_halving_doubling(8).cost
-    Cost(steps=6, t_b=Fraction(7, 4))
-    """
-    made = halving_doubling(num_nodes, num_planes, collective, overlap=overlap)
-    return verified_program(made, HALVING_DOUBLING)
-
-
-def verified_program(
-    made: Programmed,
-    maker: str,
-    recipes: tuple[Recipe, ...] = (),
-    bound: Fraction | None = None,
-) -> ProgramDesign:
-    """The design of a program that verifies; RuntimeError with the witness if it does not."""
-    verdict = verify_program(made.program, made.schedule)
-    if not verdict.ok:
-        raise RuntimeError(f"the program made by {maker} fails: {verdict.witness}")
-    recipe_of_step = made.used if recipes else ()
-    return ProgramDesign(
-        made.program, made.schedule, verdict, maker, recipes, recipe_of_step, bound
-    )
-
-
-def _scheduled(
-    topologies: Sequence[Topology],
-    used: tuple[int, ...],
-    collective: Collective,
-    max_chunks: int,
-    options: Options,
-    on_progress: Callable[[int, int], None] | None,
-) -> tuple[Programmed, Fraction | None]:
-    if collective is not Collective.ALLTOALL:
-        return sequence_gather(topologies, used, collective, on_progress), None
-    plan = sequence_alltoall(topologies, used, max_chunks, options)
-    return plan.made, plan.bound
+    distinct: list[Recipe | Topology] = list(dict.fromkeys(configurations))
+    recipes = tuple(each for each in distinct if not isinstance(each, Topology))
+    topologies = [each if isinstance(each, Topology) else each.topology() for each in distinct]
+    order = [distinct.index(each) for each in configurations]
+    used, bound = _steps(topologies, order, collective, steps_each), None
+    if collective == Collective.ALLTOALL:
+        made, bound = sequence_alltoall(topologies, used, max_chunks, options)
+    else:
+        made = sequence_gather(topologies, used, collective, on_progress)
+    program, schedule, kept = made
+    maker = "eager" if bound is None else "time-stepped"
+    return verified_program(program, schedule, maker, recipes, kept if recipes else (), bound)
 
 
 def _steps(
@@ -181,7 +121,7 @@ def _steps(
     check_alike(topologies)
     if steps_each is None:
         steps_each = fewest_steps_each(topologies, order)
-        if collective is Collective.ALLREDUCE:
+        if collective == Collective.ALLREDUCE:
             steps_each = max(steps_each, fewest_steps_each(topologies, order[::-1]))
     counts = [steps_each] * len(order) if isinstance(steps_each, int) else list(steps_each)
     if len(counts) != len(order):

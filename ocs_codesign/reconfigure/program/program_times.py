@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ocs_codesign.circuits import Change
     from ocs_codesign.cost import CostModel
     from ocs_codesign.reconfigure.change import ReconfigurationCost
-    from ocs_codesign.verification_circuits import ProgramVerdict
+    from ocs_codesign.verification.programs import ProgramVerdict
 
 
 @final
@@ -52,12 +52,9 @@ def program_time(
 
     >>> from ocs_codesign.cost import CostModel
     >>> from ocs_codesign.reconfigure import ReconfigurationCost
-    >>> from ocs_codesign.reconfigure.program.patterns import direct_alltoall
-    >>> from ocs_codesign.verification_circuits import verify_program
-    >>> made = direct_alltoall(8, 2)
-    >>> verdict = verify_program(made.program, made.schedule)
+    >>> from ocs_codesign.reconfigure.program.patterns import build_direct
     >>> delta = ReconfigurationCost(10e-6, cold_start=False)
-    >>> time = program_time(verdict, CostModel(1e-6, 12.5e9), 1_000_000, delta)
+    >>> time = program_time(build_direct(8, 2).verdict, CostModel(1e-6, 12.5e9), 1_000_000, delta)
     >>> [float(part) for part in (time.steps_s, time.transmission_s, time.dead_s)]
     [4e-06, 7e-05, 3e-05]
     """

@@ -1,127 +1,69 @@
 """Sequences of configurations for all-to-all: circulants and Cayley digraphs of one group in turn.
 
-All configurations share the group's action, so the exact time of a sequence is a tiny program. What
-is searched are the generators: sequences are ranked by the hops from one node to all others with
-the configurations used in order, which bound the time from below, and the best ones are solved.
+All configurations share the group's action, so the exact time of a sequence is a tiny program.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from math import comb
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.groups import Cyclic, Group
-from ocs_codesign.recipe import Cayley, DirectedCirculant
-from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound, tree_bound
+from ocs_codesign.graphs.families.cayley import Cayley
+from ocs_codesign.graphs.families.rings import DirectedCirculant
+from ocs_codesign.graphs.groups.cyclic import Cyclic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.recipe import Recipe
-    from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
-    from ocs_codesign.topology import Topology
+    from ocs_codesign.graphs.groups.group import Group
+    from ocs_codesign.graphs.recipe import Recipe
 
 MAX_ENUMERATED = 2**17
 """Largest number of sequences of one group that is listed."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class GeneratorSequence:
-    """Configurations in turn that are Cayley digraphs of one group, with their generators.
+def cayley_sequence(group: Group, numbers: Iterable[Sequence[int]]) -> tuple[Recipe, ...]:
+    """The configurations whose generators are given by their numbers in the group.
 
-    >>> GeneratorSequence(Cyclic(8), ((1,), (3,))).label()
+    >>> in_turn(cayley_sequence(Cyclic(8), ((1,), (3,))))
     'DiC(8,{1}) → DiC(8,{3})'
     """
-
-    group: Group
-    generators: tuple[tuple[Any, ...], ...]
-
-    @property
-    def num_configurations(self) -> int:
-        """C."""
-        return len(self.generators)
-
-    def recipes(self) -> tuple[Recipe, ...]:
-        """The recipe of every configuration."""
-        return tuple(_recipe(self.group, generators) for generators in self.generators)
-
-    def topologies(self) -> tuple[Topology, ...]:
-        """The configurations."""
-        return tuple(recipe.topology() for recipe in self.recipes())
-
-    def label(self) -> str:
-        """The configurations in the field's notation."""
-        return " → ".join(recipe.label() for recipe in self.recipes())
-
-    def solved(self) -> PhasedAlltoall:
-        """The all-to-all over the configurations in turn."""
-        return phased_alltoall(self.topologies())
+    return tuple(_recipe(group, generators) for generators in numbers)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class FoundSequence:
-    """The best sequence of a search, its all-to-all and what is known about better ones.
-
-    ``num_ranked`` sequences were ranked by their hops, ``num_solved`` of them solved.
-    ``is_exhaustive`` says that no sequence of the groups in ``groups`` is better.
-    """
-
-    sequence: GeneratorSequence
-    alltoall: PhasedAlltoall
-    degree: int
-    groups: tuple[Group, ...]
-    num_ranked: int
-    num_solved: int
-    is_exhaustive: bool
-
-    @property
-    def bound(self) -> Fraction:
-        """What no sequence of as many topologies of the degree can beat, in M/B."""
-        network = self.alltoall.network
-        return sequence_bound(network.num_nodes, self.degree, network.num_phases)
-
-    @property
-    def tree_bound(self) -> Fraction:
-        """The weaker bound by a full (C d)-ary tree, in M/B."""
-        network = self.alltoall.network
-        return tree_bound(network.num_nodes, self.degree, network.num_phases)
-
-    @property
-    def gap(self) -> Fraction:
-        """How far the time may be above that of the best sequence, relative to the bound."""
-        return self.alltoall.time / self.bound - 1
+def _recipe(group: Group, numbers: Sequence[int]) -> Recipe:
+    generators = tuple(group.element(int(number)) for number in numbers)
+    if isinstance(group, Cyclic) and 0 not in generators:
+        return DirectedCirculant(group.n, generators)
+    return Cayley(group, generators)
 
 
-def numbered_sequence(group: Group, numbers: Sequence[Sequence[int]]) -> GeneratorSequence:
-    """The sequence of generators that are given by their numbers in the group."""
-    return GeneratorSequence(
-        group, tuple(tuple(group.element(int(one)) for one in phase) for phase in numbers)
-    )
+def in_turn(recipes: Iterable[Recipe]) -> str:
+    """The configurations of a sequence in the field's notation."""
+    return " → ".join(recipe.label() for recipe in recipes)
 
 
-def direct_sequence(num_nodes: int, degree: int) -> GeneratorSequence:
+def direct_sequence(num_nodes: int, degree: int) -> tuple[DirectedCirculant, ...]:
     """Circulants that connect every node directly to every other one, d offsets at a time.
 
     There are ceil((N - 1) / d) of them; the last one repeats its offsets if it has ports to spare.
 
-    >>> direct_sequence(8, 2).generators
-    ((1, 2), (3, 4), (5, 6), (7, 7))
+    >>> in_turn(direct_sequence(8, 2))
+    'DiC(8,{1,2}) → DiC(8,{3,4}) → DiC(8,{5,6}) → DiC(8,{7,7})'
     """
     _check_sizes(num_nodes, degree)
-    phases = []
+    recipes = []
     for first in range(1, num_nodes, degree):
         offsets = range(first, min(first + degree, num_nodes))
-        phases.append(tuple(offsets[i % len(offsets)] for i in range(degree)))
-    return GeneratorSequence(Cyclic(num_nodes), tuple(tuple(sorted(one)) for one in phases))
+        ports = sorted(offsets[i % len(offsets)] for i in range(degree))
+        recipes.append(DirectedCirculant(num_nodes, tuple(ports)))
+    return tuple(recipes)
 
 
 def direct_time(num_nodes: int, degree: int) -> Fraction:
@@ -136,6 +78,13 @@ def direct_time(num_nodes: int, degree: int) -> Fraction:
     full, rest = divmod(num_nodes - 1, degree)
     last = Fraction(1, degree // rest) if rest else Fraction(0)
     return (full + last) * Fraction(degree, num_nodes)
+
+
+def _check_sizes(num_nodes: int, degree: int) -> None:
+    if num_nodes < 2:
+        raise ValueError(f"{num_nodes} nodes: an all-to-all is between 2 or more")
+    if degree < 1:
+        raise ValueError(f"degree {degree}: it must be at least 1")
 
 
 def all_sequences(group: Group, degree: int, phases: int) -> NDArray[np.int64] | None:
@@ -160,16 +109,3 @@ def all_sequences(group: Group, degree: int, phases: int) -> NDArray[np.int64] |
         else product(single, repeat=phases)
     )
     return np.array(list(chosen), dtype=np.int64)
-
-
-def _check_sizes(num_nodes: int, degree: int) -> None:
-    if num_nodes < 2:
-        raise ValueError(f"{num_nodes} nodes: an all-to-all is between 2 or more")
-    if degree < 1:
-        raise ValueError(f"degree {degree}: it must be at least 1")
-
-
-def _recipe(group: Group, generators: tuple[Any, ...]) -> Recipe:
-    if isinstance(group, Cyclic) and 0 not in generators:
-        return DirectedCirculant(group.n, generators)
-    return Cayley(group, generators)

@@ -9,38 +9,38 @@ FAR = 1 << 30
 
 
 @njit(cache=True)
-def hop_sum_in_order(moved, generators, distance, order, queue):
-    """Sum of the hops to all elements, sets (rows of ``generators``) used in order.
+def hop_sum_in_order(moved, generators, row, distance, order, previous, queue):
+    """Sum of the hops to all elements, sets (of a row of ``generators``) used in order.
 
     ``moved[s, v]`` is v * s. An element that is not reached counts as as many hops as there are
-    elements. ``distance``, ``order`` and ``queue`` are workspaces of one entry an element.
+    elements. The last four are int64 workspaces of an entry an element, ``queue`` of degree + 1.
     """
-    elements = moved.shape[1]
-    distance[:] = FAR
+    elements = len(distance)
+    for element in range(elements):
+        distance[element] = FAR
     distance[0], order[0] = 0, 0
     known = 1
-    for phase in range(generators.shape[0]):
+    for phase in range(generators.shape[1]):
         # Those known come in ascending distance, and so do those found on the way: merge them.
+        for place in range(known):
+            previous[place] = order[place]
         first, last, front, settled = 0, 0, 0, 0
-        previous = order[:known].copy()
         while front < known or first < last:
             if first == last or (
                 front < known and distance[previous[front]] <= distance[queue[first]]
             ):
                 element = previous[front]
                 front += 1
-                if distance[element] < 0:
-                    continue
             else:
                 element = queue[first]
                 first += 1
-                if distance[element] < 0:
-                    continue
             near = distance[element]
+            if near < 0:
+                continue
             order[settled] = element
             settled += 1
-            for i in range(generators.shape[1]):
-                other = moved[generators[phase, i], element]
+            for i in range(generators.shape[2]):
+                other = moved[generators[row, phase, i], element]
                 if distance[other] > near + 1:
                     distance[other] = near + 1
                     queue[last] = other
@@ -56,53 +56,79 @@ def hop_sum_in_order(moved, generators, distance, order, queue):
 
 
 @njit(cache=True)
-def hop_sums(moved, generators, sums):
+def hop_sums(moved, generators, sums, distance, order, previous, queue):
     """Fill ``sums`` with the hop sum of every sequence, shape (sequences, phases, degree)."""
-    elements = moved.shape[1]
-    distance = np.empty(elements, dtype=np.int64)
-    order = np.empty(elements, dtype=np.int64)
-    queue = np.empty(elements * (generators.shape[2] + 1), dtype=np.int64)
-    for row in range(generators.shape[0]):
-        sums[row] = hop_sum_in_order(moved, generators[row], distance, order, queue)
+    for row in range(len(sums)):
+        sums[row] = hop_sum_in_order(moved, generators, row, distance, order, previous, queue)
 
 
 @njit(cache=True)
-def anneal(moved, phases, degree, rounds, rng, temperature, least, pool, sums):
-    """Change one generator at a time, drawn by ``rng``, towards small hop sums.
+def anneal(
+    moved, pool, sums, rounds, words, drawn, temperature, least, distance, order, previous, queue
+):
+    """Change one generator at a time towards small hop sums, from the first numbers drawn.
 
     Returns how many sequences are pooled and how many were ranked.
 
-    The first sequences of the least sum that was met fill ``pool`` (entries, phases, degree) and
-    ``sums``. A change for the worse by x is kept with probability exp(-x / temperature). Ends
-    early when the pool is full of sums of ``least``. Source: Metropolis et al. (1953).
+    The first sequences of the least sum that was met fill ``sums`` and all but the last entry of
+    ``pool`` (entries, phases, degree), in which the one that changes is. A change for the worse by
+    x is kept with probability exp(-x / temperature). Ends early when the pool is full of sums of
+    ``least``. ``words`` and ``drawn`` are those of ``draw``. Source: Metropolis et al. (1953).
     """
-    elements = moved.shape[1]
-    distance = np.empty(elements, dtype=np.int64)
-    order = np.empty(elements, dtype=np.int64)
-    queue = np.empty(elements * (degree + 1), dtype=np.int64)
-    now = np.empty((phases, degree), dtype=np.int64)
-    for phase in range(phases):
-        for i in range(degree):
-            now[phase, i] = rng.integers(1, elements)
-    current = hop_sum_in_order(moved, now, distance, order, queue)
-    pool[0], sums[0], pooled, ranked = now, current, 1, 1
-    for _ in range(rounds):
-        if pooled == len(pool) and sums[0] <= least:
+    now, phases, degree = len(sums), pool.shape[1], pool.shape[2]
+    others = moved.shape[1] - 1
+    current, pooled, ranked = 0, 0, 0
+    for done in range(-1, rounds):
+        if pooled == len(sums) and sums[0] <= least:
             break
-        phase, i = rng.integers(0, phases), rng.integers(0, degree)
-        before = now[phase, i]
-        now[phase, i] = rng.integers(1, elements)
-        if now[phase, i] == before:
-            continue
+        if done < 0:
+            for phase in range(phases):
+                for i in range(degree):
+                    pool[now, phase, i] = 1 + draw(words, drawn, others)
+        else:
+            phase, i = draw(words, drawn, phases), draw(words, drawn, degree)
+            before = pool[now, phase, i]
+            pool[now, phase, i] = 1 + draw(words, drawn, others)
+            if pool[now, phase, i] == before:
+                continue
         ranked += 1
-        after = hop_sum_in_order(moved, now, distance, order, queue)
-        if after > current and rng.random() >= np.exp((current - after) / temperature):
-            now[phase, i] = before
-            continue
+        after = hop_sum_in_order(moved, pool, now, distance, order, previous, queue)
+        if done >= 0 and after > current:
+            chance = (words[drawn[0]] >> np.uint64(11)) * 2.0**-53
+            drawn[0] += 1
+            if chance >= np.exp((current - after) / temperature):
+                pool[now, phase, i] = before
+                continue
         current = after
-        if current < sums[0]:
+        if pooled and current < sums[0]:
             pooled = 0
-        if pooled == 0 or (current == sums[0] and pooled < len(pool)):
-            pool[pooled], sums[pooled] = now, current
+        if pooled == 0 or (current == sums[0] and pooled < len(sums)):
+            for phase in range(phases):
+                for i in range(degree):
+                    pool[pooled, phase, i] = pool[now, phase, i]
+            sums[pooled] = current
             pooled += 1
     return pooled, ranked
+
+
+@njit(cache=True)
+def draw(words, drawn, below):
+    """A number from 0 to ``below`` - 1 out of half a word, without bias, as numpy draws it.
+
+    ``words`` (uint64) are what a PCG64 gives. ``drawn`` (int64, zeros at first) counts those used
+    up, and holds the upper half of one, and whether that is still to be used. Source: D. Lemire
+    (2019), Fast random integer generation in an interval.
+    """
+    if below == 1:
+        return 0
+    while True:
+        half = np.uint64(drawn[1])
+        if not drawn[2]:
+            word = words[drawn[0]]
+            drawn[0] += 1
+            half = word & np.uint64(0xFFFFFFFF)
+            drawn[1] = np.int64(word >> np.uint64(32))
+        drawn[2] = 1 - drawn[2]
+        scaled = half * np.uint64(below)
+        if scaled & np.uint64(0xFFFFFFFF) >= np.uint64((1 << 32) % below):
+            return np.int64(scaled >> np.uint64(32))

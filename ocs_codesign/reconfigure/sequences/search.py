@@ -1,33 +1,36 @@
-"""The search for sequences of circulants or Cayley digraphs with the least all-to-all time."""
+"""The search for sequences of circulants or Cayley digraphs with the least all-to-all time.
+
+What is searched are the generators: sequences are ranked by the hops from one node to all others
+with the configurations used in order, which bound the time from below, and the best are solved.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.finder.generators import multiplication_table
-from ocs_codesign.finder.small_groups import groups_of_order
-from ocs_codesign.groups import Cyclic
-from ocs_codesign.reconfigure.phases.alltoall import sequence_bound
+from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
 from ocs_codesign.reconfigure.sequences.generators import (
-    FoundSequence,
     all_sequences,
+    cayley_sequence,
     direct_sequence,
-    numbered_sequence,
 )
+from ocs_codesign.search.generators import multiplication_table
+from ocs_codesign.search.small_groups import groups_of_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.groups import Group
+    from ocs_codesign.graphs.groups.group import Group
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
-    from ocs_codesign.reconfigure.sequences.generators import GeneratorSequence
 
     Progress = Callable[[str, int, int], None]
 
@@ -61,13 +64,30 @@ class SequenceEffort:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """A sequence with the hops from one node to all others; the group is one of a list."""
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundSequence:
+    """The best sequence of a search, its all-to-all and what is known about better ones.
 
-    hops: int
-    group: int
-    generators: tuple[tuple[int, ...], ...]
+    ``num_ranked`` sequences were ranked by their hops, ``num_solved`` of them solved.
+    ``is_exhaustive`` says that no sequence of the groups in ``groups`` is better.
+    """
+
+    recipes: tuple[Recipe, ...]
+    alltoall: PhasedAlltoall
+    groups: tuple[Group, ...]
+    num_ranked: int
+    num_solved: int
+    is_exhaustive: bool
+
+    @property
+    def bound(self) -> Fraction:
+        """What no sequence of as many topologies of the degree can beat, in M/B."""
+        return self.alltoall.any_topology_bound
+
+    @property
+    def gap(self) -> Fraction:
+        """How far the time may be above that of the best sequence, relative to the bound."""
+        return self.alltoall.time / self.bound - 1
 
 
 def search_sequences(
@@ -91,58 +111,69 @@ def search_sequences(
     >>> found.alltoall.time_in_pieces, found.gap
     (Fraction(6, 1), Fraction(0, 1))
     """
-    _check(num_nodes, degree, num_configurations)
-    effort = effort or SequenceEffort()
-    most = 1 if circulant else effort.num_groups
-    groups = list(islice(groups_of_order(num_nodes), most))
-    search = _Search(groups, degree, num_configurations, effort, on_progress)
-    search.rank()
-    search.solve(sorted(search.ranked, key=lambda one: (one.hops, one.group, one.generators)))
-    search.climb()
-    return search.result()
-
-
-def _check(num_nodes: int, degree: int, num_configurations: int) -> None:
     if not 2 <= num_nodes <= MAX_NODES:
         raise ValueError(f"{num_nodes} nodes: sequences are searched for 2 to {MAX_NODES}")
     if not 1 <= degree < num_nodes:
         raise ValueError(f"degree {degree} of {num_nodes} nodes: it must be 1 to {num_nodes - 1}")
-    sequence_bound(num_nodes, degree, num_configurations)
+    bound = sequence_bound(num_nodes, degree, num_configurations)
+    effort = effort or SequenceEffort()
+    most = 1 if circulant else effort.num_groups
+    groups = tuple(islice(groups_of_order(num_nodes), most))
+    least_hops = int(bound * num_nodes)
+    tell = on_progress or (lambda *_: None)
+    search = _Search(groups, degree, num_configurations, effort, least_hops, tell)
+    search.rank()
+    search.solve(sorted(search.ranked))
+    search.climb()
+    if search.best is None:
+        raise ValueError(
+            f"no sequence of {num_configurations} configurations of degree {degree} was found "
+            f"that connects {num_nodes} nodes"
+        )
+    best, solved = search.best
+    recipes = cayley_sequence(groups[best.group], best.generators)
+    numbers = (search.num_ranked, len(search.solved))
+    return FoundSequence(recipes, solved, groups, *numbers, search.is_exhaustive)
 
 
+@final
+@dataclass(frozen=True, slots=True, order=True)
+class _Ranked:
+    """A sequence with the hops from one node to all others; the group is one of a list."""
+
+    hops: int
+    group: int
+    generators: tuple[tuple[int, ...], ...]
+
+
+@final
+@dataclass(slots=True, eq=False)
 class _Search:
-    """What one search has ranked and solved so far."""
+    """What one search has ranked and solved so far; ``least_hops`` is what bounds allow."""
 
-    def __init__(
-        self,
-        groups: list[Group],
-        degree: int,
-        phases: int,
-        effort: SequenceEffort,
-        on_progress: Progress | None,
-    ) -> None:
-        self.groups, self.degree, self.phases, self.effort = groups, degree, phases, effort
-        self.nodes = groups[0].order
-        self.ranked: dict[_Ranked, None] = {}
-        bound = sequence_bound(self.nodes, degree, phases)
-        self.least_total = int(bound * self.nodes)
-        self.num_ranked = 0
-        self.solved: set[_Ranked] = set()
-        self.is_exhaustive = True
-        self.best: tuple[_Ranked, GeneratorSequence, PhasedAlltoall] | None = None
-        self._moved: dict[int, NDArray[np.int32]] = {}
-        self._on_progress = on_progress
+    groups: tuple[Group, ...]
+    degree: int
+    phases: int
+    effort: SequenceEffort
+    least_hops: int
+    tell: Progress
+    ranked: set[_Ranked] = field(default_factory=set)
+    solved: set[_Ranked] = field(default_factory=set)
+    num_ranked: int = 0
+    is_exhaustive: bool = True
+    best: tuple[_Ranked, PhasedAlltoall] | None = None
+    tables: dict[int, NDArray[np.int32]] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> int:
+        return self.groups[0].order
 
     def moved(self, group: int) -> NDArray[np.int32]:
         """Row s, column v: the number of v * s in a group."""
-        if group not in self._moved:
-            self._moved[group] = np.ascontiguousarray(multiplication_table(self.groups[group]).T)
-        return self._moved[group]
-
-    def tell(self, phase: str, done: int, total: int) -> None:
-        """Report progress."""
-        if self._on_progress is not None:
-            self._on_progress(phase, done, total)
+        if group not in self.tables:
+            table = multiplication_table(self.groups[group])
+            self.tables[group] = np.ascontiguousarray(table.T)
+        return self.tables[group]
 
     def rank(self) -> None:
         """Rank all sequences of small groups, and samples of the others by annealing.
@@ -162,14 +193,17 @@ class _Search:
         share = self.effort.work // 2
         if self.anneal(large, share, first_run=0):
             return
-        least = {number: self.least_hops(number) for number in large}
-        self.anneal(sorted(large, key=lambda number: least[number])[:_FINALISTS], share, _RUNS)
+        hops = dict.fromkeys(large, self.nodes**2)  # if no sequence connects all nodes
+        for ranked in self.ranked:
+            if ranked.group in hops:
+                hops[ranked.group] = min(hops[ranked.group], ranked.hops)
+        self.anneal(sorted(large, key=lambda number: hops[number])[:_FINALISTS], share, _RUNS)
 
     def meets_bound(self) -> bool:
         """Whether a sequence with the fewest hops possible has the least time possible."""
-        least = [one for one in self.ranked if one.hops == self.least_total]
-        self.solve(sorted(least, key=lambda one: (one.group, one.generators))[:_POOL])
-        if self.best is None or self.may_improve(self.least_total):
+        least = [ranked for ranked in self.ranked if ranked.hops == self.least_hops]
+        self.solve(sorted(least)[:_POOL])
+        if self.best is None or self.may_improve(self.least_hops):
             return False
         self.is_exhaustive = True
         return True
@@ -179,13 +213,9 @@ class _Search:
         from ocs_codesign.reconfigure.sequences.kernels import hop_sums
 
         sums = np.empty(len(listed), dtype=np.int64)
-        hop_sums(self.moved(group), listed, sums)
+        hop_sums(self.moved(group), listed, sums, *self.workspaces())
         self.keep(group, listed, sums)
         self.num_ranked += len(listed)
-
-    def least_hops(self, group: int) -> int:
-        """The fewest hops ranked in a group, a large number if none connects all nodes."""
-        return min((one.hops for one in self.ranked if one.group == group), default=self.nodes**2)
 
     def anneal(self, groups: list[int], work: int, first_run: int) -> bool:
         """Spread the work over groups, a few runs each; whether the bound was met."""
@@ -198,25 +228,31 @@ class _Search:
             if isinstance(self.groups[number], Cyclic):
                 self.rank_all(number, self.plain_sequences())
             for run in range(first_run, first_run + _RUNS):
-                pool = np.empty((_POOL, self.phases, self.degree), dtype=np.int64)
+                pool = np.empty((_POOL + 1, self.phases, self.degree), dtype=np.int64)
                 sums = np.empty(_POOL, dtype=np.int64)
                 rng = np.random.default_rng((self.effort.seed, self.nodes, number, run))
+                # A round draws three halves of a word and a whole one; few numbers are rejected.
+                words = rng.bit_generator.random_raw(3 * rounds + pool[0].size + 64)
                 kept, ranked = anneal(
                     self.moved(number),
-                    self.phases,
-                    self.degree,
-                    rounds,
-                    rng,
-                    self.nodes / 100,
-                    self.least_total,
                     pool,
                     sums,
+                    rounds,
+                    words,
+                    np.zeros(3, dtype=np.int64),
+                    self.nodes / 100,
+                    self.least_hops,
+                    *self.workspaces(),
                 )
                 self.keep(number, pool[:kept], sums[:kept])
                 self.num_ranked += ranked
             if self.meets_bound():
                 return True
         return False
+
+    def workspaces(self) -> Iterator[NDArray[np.int64]]:
+        for rows in (1, 1, 1, self.degree + 1):
+            yield np.empty(rows * self.nodes, dtype=np.int64)
 
     def plain_sequences(self) -> NDArray[np.int64]:
         """Offsets of circulants that reach everything: powers of a base, or all offsets in turn."""
@@ -225,7 +261,8 @@ class _Search:
         listed = [np.minimum(powers, self.nodes - 1)]
         if places >= self.nodes - 1:
             listed.append(1 + np.arange(places) % (self.nodes - 1))
-            direct = np.array(direct_sequence(self.nodes, self.degree).generators).ravel()
+            recipes = direct_sequence(self.nodes, self.degree)
+            direct = np.concatenate([recipe.offsets for recipe in recipes])
             listed.append(np.pad(direct, (0, places - len(direct)), mode="wrap"))
         return np.stack(listed).reshape(-1, self.phases, self.degree)
 
@@ -234,7 +271,7 @@ class _Search:
         order = np.argsort(sums, kind="stable")[: max(_POOL, 8 * self.effort.num_solved)]
         for row in order[sums[order] < self.nodes * self.nodes].tolist():
             generators = tuple(tuple(sorted(phase)) for phase in listed[row].tolist())
-            self.ranked[_Ranked(int(sums[row]), group, generators)] = None
+            self.ranked.add(_Ranked(int(sums[row]), group, generators))
 
     def solve(self, pending: list[_Ranked]) -> bool:
         """Solve sequences in the order of their bounds while they may improve on the best.
@@ -242,65 +279,44 @@ class _Search:
         Whether one did. Hops / d bound the time of a sequence in pieces.
         """
         improved = False
-        for one in pending:
-            if not self.may_improve(one.hops):
+        for ranked in pending:
+            if not self.may_improve(ranked.hops):
                 return improved
-            if one in self.solved:
+            if ranked in self.solved:
                 continue
-            if len(self.solved) == self.effort.num_solved:
+            done, most = len(self.solved), self.effort.num_solved
+            if done == most:
                 self.is_exhaustive = False
                 return improved
-            self.tell(
-                f"{self.phases} configurations: solving", len(self.solved), self.effort.num_solved
-            )
-            sequence = numbered_sequence(self.groups[one.group], one.generators)
-            solved = sequence.solved()
-            self.solved.add(one)
-            if self.best is None or solved.time < self.best[2].time:
-                self.best, improved = (one, sequence, solved), True
+            self.tell(f"{self.phases} configurations: solving", done, most)
+            sequence = cayley_sequence(self.groups[ranked.group], ranked.generators)
+            solved = phased_alltoall([recipe.topology() for recipe in sequence])
+            self.solved.add(ranked)
+            if self.best is None or solved.time < self.best[1].time:
+                self.best, improved = (ranked, solved), True
         return improved
 
     def may_improve(self, hops: int) -> bool:
         """Whether the bound of a sequence with so many hops is below the best time."""
-        return self.best is None or Fraction(hops, self.degree) < self.best[2].time_in_pieces
+        return self.best is None or Fraction(hops, self.degree) < self.best[1].time_in_pieces
 
     def climb(self) -> None:
         """From the best sequence to better ones that differ in one generator."""
         while not self.is_exhaustive and self.best is not None:
-            one = self.best[0]
-            listed = self.neighbours(one)
+            listed = self.neighbours(self.best[0])
             walk = len(listed) * self.nodes * self.degree * self.phases
             if len(self.solved) == self.effort.num_solved or walk > self.effort.work:
                 return
             self.ranked.clear()
-            self.rank_all(one.group, listed)
-            near = sorted(self.ranked, key=lambda other: (other.hops, other.generators))
-            if not self.solve(near):
+            self.rank_all(self.best[0].group, listed)
+            if not self.solve(sorted(self.ranked)):
                 return
 
-    def neighbours(self, one: _Ranked) -> NDArray[np.int64]:
+    def neighbours(self, ranked: _Ranked) -> NDArray[np.int64]:
         """All sequences that differ from one in a single generator."""
-        now = np.array(one.generators, dtype=np.int64)
+        now = np.array(ranked.generators, dtype=np.int64)
         places = self.phases * self.degree
         others = np.arange(1, self.nodes)
         listed = np.tile(now.ravel(), (places, len(others), 1))
         listed[np.arange(places), :, np.arange(places)] = others
         return listed.reshape(-1, self.phases, self.degree)
-
-    def result(self) -> FoundSequence:
-        """The answer; ValueError if no sequence reaches every node."""
-        if self.best is None:
-            raise ValueError(
-                f"no sequence of {self.phases} configurations of degree {self.degree} was found "
-                f"that connects {self.nodes} nodes"
-            )
-        _, sequence, solved = self.best
-        return FoundSequence(
-            sequence,
-            solved,
-            self.degree,
-            tuple(self.groups),
-            self.num_ranked,
-            len(self.solved),
-            self.is_exhaustive,
-        )

@@ -1,0 +1,53 @@
+"""A design that was built and saved, as an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.answers.exact import proof_json
+from ocs_codesign.answers.sections import Facts
+from ocs_codesign.answers.texts import cost_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from fractions import Fraction
+
+    from ocs_codesign.answers.sections import Section
+    from ocs_codesign.design import Design
+    from ocs_codesign.schedulers.registry import Made
+
+
+def built_json(record: dict[str, Any], made: Made | None, directory: str) -> dict[str, Any]:
+    """The record of the design, what is proven of it, and where it is."""
+    proof: dict[str, Any] = {}
+    if made is not None and made.exact is not None:
+        proof = proof_json(made.exact)
+    elif made is not None and made.bound is not None:
+        proof = {"t_b_bound": str(made.bound)}
+    return {**record, **proof, "out": directory}
+
+
+def built_sections(
+    answer: dict[str, Any], design: Design, bound: Fraction | None
+) -> Iterator[Section]:
+    """What was built; ``bound`` is the t_b that no schedule under the same limits can beat."""
+    maker, _, proof = answer["schedule"].partition(", ")
+    yield Facts(
+        ("recipe", answer["recipe"]),
+        ("graph", answer["graph"]),
+        ("nodes, degree", f"{answer['nodes']}, {answer['degree']}"),
+        ("collective", answer["collective"]),
+        ("cost", f"{cost_text(design.cost)}, verified"),
+        ("bound", None if proof or bound is None else _bound_text(design.cost.t_b, bound)),
+        ("proof", proof or None),
+        ("schedule", f"{maker}, {answer['num_sends']:,} sends"),
+        ("chunks a shard", answer["num_chunks"]),
+        ("saved in", answer["out"]),
+    )
+
+
+def _bound_text(t_b: Fraction, least: Fraction) -> str:
+    """How far a schedule may be above the best of as many steps."""
+    if t_b == least:
+        return "no schedule of as many steps is better"
+    return f"{float(least):.6g}, at most {float(t_b / least - 1):.1g} below"

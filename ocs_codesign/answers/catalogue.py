@@ -1,0 +1,112 @@
+"""What a catalogue knows as answers: entries, look-ups, provenance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.answers.sections import Facts, Table
+from ocs_codesign.answers.texts import cost_json, cost_text, optimality
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ocs_codesign.answers.sections import Section
+    from ocs_codesign.collective import Collective
+    from ocs_codesign.question import Question
+    from ocs_codesign.search.catalogue.entry import Entry, Provenance
+    from ocs_codesign.search.catalogue.lookup import Found
+
+NONE_WITHIN = "No stored design is within the limits."
+
+
+def nearest_sentence(asked: Question, found: Question) -> str:
+    """That the answer is about another size than was asked for."""
+    return (
+        f"No design of exactly {asked.num_nodes} nodes is stored; "
+        f"the nearest larger size is {found.num_nodes}."
+    )
+
+
+def found_json(found: Found) -> dict[str, Any]:
+    """The JSON form of a look-up."""
+    return {
+        "nodes": found.asked.num_nodes,
+        "degree": found.asked.degree,
+        "bidirectional": found.asked.bidirectional,
+        "collective": found.collective.name,
+        "exact": found.exact,
+        "found_nodes": found.question.num_nodes,
+        "candidates": [entry_json(entry, found.collective) for entry in found.entries],
+    }
+
+
+def found_sections(found: Found) -> Iterator[Section]:
+    """The stored frontier of a size, or of the nearest larger one."""
+    asked = found.asked
+    kind = ", links in both directions" if asked.bidirectional else ""
+    yield f"{asked.num_nodes} nodes of degree {asked.degree}{kind}, {found.collective.name}"
+    if not found.exact:
+        yield nearest_sentence(asked, found.question)
+    if not found.entries:
+        yield NONE_WITHIN
+        return
+    rows = [_row(entry, found.collective) for entry in found.entries]
+    columns = ("steps", "t_b", "decimal", "optimal", "cost", "label", "recipe")
+    yield Table(columns, rows, 3, texts=2)
+
+
+def _row(entry: Entry, collective: Collective) -> tuple[str, ...]:
+    cost = entry.cost(collective)
+    return (
+        str(cost.steps),
+        str(cost.t_b),
+        f"{float(cost.t_b):.6g}",
+        optimality(entry.is_bw_optimal(collective), entry.is_moore_optimal(collective)),
+        "measured" if entry.measured else "predicted",
+        entry.label,
+        entry.recipe,
+    )
+
+
+def entry_json(entry: Entry, collective: Collective) -> dict[str, Any]:
+    """The JSON form of a stored design, with its cost for a collective."""
+    cost = entry.cost(collective)
+    return {
+        "recipe": entry.recipe,
+        "label": entry.label,
+        "nodes": entry.num_nodes,
+        "degree": entry.degree,
+        **cost_json(cost),
+        "t_b_float": float(cost.t_b),
+        "measured": entry.measured,
+        "bw_optimal": entry.is_bw_optimal(collective),
+        "moore_optimal": entry.is_moore_optimal(collective),
+        "bidirectional": entry.bidirectional,
+        "schedule": entry.schedule,
+        "reverse_symmetric": entry.reverse_symmetric,
+        "allgather": cost_json(entry.allgather),
+        "reduce_scatter": cost_json(entry.reduce_scatter),
+    }
+
+
+def provenance_json(origin: Provenance | None) -> dict[str, Any] | None:
+    """Where an entry comes from, None if that is not known."""
+    names = ("command", "version", "seed", "time_spent_s")
+    return None if origin is None else {name: getattr(origin, name) for name in names}
+
+
+def entry_facts(entry: Entry, origin: Provenance | None) -> Facts:
+    """A stored design and where it comes from."""
+    return Facts(
+        ("recipe", entry.recipe),
+        ("label", entry.label),
+        ("nodes, degree", f"{entry.num_nodes}, {entry.degree}"),
+        ("bidirectional", "yes" if entry.bidirectional else "no"),
+        ("allgather", cost_text(entry.allgather)),
+        ("reduce-scatter", cost_text(entry.reduce_scatter)),
+        ("optimal", optimality(entry.is_bw_optimal(), entry.is_moore_optimal())),
+        ("schedule", entry.schedule),
+        ("found by", "-" if origin is None else origin.command),
+        ("version", "-" if origin is None else origin.version),
+        ("time spent", "-" if origin is None else f"{origin.time_spent_s} s"),
+    )

@@ -1,0 +1,196 @@
+"""What one topology costs, as an answer: by BFB or a mapped schedule, or of an all-to-all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from ocs_codesign.answers.sections import Facts
+from ocs_codesign.answers.texts import (
+    MAX_FRACTION,
+    cost_json,
+    cost_text,
+    in_decimals,
+    loads_table,
+    optimality,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from fractions import Fraction
+
+    from ocs_codesign.answers.sections import Section
+    from ocs_codesign.cost import Cost
+    from ocs_codesign.design import Score
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.schedulers.alltoall.result import Throughput
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The topology that an answer is about: a recipe, or the name of a graph file."""
+
+    recipe: Recipe | None
+    graph: str | None
+    num_nodes: int
+    degree: int
+
+    def json(self, collective: str) -> dict[str, Any]:
+        """What every answer about one topology begins with."""
+        return {
+            "recipe": None if self.recipe is None else repr(self.recipe),
+            "label": None if self.recipe is None else self.recipe.label(),
+            "graph": self.graph,
+            "nodes": self.num_nodes,
+            "degree": self.degree,
+            "collective": collective,
+        }
+
+    def facts(self, collective: str) -> tuple[tuple[str, object], ...]:
+        """The same for people."""
+        return (
+            ("recipe", None if self.recipe is None else repr(self.recipe)),
+            ("label", None if self.recipe is None else self.recipe.label()),
+            ("graph", self.graph),
+            ("nodes, degree", f"{self.num_nodes}, {self.degree}"),
+            ("collective", collective),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """A score with what it is compared with.
+
+    ``predicted`` is None for a graph, ``topology_bound`` where the graph is too large to look at.
+    """
+
+    score: Score
+    allgather: Cost
+    reduce_scatter: Cost
+    predicted: Cost | None
+    bound: Cost
+    topology_bound: Cost | None
+
+    @property
+    def bw_optimal(self) -> bool:
+        """Whether t_b is the least of any topology of this size."""
+        return self.score.cost.t_b == self.bound.t_b
+
+    @property
+    def moore_optimal(self) -> bool:
+        """Whether the steps are the least of any topology of this size."""
+        return self.score.cost.steps == self.bound.steps
+
+
+def cost_answer_json(subject: Subject, costs: Costs) -> dict[str, Any]:
+    """The JSON form of the cost of one topology."""
+
+    def known(cost: Cost | None) -> dict[str, Any] | None:
+        return None if cost is None else cost_json(cost)
+
+    score = costs.score
+    return {
+        **subject.json(score.collective.name),
+        **cost_json(score.cost),
+        "t_b_float": float(score.cost.t_b),
+        "measured": score.measured,
+        "schedule": score.schedule,
+        "max_load_per_step": [str(load) for load in score.loads],
+        "num_chunks": score.num_chunks,
+        "predicted": known(costs.predicted),
+        "bound": cost_json(costs.bound),
+        "topology_bound": known(costs.topology_bound),
+        "bw_optimal": costs.bw_optimal,
+        "moore_optimal": costs.moore_optimal,
+        "allgather": cost_json(costs.allgather),
+        "reduce_scatter": cost_json(costs.reduce_scatter),
+    }
+
+
+def cost_sections(subject: Subject, costs: Costs) -> Iterator[Section]:
+    """The cost, what it is compared with, and the loads of every step."""
+
+    def known(cost: Cost | None) -> str | None:
+        return None if cost is None else cost_text(cost)
+
+    score = costs.score
+    kind = "measured" if score.measured else "predicted, an upper bound"
+    yield Facts(
+        *subject.facts(score.collective.name),
+        ("cost", f"{cost_text(score.cost)}, {kind}"),
+        ("predicted", known(costs.predicted)),
+        ("bound", f"{cost_text(costs.bound)} (no topology of this size can beat it)"),
+        ("bound of this graph", known(costs.topology_bound)),
+        ("optimal", optimality(costs.bw_optimal, costs.moore_optimal)),
+        ("allgather", cost_text(costs.allgather)),
+        ("reduce-scatter", cost_text(costs.reduce_scatter)),
+        ("schedule", score.schedule),
+        ("chunks a shard", score.num_chunks),
+    )
+    yield ""
+    yield loads_table(score.loads)
+
+
+def alltoall_json(subject: Subject, found: Throughput, least: Fraction) -> dict[str, Any]:
+    """The JSON form of the best routing of an all-to-all, with its certificate.
+
+    Prices and loads are one a link orbit: the bottleneck is where the price is not 0.
+    """
+    return {
+        **subject.json("alltoall"),
+        "t_b": str(found.time),
+        "t_b_float": float(found.time),
+        "proven_bound": str(found.bound),
+        "gap": float(found.gap),
+        "optimal": found.is_optimal,
+        "method": found.method,
+        "bound": str(least),
+        "over_bound": float(found.time / least),
+        "num_link_orbits": found.quotient.num_orbits,
+        "prices": found.prices.tolist(),
+        "link_use": _link_use(found),
+    }
+
+
+def alltoall_sections(subject: Subject, found: Throughput, least: Fraction) -> Iterator[Section]:
+    """The best routing of an all-to-all and how good it is."""
+    use = _link_use(found)
+    gap = f"at most {float(found.gap):.2g} above the least"
+    yield Facts(
+        *subject.facts("alltoall, messages may split over paths"),
+        ("t_b", f"{_number(found.time)}, {'proven optimal' if found.is_optimal else gap}"),
+        ("proven bound", _number(found.bound)),
+        ("bound", f"{_number(least)} (no topology of this size can beat it)"),
+        ("over the bound", f"{float(found.time / least):.4f} times"),
+        ("link use", f"{min(use):.1%} to {max(use):.1%}, mean {sum(use) / len(use):.1%}"),
+        ("bottleneck", _bottleneck(found)),
+        ("found by", found.method),
+    )
+
+
+def _link_use(found: Throughput) -> list[float]:
+    """For what part of the time the links of every orbit are busy."""
+    pairs = zip(found.loads, found.quotient.speed.tolist(), strict=True)
+    return [float(load / speed * found.quotient.scale / found.time) for load, speed in pairs]
+
+
+def _bottleneck(found: Throughput) -> str:
+    """How many links a faster all-to-all would need more of.
+
+    They have a price and are busy for all of the proven bound; at an optimum a price is enough.
+    """
+    whole = found.quotient
+    loads = zip(found.loads, found.prices.tolist(), whole.speed.tolist(), strict=True)
+    is_tight = [
+        price > 0 and whole.scale * load / speed >= found.bound for load, price, speed in loads
+    ]
+    tight = sum(is_tight[orbit] for orbit in whole.link_orbit.tolist())
+    return f"{tight} of {whole.topology.num_links} links"
+
+
+def _number(value: Fraction) -> str:
+    """A fraction while it is short, with its decimal."""
+    text = str(value)
+    return f"{text} ({float(value):.6g})" if len(text) <= MAX_FRACTION else in_decimals(value)

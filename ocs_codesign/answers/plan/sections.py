@@ -1,0 +1,234 @@
+"""The plan of a trace for people: the runs, how policies compare, and from which delta it pays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign.answers.sections import Facts, Table, counted
+from ocs_codesign.answers.texts import MAX_FRACTION, cost_text, in_decimals
+from ocs_codesign.collective import Collective
+from ocs_codesign.quantities import format_bandwidth, format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from fractions import Fraction
+
+    from ocs_codesign.answers.sections import Section
+    from ocs_codesign.cost import Cost
+    from ocs_codesign.question import Question
+    from ocs_codesign.reconfigure.hold.inside import InsideBound
+    from ocs_codesign.reconfigure.hold.lines import FactorRange
+    from ocs_codesign.reconfigure.hold.trace_plan import TracePlan
+
+MAX_ROWS = 40
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedTrace:
+    """A plan with the name of its trace, the fabric, and designs ``left_out`` as too large."""
+
+    plan: TracePlan
+    name: str
+    question: Question
+    left_out: tuple[str, ...]
+
+    @property
+    def start(self) -> str:
+        """The design held before the trace; cold or warm if there is none."""
+        held = self.plan.problem.start
+        if held is not None:
+            return self.plan.options[held].name
+        return "cold" if self.plan.reconfiguration.cold_start else "warm"
+
+
+def plan_sections(answer: PlannedTrace) -> Iterator[Section]:
+    """The runs, the totals, the break-even dead times and what they mean."""
+    plan, model = answer.plan, answer.plan.model
+    kinds = ", ".join(collective.name for collective in plan.trace.collectives)
+    bandwidth, alpha = format_bandwidth(float(model.node_bandwidth_Bps)), time_text(model.alpha_s)
+    starts = {
+        "cold": "cold: the first design takes its dead time too",
+        "warm": "warm: the first design is up already",
+    }
+    yield Facts(
+        ("trace", f"{answer.name}: {counted(plan.trace.num_jobs, 'job')} ({kinds})"),
+        ("computation between", time_text(plan.trace.compute_s)),
+        ("fabric", f"{answer.question.num_nodes} nodes of degree {answer.question.degree}"),
+        ("bandwidth, alpha", f"{bandwidth} a node, {alpha}"),
+        ("delta", delta_text(plan)),
+        ("start", starts.get(answer.start, answer.start)),
+    )
+    yield ""
+    yield _designs(plan)
+    if answer.left_out:
+        names = ", ".join(answer.left_out)
+        yield f"Left out, for their all-to-all is too large to solve in passing: {names}."
+    yield "\nThe optimum in hindsight:"
+    yield _runs(plan)
+    yield ""
+    yield _totals(plan)
+    searched = "every delta" if plan.break_even.complete else "delta near this one"
+    yield f"\nThe optimum for {searched}:"
+    yield _pieces(plan)
+    yield ""
+    yield from plan_sentences(plan)
+
+
+def _designs(plan: TracePlan) -> Table:
+    collectives = plan.trace.collectives
+    rows = []
+    for at, option in enumerate(plan.options):
+        costs = [_cost_text(option.cost(collective)) for collective in collectives]
+        rows.append((_mark(at), *costs, option.label, option.name))
+    names = (collective.name for collective in collectives)
+    return Table(("design", *names, "label", "recipe"), rows, texts=2)
+
+
+def _cost_text(cost: Cost | None) -> str:
+    """A cost in words, long fractions as decimals."""
+    if cost is None:
+        return "-"
+    if len(str(cost.t_b)) <= MAX_FRACTION:
+        return cost_text(cost)
+    return f"{cost.steps} steps, t_b {in_decimals(cost.t_b)}"
+
+
+def _mark(at: int) -> str:
+    """A letter for every design: A to Z, then AA, AB and so on."""
+    before, letter = divmod(at, 26)
+    return (_mark(before - 1) if before else "") + chr(ord("A") + letter)
+
+
+def _runs(plan: TracePlan) -> Table:
+    rows = []
+    for run in plan.offline.runs():
+        single = run.first_step == run.last_step
+        jobs = str(run.first_step) if single else f"{run.first_step}-{run.last_step}"
+        times = map(time_text, (run.working, run.waiting, run.switching, run.hidden))
+        rows.append((jobs, *times, _mark(run.topology)))
+    columns = ("jobs", "collectives", "computation", "dark", "hidden", "design")
+    return Table(columns, _trimmed(rows), numbers=5, texts=1)
+
+
+def _totals(plan: TracePlan) -> Table:
+    proof = "proven" if plan.offline.is_optimal else ""
+    best = "" if plan.static is None else _mark(int(plan.static.choice[0]))
+    rows = []
+    for name, chosen, note in (
+        ("optimum in hindsight", plan.offline, proof),
+        ("online policy", plan.online, _promise_text(plan)),
+        ("best single design", plan.static, best),
+        ("best design for every job", plan.greedy, ""),
+    ):
+        if chosen is None:
+            rows.append((name, "-", "-", "-", "-", "impossible"))
+            continue
+        ratio = float(chosen.total / plan.offline.total) if plan.offline.total else 1.0
+        parts = (time_text(chosen.total), time_text(chosen.switching), str(chosen.num_switches))
+        rows.append((name, *parts, f"{ratio:.4g}", note))
+    return Table(("plan", "time", "dark", "switches", "over optimum", "note"), rows, texts=1)
+
+
+def _promise_text(plan: TracePlan) -> str:
+    """What is proven of the online policy beforehand."""
+    if plan.promise is None:
+        if len({demand.gap_s for demand in plan.steps.demands}) > 1:
+            return "no policy can promise a ratio where gaps differ"
+        return "nothing is promised: the dead times are no metric"
+    extra = f" and {time_text(plan.promise.extra)}" if plan.promise.extra else ""
+    return f"at most {plan.promise.ratio} times the optimum{extra}, whatever comes"
+
+
+def _pieces(plan: TracePlan) -> Table:
+    """One row a plan: what of it gaps hide may change within."""
+    rows = []
+    for _, group in groupby(plan.break_even.pieces, lambda piece: piece.choice.tobytes()):
+        first, *others = group
+        end = (others or [first])[-1].end
+        total, marks = time_text(first.total(first.begin)), map(_mark, first.topologies)
+        span = (delta_text(plan, first.begin), "any" if end is None else delta_text(plan, end))
+        rows.append((*span, total, str(first.num_switches), " ".join(marks)))
+    columns = ("delta from", "to", "time at from", "switches", "designs")
+    return Table(columns, _trimmed(rows), numbers=4, texts=1)
+
+
+def _trimmed(rows: Sequence[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+    """The rows, without the middle of a long table."""
+    if len(rows) <= MAX_ROWS:
+        return rows
+    dots = ("...", *[""] * (len(rows[0]) - 2), f"{len(rows) - MAX_ROWS} more")
+    return [*rows[: MAX_ROWS // 2], dots, *rows[-MAX_ROWS // 2 :]]
+
+
+def plan_sentences(plan: TracePlan) -> list[str]:
+    """Whether switching pays and from which delta; what it could gain inside a collective."""
+    inside = [_inside_sentence(gain) for gain in plan.inside]
+    if plan.static is None:
+        needed = "No single design can serve all jobs: switching is needed, whatever it costs."
+        return [needed, *inside]
+    delta, design = delta_text(plan), plan.options[int(plan.static.choice[0])].name
+    if not plan.pays:
+        first = f"Switching between jobs does not pay at delta {delta}: hold {design}."
+    else:
+        times = f"{time_text(plan.offline.total)} against {time_text(plan.static.total)}"
+        best = f"{times} on {design}, the best single design"
+        first = f"Switching between jobs pays at delta {delta}: {best}."
+    return [" ".join([first, *_ranges(plan)]), *inside]
+
+
+def _ranges(plan: TracePlan) -> Iterator[str]:
+    """For which dead times it pays, as far as they were searched."""
+    pieces = plan.break_even.pieces
+    searched = ""
+    if not plan.break_even.complete:
+        end = pieces[-1].end
+        until = "on" if end is None else f"to {delta_text(plan, end)}"
+        searched = f", as far as it was searched (from {delta_text(plan, pieces[0].begin)} {until})"
+    if plan.paying:
+        spans = " and ".join(_range_text(plan, factors) for factors in plan.paying)
+        yield f"It pays for delta {spans}{searched}."
+    else:
+        yield f"It does not at any other delta either{searched}."
+    if plan.ceasing is not None and plan.ceasing.end is not None:
+        still, no_more = delta_text(plan, plan.ceasing.begin), delta_text(plan, plan.ceasing.end)
+        yield f"It still pays at {still}, but not at {no_more}."
+
+
+def _range_text(plan: TracePlan, factors: FactorRange) -> str:
+    begin, end = factors.begin, factors.end
+    if end is None:
+        return f"above {delta_text(plan, begin)}" if begin else "of any length"
+    until = delta_text(plan, end)
+    return f"between {delta_text(plan, begin)} and {until}" if begin else f"below {until}"
+
+
+def _inside_sentence(gain: InsideBound) -> str:
+    halves = " (reduce-scatter, then allgather)" * (gain.collective == Collective.ALLREDUCE)
+    where = f"{gain.collective.name}{halves} on {gain.option}, bandwidth-optimal in {gain.steps}"
+    if not gain.saved_steps:
+        return f"Inside one {where} steps, switching cannot gain: no circuits save a step."
+    verdict = "which could pay" if gain.can_gain else "so it cannot gain"
+    price = f"{time_text(gain.saved_s)}, and a switch costs {time_text(gain.least_dead_s)} at least"
+    most = f"switching can save {counted(gain.saved_steps, 'step')} at most"
+    return f"Inside one {where} steps, {most} ({price}), {verdict}."
+
+
+def delta_text(plan: TracePlan, factor: Fraction | None = None) -> str:
+    """The dead time that was planned with, or that a break-even factor makes."""
+    cost = plan.reconfiguration
+    if factor is None:
+        fixed_s, per_circuit_s = cost.fixed_s, cost.per_circuit_s
+    else:
+        fixed_s, per_circuit_s = factor * plan.factor_s, factor * cost.per_circuit_s
+    if not per_circuit_s:
+        return time_text(fixed_s)
+    each = f"{time_text(per_circuit_s)} a circuit"
+    return f"{time_text(fixed_s)} + {each}" if fixed_s else each
+
+
+def time_text(seconds: Fraction) -> str:
+    """A time in the unit that suits it."""
+    return format_time(float(seconds))

@@ -1,0 +1,252 @@
+"""The frontier with reconfiguration as an answer: candidates, and whether changing pays."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.answers.sections import Table
+from ocs_codesign.answers.texts import MAX_FRACTION, cost_text, in_decimals, model_json
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import CostModel
+from ocs_codesign.quantities import format_bandwidth, format_size, format_time
+from ocs_codesign.reconfigure.frontier.reconfigured import AllreduceGain
+from ocs_codesign.reconfigure.sequences.generators import in_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from fractions import Fraction
+
+    from ocs_codesign.answers.frontier import Workload
+    from ocs_codesign.answers.sections import Section
+    from ocs_codesign.reconfigure.frontier.reconfigured import ReconfiguredFrontier
+    from ocs_codesign.reconfigure.frontier.sources import ReconfiguredCandidate
+    from ocs_codesign.reconfigure.phases.message_times import MessageRange
+
+_SHOWN_RECIPES = 3
+
+
+def reconfiguration_json(
+    answer: ReconfiguredFrontier, deltas: Sequence[float], workload: Workload | None
+) -> dict[str, Any]:
+    """The JSON form of a frontier with reconfiguration, with times if there is a workload."""
+    value: dict[str, Any] = {
+        "nodes": answer.num_nodes,
+        "degree": answer.degree,
+        "collective": answer.collective.name,
+        "max_configurations": answer.max_configurations,
+        "reconfiguration_s": list(deltas),
+        "candidates": [
+            _design_json(answer, design, deltas, workload) for design in answer.candidates
+        ],
+        "dominated": [
+            _design_json(answer, design, deltas, workload) for design in answer.dominated
+        ],
+    }
+    gain = _gain_of(answer)
+    if gain is not None:
+        value["fewest_allgather_steps"] = gain.fewest_steps
+        value["most_steps_saved"] = gain.steps_saved
+    if workload is not None:
+        value["cost_model"] = model_json(*workload)
+        even = answer.break_even(*workload)
+        value["break_even_s"] = None if even is None else float(even[0])
+        value["verdicts"] = [_verdict_json(answer, delta, *workload) for delta in deltas]
+    return value
+
+
+def _design_json(
+    answer: ReconfiguredFrontier,
+    design: ReconfiguredCandidate,
+    deltas: Sequence[float],
+    workload: Workload | None,
+) -> dict[str, Any]:
+    steps, t_b, number = design.switched.point()
+    least = answer.t_b_bound(number)
+    value: dict[str, Any] = {
+        "maker": design.maker,
+        "label": design.label,
+        "recipes": [repr(recipe) for recipe in design.recipes],
+        "configurations": number,
+        "steps": steps,
+        "t_b": str(t_b),
+        "t_b_float": float(t_b),
+        "proven_bound": None if design.proven is None else str(design.proven),
+        "bound": str(least),
+        "gap": float(t_b / least - 1),
+        "tree_bound": str(answer.t_b_tree_bound(number)),
+    }
+    if workload is not None:
+        value["time_s"] = [float(design.switched.time_s(*workload, delta)) for delta in deltas]
+    return value
+
+
+def _verdict_json(
+    answer: ReconfiguredFrontier, delta: float, model: CostModel, message_bytes: float
+) -> dict[str, Any]:
+    best = answer.best(model, message_bytes, delta)
+    static = answer.best_static(model, message_bytes)
+    return {
+        "reconfiguration_s": delta,
+        "best": best.label,
+        "configurations": best.switched.num_configurations,
+        "time_s": float(best.switched.time_s(model, message_bytes, delta)),
+        "static": static.label,
+        "static_time_s": float(static.switched.time_s(model, message_bytes, 0)),
+        "pays": best.changes,
+        "pays_for_bytes": [
+            [float(sizes.begin_bytes), None if sizes.end_bytes is None else float(sizes.end_bytes)]
+            for sizes in answer.paying_messages(model, delta)
+        ],
+    }
+
+
+def reconfiguration_sections(
+    answer: ReconfiguredFrontier, deltas: Sequence[float], workload: Workload | None
+) -> Iterator[Section]:
+    """The table of candidates, then whether changing circuits pays."""
+    yield (
+        f"{answer.num_nodes} nodes of degree {answer.degree}, {answer.collective.name}, up to "
+        f"{answer.max_configurations} configurations in turn: {len(answer.static)} static and "
+        f"{len(answer.switching)} that change circuits on the frontier, "
+        f"{len(answer.dominated)} dominated"
+    )
+    yield _candidates_table(answer, deltas, workload)
+    if answer.switching:
+        yield "The JSON answer (--json) has all recipes, as `sequence` takes them."
+    gain = _gain_of(answer)
+    if gain is None:
+        yield (
+            f"No static topology of this size can beat {cost_text(answer.bound)}. The bounds hold "
+            "for all topologies held in turn; the tree's by the hops of a full (C d)-ary tree."
+        )
+    else:
+        yield _gain_sentence(gain, workload)
+    if workload is None:
+        yield (
+            f"{_units_sentence(answer)} Give --alpha, --bandwidth and --message to learn whether "
+            "it pays for them."
+        )
+        return
+    yield "Times hold C - 1 dead times of C configurations; a cold start adds one to all."
+    yield _break_even_sentence(answer, *workload)
+    for delta in deltas:
+        yield _delta_sentence(answer, delta, *workload)
+
+
+def _candidates_table(
+    answer: ReconfiguredFrontier, deltas: Sequence[float], workload: Workload | None
+) -> Table:
+    columns = ["configurations", "steps", "t_b", "decimal", "bound", "over bound"]
+    has_tree = answer.collective == Collective.ALLTOALL
+    columns += ["tree", "over tree"] * has_tree
+    if workload is not None:
+        columns += [f"at {format_time(delta)}" for delta in deltas]
+    rows = []
+    for design in answer.candidates:
+        steps, t_b, number = design.switched.point()
+        text = in_decimals(t_b) if len(str(t_b)) > MAX_FRACTION else str(t_b)
+        row = [str(number), str(steps), text, f"{float(t_b):.6g}"]
+        for least in [answer.t_b_bound(number), *[answer.t_b_tree_bound(number)] * has_tree]:
+            row += [f"{float(least):.6g}", f"{float(t_b / least - 1):.2%}"]
+        if workload is not None:
+            times = (design.switched.time_s(*workload, delta) for delta in deltas)
+            row += [format_time(float(time)) for time in times]
+        rows.append((*row, design.maker, _short_label(design)))
+    return Table((*columns, "design", "label"), rows, len(columns), texts=1)
+
+
+def _short_label(design: ReconfiguredCandidate) -> str:
+    more = len(design.recipes) - _SHOWN_RECIPES
+    if more < 1:
+        return design.label
+    return f"{in_turn(islice(design.recipes, _SHOWN_RECIPES))} → {more} more"
+
+
+def _gain_of(answer: ReconfiguredFrontier) -> AllreduceGain | None:
+    """What an allreduce can save, None for an all-to-all."""
+    if answer.collective == Collective.ALLTOALL:
+        return None
+    costs = tuple(design.switched.cost for design in answer.static)
+    return AllreduceGain(answer.num_nodes, answer.degree, costs)
+
+
+def _gain_sentence(gain: AllreduceGain, workload: Workload | None) -> str:
+    least = f"an allgather takes {gain.fewest_steps} steps on any circuits"
+    if gain.static is None or gain.steps_saved is None:
+        text = f"No bandwidth-optimal static design of this size is known; {least}."
+    else:
+        text = (
+            f"On the bandwidth-optimal static design (D = {gain.static.steps // 2}) changing "
+            f"circuits inside saves at most 2 (D - L) = {gain.steps_saved} steps, since {least} "
+            "(L), and pays a dead time for every change."
+        )
+    if workload is None:
+        return text
+    saved = float(gain.most_saved_s(*workload))
+    verdict = f"saves at most {format_time(saved)}" if saved > 0 else "saves nothing"
+    return (
+        f"{text} Against the fastest static design for {format_size(workload[1])} a reduce-scatter "
+        f"and allgather over any circuits {verdict}, dead times not counted."
+    )
+
+
+def _units_sentence(answer: ReconfiguredFrontier) -> str:
+    """When changes pay where steps cost nothing."""
+    even = answer.break_even(CostModel(0.0, 1.0), 1)
+    if even is None:
+        return "Changing circuits does not pay if only t_b counts."
+    return (
+        f"If only t_b counts, changing circuits pays below a dead time of "
+        f"{float(even[0]):.4g} M/B, with {_configurations(even[1])}."
+    )
+
+
+def _break_even_sentence(
+    answer: ReconfiguredFrontier, model: CostModel, message_bytes: float
+) -> str:
+    what = (
+        f"For {format_size(message_bytes)} at alpha {format_time(model.alpha_s)} and "
+        f"{format_bandwidth(model.node_bandwidth_Bps)} a node changing circuits"
+    )
+    even = answer.break_even(model, message_bytes)
+    if even is None:
+        return f"{what} does not pay, even without dead time."
+    limit = format_time(float(even[0]))
+    return f"{what} pays below a dead time of {limit}, with {_configurations(even[1])}."
+
+
+def _delta_sentence(
+    answer: ReconfiguredFrontier, delta: float, model: CostModel, message_bytes: float
+) -> str:
+    best = answer.best(model, message_bytes, delta)
+    static = answer.best_static(model, message_bytes)
+    static_s = format_time(float(static.switched.time_s(model, message_bytes, 0)))
+    best_s = format_time(float(best.switched.time_s(model, message_bytes, delta)))
+    if best.changes:
+        against = f"against {static_s} of the best static design"
+        verdict = f"yes: {best_s} with {_configurations(best)} {against}"
+    else:
+        verdict = f"no: {static.label} stays the fastest in {static_s}"
+    sizes = " and ".join(map(_range_text, answer.paying_messages(model, delta)))
+    return (
+        f"At a dead time of {format_time(delta)} {verdict}; "
+        f"it pays for messages {sizes or 'of no size'}."
+    )
+
+
+def _range_text(sizes: MessageRange) -> str:
+    if sizes.end_bytes is None:
+        return f"above {_size(sizes.begin_bytes)}"
+    return f"of {_size(sizes.begin_bytes)} to {_size(sizes.end_bytes)}"
+
+
+def _size(num_bytes: Fraction) -> str:
+    """A size that need not be round, to four digits."""
+    value = float(num_bytes)
+    power = max((k for k in range(5) if value >= 1000**k), default=0)
+    return f"{value / 1000**power:.4g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
+
+
+def _configurations(design: ReconfiguredCandidate) -> str:
+    return f"{design.switched.num_configurations} configurations"

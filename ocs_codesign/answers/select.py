@@ -1,0 +1,270 @@
+"""What ``select`` answers: the ranking, where the time goes, what is left out, what it means."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.answers.sections import Facts, Table, counted
+from ocs_codesign.answers.texts import cost_json
+from ocs_codesign.fabric.selection.ranking import PlanKind
+from ocs_codesign.fabric.selection.workload import AllowedChanges
+from ocs_codesign.quantities import format_bandwidth, format_size, format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ocs_codesign.answers.sections import Section
+    from ocs_codesign.fabric.selection.ranking import RankedPlan, Selection
+    from ocs_codesign.fabric.selection.steps import PartTime
+
+MAX_BROKEN_DOWN = 3
+MAX_EXCLUDED = 20
+MAX_NAME = 64
+"""Plans and designs left out that are shown; names of plans that a sentence can bear."""
+_TIMES = ("alpha_s", "bandwidth_s", "reconfiguration_s")
+_PARTS = {
+    "bandwidth_s": "the time of the bytes",
+    "alpha_s": "the time of the steps",
+    "reconfiguration_s": "the wait for circuits",
+}
+
+
+def selection_json(selection: Selection, top: int) -> dict[str, Any]:
+    """The selection as JSON; exact times are fractions of seconds as text."""
+    fabric, workload, inside = selection.fabric, selection.workload, selection.inside
+    return {
+        "fabric": fabric.name,
+        "nodes": fabric.num_working_hosts,
+        "degree": fabric.num_ports_per_host,
+        "workload": workload.name,
+        "reconfiguration": workload.allowed.value,
+        "collectives": workload.trace.num_jobs,
+        "compute_s": str(workload.trace.compute_s),
+        "num_ranked": len(selection.ranked),
+        "ranked": [_plan_json(selection, plan) for plan in selection.ranked[:top]],
+        "excluded": [
+            {"design": left_out.name, "reason": left_out.reason, "sentence": left_out.sentence}
+            for left_out in selection.excluded
+        ],
+        "inside": None
+        if inside is None
+        else {
+            "configurations": inside.num_configurations,
+            "saved_s_at_most": str(inside.saved_s),
+            "dead_s_at_least": str(inside.dead_s),
+            "sequences_tried": len(inside.sequences),
+        },
+        "sentences": sentences(selection),
+    }
+
+
+def _plan_json(selection: Selection, plan: RankedPlan) -> dict[str, Any]:
+    return {
+        "kind": plan.kind.value,
+        "designs": [option.name for option in plan.options],
+        "total_s": str(plan.total_s),
+        "total_s_float": float(plan.total_s),
+        **{name: str(getattr(plan, name)) for name in _TIMES},
+        "hidden_s": str(plan.hidden_s),
+        "num_changes": plan.num_changes,
+        "parts": [
+            {
+                "name": selection.workload.parts[time.part].name,
+                "collective": time.collective.name,
+                "phase": time.phase or None,
+                "design": plan.options[time.option].name,
+                "count": time.count,
+                "cost": cost_json(time.cost),
+                **{name: str(getattr(time, name)) for name in _TIMES},
+                "total_s_float": float(time.total_s),
+            }
+            for time in plan.times
+        ],
+    }
+
+
+def selection_sections(selection: Selection, top: int) -> Iterator[Section]:
+    """The ranking, break-downs of the first plans, what was left out, and what it means."""
+    fabric, workload, shown = selection.fabric, selection.workload, selection.ranked[:top]
+    bandwidth = format_bandwidth(fabric.cost_model.node_bandwidth_Bps)
+    hosts = f"{fabric.num_working_hosts} hosts, {fabric.num_planes} planes"
+    yield Facts(
+        ("fabric", f"{fabric.name}: {hosts}"),
+        ("bandwidth, alpha", f"{bandwidth} a node, {format_time(fabric.cost_model.alpha_s)}"),
+        ("workload", f"{workload.name}: {workload.trace.num_jobs} collectives"),
+        ("changes of circuits", workload.allowed.value),
+        ("computation between", _time_text(workload.trace.compute_s)),
+    )
+    yield ""
+    yield _ranking(shown)
+    if len(selection.ranked) > len(shown):
+        yield f"{len(selection.ranked) - len(shown)} more: --top shows them."
+    for number, plan in enumerate(shown[:MAX_BROKEN_DOWN], 1):
+        yield f"\n{number}. {plan.name}"
+        yield _break_down(selection, plan)
+    if selection.excluded:
+        yield "\nLeft out:"
+        left_out = selection.excluded[:MAX_EXCLUDED]
+        rows = [(design.name, design.reason, design.sentence) for design in left_out]
+        yield Table(("design", "reason", "why"), rows, texts=1)
+        if len(selection.excluded) > MAX_EXCLUDED:
+            yield f"{len(selection.excluded) - MAX_EXCLUDED} more: see --json."
+    yield ""
+    yield from sentences(selection)
+
+
+def _time_text(seconds: Fraction) -> str:
+    return format_time(float(seconds))
+
+
+def _ranking(plans: tuple[RankedPlan, ...]) -> Table:
+    columns = ("rank", "total", "steps", "bytes", "circuits", "changes", "design")
+    rows = [
+        (
+            str(number),
+            *(_time_text(time) for time in (plan.total_s, plan.alpha_s, plan.bandwidth_s)),
+            _time_text(plan.reconfiguration_s),
+            str(plan.num_changes),
+            plan.name,
+        )
+        for number, plan in enumerate(plans, 1)
+    ]
+    return Table(columns, rows, numbers=6, texts=1)
+
+
+def _break_down(selection: Selection, plan: RankedPlan) -> Table:
+    columns: tuple[str, ...] = ("count", "message", "steps", "t_b", "alpha", "bytes", "circuits")
+    columns = (*columns, "total", "part")
+    rows = [_part_row(selection, time) for time in plan.times]
+    if len(plan.options) > 1:
+        columns = (*columns, "design")
+        designs = (plan.options[time.option].name for time in plan.times)
+        rows = [(*row, design) for row, design in zip(rows, designs, strict=True)]
+    return Table(columns, rows, numbers=8, texts=1)
+
+
+def _part_row(selection: Selection, time: PartTime) -> tuple[str, ...]:
+    part = selection.workload.parts[time.part]
+    times = (time.alpha_s, time.bandwidth_s, time.reconfiguration_s, time.total_s)
+    return (
+        str(time.count),
+        format_size(float(part.job.message_bytes)),
+        str(time.cost.steps),
+        f"{float(time.cost.t_b):.5g}",
+        *(_time_text(seconds) for seconds in times),
+        f"{part.name}, phase {time.phase}" if time.phase else part.name,
+    )
+
+
+def sentences(selection: Selection) -> list[str]:
+    """Three sentences on the winner; one if nothing fits."""
+    if not selection.ranked:
+        return ["No design fits the fabric."]
+    winner, *others = selection.ranked
+    second = next((plan for plan in others if plan.total_s > winner.total_s), None)
+    ties = sum(plan.total_s == winner.total_s for plan in others)
+    told = (
+        _why(selection, winner, second),
+        _second(selection, winner, second, ties),
+        _limits(selection, winner),
+    )
+    return [sentence[:1].upper() + sentence[1:] for sentence in told]
+
+
+def _called(selection: Selection, plan: RankedPlan) -> str:
+    """The name of a plan, or its number in the ranking if that is a mouthful."""
+    if len(plan.name) <= MAX_NAME:
+        return plan.name
+    return f"plan {1 + selection.ranked.index(plan)}"
+
+
+def _why(selection: Selection, winner: RankedPlan, second: RankedPlan | None) -> str:
+    name, total = _called(selection, winner), _time_text(winner.total_s)
+    took = f"{name} takes {total} for {selection.workload.name}"
+    if second is None:
+        return f"{took}, and no other plan takes another time."
+    gains = {name: getattr(second, name) - getattr(winner, name) for name in _PARTS}
+    most = max(gains, key=lambda name: gains[name])
+    here, there = (_time_text(getattr(plan, most)) for plan in (winner, second))
+    why = f"{took} and wins by {_PARTS[most]}, {here} against {there} of the next"
+    part = _decisive(selection, winner, second, most)
+    return f"{why}, mostly in {part}." if part and most != "reconfiguration_s" else f"{why}."
+
+
+def _decisive(selection: Selection, winner: RankedPlan, second: RankedPlan, most: str) -> str:
+    """The part of the workload in which the winner gains most, if there are several."""
+    names = [part.name for part in selection.workload.parts]
+    if len(names) == 1:
+        return ""
+
+    def spent(plan: RankedPlan, part: int) -> Fraction:
+        return sum((getattr(time, most) for time in plan.times if time.part == part), Fraction(0))
+
+    return names[max(range(len(names)), key=lambda at: spent(second, at) - spent(winner, at))]
+
+
+def _second(selection: Selection, winner: RankedPlan, second: RankedPlan | None, ties: int) -> str:
+    tied = f"{ties} other plan{'s tie' if ties > 1 else ' ties'} with it"
+    if second is None:
+        return f"{tied}." if ties else "There is no second plan."
+    slower = float(second.total_s / winner.total_s - 1) if winner.total_s else float("inf")
+    name = _called(selection, second)
+    text = f"{name} with {_time_text(second.total_s)}, {slower:.2%} more"
+    return f"{tied}; the next is {text}." if ties else f"Second is {text}."
+
+
+def _limits(selection: Selection, winner: RankedPlan) -> str:
+    """What most of the time goes to, and at which message sizes another plan would win."""
+    clauses = []
+    if winner.total_s:
+        most = max(_PARTS, key=lambda name: getattr(winner, name))
+        share = float(getattr(winner, most) / winner.total_s)
+        clauses.append(f"{share:.1%} of it is {_PARTS[most]}")
+    clauses += _crossings(selection, winner)
+    switching = _switching_clause(selection, winner)
+    text = ", and ".join(clauses)
+    return f"{text}; {switching}." if switching else f"{text}."
+
+
+def _crossings(selection: Selection, winner: RankedPlan) -> list[str]:
+    """With messages scaled, the plans as they are: the nearest sizes at which another wins."""
+    lower: list[tuple[Fraction, str]] = []
+    upper: list[tuple[Fraction, str]] = []
+    for plan in selection.ranked[1:]:
+        fixed = plan.alpha_s + plan.reconfiguration_s
+        fixed -= winner.alpha_s + winner.reconfiguration_s
+        bytes_s = winner.bandwidth_s - plan.bandwidth_s
+        if fixed < 0 and bytes_s < 0:
+            lower.append((fixed / bytes_s, _called(selection, plan)))
+        elif fixed > 0 and bytes_s > 0:
+            upper.append((fixed / bytes_s, _called(selection, plan)))
+    clauses = []
+    if lower:
+        scale, name = max(lower)
+        clauses.append(f"{name} would win with messages below {float(scale):.3g} times these")
+    if upper:
+        scale, name = min(upper)
+        clauses.append(f"{name} would win with messages above {float(scale):.3g} times these")
+    return clauses or ["no ranked plan would overtake it if all messages were scaled alike"]
+
+
+def _switching_clause(selection: Selection, winner: RankedPlan) -> str:
+    """What changes of circuits do, where they are allowed."""
+    if selection.workload.allowed is AllowedChanges.NONE:
+        return ""
+    if winner.kind is not PlanKind.SINGLE:
+        single = next((p for p in selection.ranked if p.kind is PlanKind.SINGLE), None)
+        if single is None:
+            return ""
+        saved = _time_text(single.total_s - winner.total_s)
+        changes, name = counted(winner.num_changes, "change"), _called(selection, single)
+        return f"its {changes} of circuits save {saved} over {name}"
+    inside = selection.inside
+    if inside is not None and not inside.can_gain:
+        return (
+            "changing circuits does not pay, also inside an all-to-all, where "
+            f"{inside.num_configurations} configurations save at most "
+            f"{_time_text(max(inside.saved_s, Fraction(0)))} and take {_time_text(inside.dead_s)}"
+        )
+    return "changing circuits does not pay"

@@ -1,0 +1,167 @@
+"""What ``survive`` answers: the worst loss of every kind, all losses, and the work of a repair."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.answers.sections import Facts, Table
+from ocs_codesign.answers.texts import cost_json, cost_text, t_b_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ocs_codesign.answers.sections import Section
+    from ocs_codesign.fabric.repairs.repair import CrossConnect, Repair
+    from ocs_codesign.fabric.survival.losses import Survivability
+    from ocs_codesign.fabric.survival.remainder import Remainder
+
+
+def survivability_json(survival: Survivability) -> dict[str, Any]:
+    """The JSON form of all losses and of the worst of every kind."""
+    return {
+        "configuration": survival.configuration.name,
+        "fabric": survival.configuration.cabling.fabric.name,
+        "collective": survival.collective.name,
+        "unit": "M/B, B the egress of a node of the intact topology",
+        "intact": _remainder_json(survival.intact),
+        "worst": [
+            {
+                "kind": worst.loss.kind.value,
+                "losses": worst.num_losses,
+                "connected": worst.num_connected,
+                "name": worst.loss.name,
+                "alike": worst.num_alike,
+                "left": _remainder_json(worst.loss.left),
+            }
+            for worst in survival.worst()
+        ],
+        "losses": [
+            {
+                "kind": loss.kind.value,
+                "name": loss.name,
+                "lost_links": loss.num_lost_links,
+                **_remainder_json(loss.left),
+            }
+            for loss in survival.losses
+        ],
+        "measured": survival.num_measured,
+    }
+
+
+def _remainder_json(left: Remainder) -> dict[str, Any]:
+    alltoall = left.alltoall
+    return {
+        "nodes": left.num_nodes,
+        "links": left.num_links,
+        "connected": left.is_connected,
+        "components": left.num_components,
+        "largest_component": left.largest_component,
+        "diameter": left.diameter,
+        "cost": None if left.cost is None else cost_json(left.cost),
+        "alltoall": None
+        if alltoall is None
+        else {
+            "time": None if alltoall.time is None else str(alltoall.time),
+            "bound": str(alltoall.bound),
+            "optimal": alltoall.is_optimal,
+        },
+    }
+
+
+def survivability_sections(survival: Survivability) -> Iterator[Section]:
+    """The topology as it is, and the worst loss of every kind."""
+    intact = survival.intact
+    measured = f"{survival.num_measured} measured, each other equal to one"
+    yield Facts(
+        ("fabric", survival.configuration.cabling.fabric.name),
+        ("nodes, links", f"{intact.num_nodes}, {intact.num_links}"),
+        (f"{survival.collective.name}, intact", _cost(intact)),
+        ("alltoall, intact", _alltoall(intact)),
+        ("losses", f"{len(survival.losses)}, {measured}"),
+    )
+    yield ""
+    columns = ("losses", "connected", "kind", "components", "diameter", "cost", "alltoall", "worst")
+    rows = []
+    for worst in survival.worst():
+        left = worst.loss.left
+        alike = f" and {worst.num_alike - 1} alike" if worst.num_alike > 1 else ""
+        rows.append(
+            (
+                str(worst.num_losses),
+                str(worst.num_connected),
+                worst.loss.kind.value,
+                f"{left.num_components}, largest {left.largest_component}",
+                "-" if left.diameter is None else str(left.diameter),
+                _cost(left),
+                _alltoall(left),
+                f"{worst.loss.name}{alike}",
+            )
+        )
+    yield Table(columns, rows, numbers=2, texts=1)
+
+
+def _cost(left: Remainder) -> str:
+    return "-" if left.cost is None else cost_text(left.cost)
+
+
+def _alltoall(left: Remainder) -> str:
+    if left.alltoall is None:
+        return "-"
+    if left.alltoall.time is None:
+        return f"at least {t_b_text(left.alltoall.bound)} (bound by hops)"
+    if left.alltoall.is_optimal:
+        return t_b_text(left.alltoall.time)
+    return f"{t_b_text(left.alltoall.time)}, at least {t_b_text(left.alltoall.bound)}"
+
+
+def repair_json(repair: Repair) -> dict[str, Any]:
+    """The JSON form of a repair: hosts, strands and cross-connects in the order of the work."""
+    return {
+        "repaired": True,
+        "configuration": repair.configuration.name,
+        "hosts": [
+            {"node": host.node, "before": host.before, "after": host.after} for host in repair.hosts
+        ],
+        "removed": [_cross_connect_json(removed) for removed in repair.removed],
+        "moves": [
+            {
+                "strand": move.what,
+                "before": None if move.before is None else str(move.before),
+                "after": None if move.after is None else str(move.after),
+            }
+            for move in repair.moves
+        ],
+        "made": [_cross_connect_json(made) for made in repair.made],
+    }
+
+
+def _cross_connect_json(joined: CrossConnect) -> dict[str, Any]:
+    return {"switch": joined.switch, "a_port": joined.a_port, "b_port": joined.b_port}
+
+
+def repair_sections(repair: Repair) -> Iterator[Section]:
+    """The nodes, strands and cross-connects that change."""
+    yield Facts(
+        ("nodes that move", len(repair.hosts)),
+        ("strands to move", len(repair.moves)),
+        ("cross-connects", f"{len(repair.removed)} taken down, {len(repair.made)} set up"),
+        ("light", "followed: it makes the topology"),
+    )
+    # Both ports are A ports where a switch has no sides.
+    far = "B" if repair.configuration.cabling.fabric.port_model(0).has_b_side else "A"
+    down, up = (
+        [(joined.switch, f"{joined.a_port}A-{joined.b_port}{far}") for joined in cross_connects]
+        for cross_connects in (repair.removed, repair.made)
+    )
+    rows = [
+        *(("node", str(host.node), host.before, host.after) for host in repair.hosts),
+        *(("take down", switch, name, "-") for switch, name in down),
+        *(
+            ("move", move.what, str(move.before or "-"), str(move.after or "-"))
+            for move in repair.moves
+        ),
+        *(("set up", switch, "-", name) for switch, name in up),
+    ]
+    if rows:
+        yield ""
+        yield Table(("do", "what", "before", "after"), rows)

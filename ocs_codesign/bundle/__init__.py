@@ -1,0 +1,1 @@
+"""Bundles: the directory that an engineer deploys, and its check."""

@@ -1,0 +1,1 @@
+"""Checking a bundle: the light is followed, nothing in it is trusted."""

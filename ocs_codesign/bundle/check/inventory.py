@@ -1,0 +1,134 @@
+"""Tables of what there is: port use, NetBox imports and prices, compared with the cabling."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign.bundle.check.claims import is_decimal
+from ocs_codesign.bundle.check.wiring import ports_of
+from ocs_codesign.files.naming import shown
+from ocs_codesign.quantities import exact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ocs_codesign.bundle.check.files import BundleFiles, Row
+    from ocs_codesign.bundle.check.wiring import Plant
+
+PRICES = "prices.csv"
+TRANSCEIVERS_USD = {100: 99, 200: 239, 400: 659, 800: 1399}
+NICS_USD = {100: 659, 200: 1079, 400: 1499, 800: 2248}
+"""List estimates by Gbps, as the format of bundles has them."""
+
+_CENT = Fraction(1, 200)
+_ENDS = tuple(f"side_{side}_{field}" for side in "ab" for field in ("device", "type", "name"))
+
+
+def _ports(plant: Plant) -> Iterator[tuple[object, ...]]:
+    for switch in plant.fabric.switches:
+        used = {port.name[-1]: 0 for _, port in ports_of(switch)}
+        for _, port in ports_of(switch):
+            used[port.name[-1]] += plant.cable_at(port) is not None
+        for side, count in used.items():
+            free = switch.num_ports - count - switch.num_spares
+            yield switch.name, side, switch.num_ports, count, switch.num_spares, free
+
+
+def _devices(plant: Plant) -> Iterator[tuple[object, ...]]:
+    kinds = dict.fromkeys(plant.fabric.hosts, ("Host", "host"))
+    for switch in plant.fabric.switches:
+        kinds[switch.name] = ("Optical circuit switch", switch.profile.name)
+    for name, (role, kind) in kinds.items():
+        yield name, role, "Generic", kind, plant.fabric.name, "planned"
+
+
+def _interfaces(plant: Plant) -> Iterator[tuple[object, ...]]:
+    for cable in plant.host_at.values():
+        yield cable.near.device, cable.near.name, "other", f"plane {cable.plane} {cable.strand}"
+    for switch in plant.fabric.switches:
+        for number, port in ports_of(switch):
+            yield switch.name, port.name, "other", "spare" if number > switch.num_usable else ""
+
+
+def _cables(plant: Plant) -> Iterator[tuple[object, ...]]:
+    for cable in plant.cables:
+        ends = ((end.device, "dcim.interface", end.name) for end in (cable.near, cable.far))
+        yield (*next(ends), *next(ends), "smf", "planned", cable.name)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """A table with a row for every key, and the rows that the cabling or the fabric makes."""
+
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    rows: Callable[[Plant], Iterator[tuple[object, ...]]]
+
+
+_TABLES = {
+    "ports.csv": Inventory(
+        ("switch", "side", "ports", "used", "spare", "free"), ("switch", "side"), _ports
+    ),
+    "netbox/dcim.device.csv": Inventory(
+        ("name", "role", "manufacturer", "device_type", "site", "status"), ("name",), _devices
+    ),
+    "netbox/dcim.interface.csv": Inventory(
+        ("device", "name", "type", "description"), ("device", "name"), _interfaces
+    ),
+    "netbox/dcim.cable.csv": Inventory((*_ENDS, "type", "status", "label"), ("label",), _cables),
+}
+INVENTORY = (*_TABLES, PRICES)
+
+
+def check_inventory(files: BundleFiles, plant: Plant) -> None:
+    """Every row that the cabling or the fabric contradicts is a finding."""
+    for path, table in _TABLES.items():
+        rows = files.table(path, table.columns)
+        files.compare(path, rows, table.columns, table.key, table.rows(plant))
+    items = _items(plant)
+    rows = files.table(PRICES, ("item", "count", "unit_usd", "total_usd", "source"))
+    for row, item in zip(rows, items, strict=False):
+        row.wrong(*_price_rules(row, *item))
+    for row in rows[len(items) :]:
+        row.wrong(f"{shown(row['item'])} is in no fabric")
+    for name, *_ in items[len(rows) :]:
+        files.wrong(PRICES, f"the row of {shown(name)} is missing")
+
+
+def _price_rules(
+    row: Row, name: str, count: int, unit: float | None, total: float | None
+) -> Iterator[str]:
+    wanted = {"item": name, "count": str(count)}
+    by = "by the fabric it is"
+    yield from row.differences({c: (value, f"{by} {shown(value)}") for c, value in wanted.items()})
+    for column, price in (("unit_usd", unit), ("total_usd", total)):
+        text = row[column]
+        if text != "" if price is None else not is_decimal(text, exact(price), _CENT):
+            yield f"{column} is {shown(text)}: {by} {price}"
+
+
+def _items(plant: Plant) -> list[tuple[str, int, float | None, float | None]]:
+    """Name, count and prices (None where none is public) of what is bought, then their sum."""
+    fabric = plant.fabric
+    ports: Counter[tuple[str, float | None]] = Counter()
+    for switch in fabric.switches:
+        ports[switch.profile.name, switch.profile.price_usd_per_port] += switch.num_ports
+    bought: list[tuple[str, int, float | None]] = [
+        (f"{name} port", count, usd) for (name, usd), count in ports.items()
+    ]
+    per_host = fabric.num_ports_per_host
+    gbps = exact(fabric.cost_model.node_bandwidth_Bps) * 8 / per_host / 10**9
+    rate = min((rate for rate in TRANSCEIVERS_USD if rate >= gbps), default=max(TRANSCEIVERS_USD))
+    each = -(-gbps // rate)
+    for what, prices in (("transceiver", TRANSCEIVERS_USD), ("NIC", NICS_USD)):
+        bought.append((f"{rate}G {what}", len(fabric.hosts) * per_host * each, prices[rate]))
+    two_way = sum(model.ports_per_host for model in plant.models if model.is_bidirectional)
+    if two_way:
+        bought.append(("circulator", len(fabric.hosts) * two_way * each, None))
+    rows = [(name, count, usd, None if usd is None else count * usd) for name, count, usd in bought]
+    total = sum((whole or 0.0 for *_, whole in rows), 0.0)
+    return [*rows, ("total", 1, total, total)]

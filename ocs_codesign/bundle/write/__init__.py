@@ -1,0 +1,1 @@
+"""Writing a bundle: tables, cross-connects, plans, schedules and the report."""

@@ -1,0 +1,193 @@
+"""Bundles: everything that an engineer needs to put a deployment on a real fabric, as a directory.
+
+Format 1. All text is UTF-8 with LF, CSV has a header, JSON sorted keys; there are no dates and no
+absolute paths, so that the same deployment gives the same bytes. Ports of switches, steps and
+stages count from 1; planes, links, circuits and ranks from 0.
+
+- ``manifest.json``: format, version, the configurations, and the size and SHA-256 of every other
+  file.
+- ``fabric.json``: the fabric file (see ``fabric_files``).
+- ``cabling.csv``: every cable from A, the host (of a trunk the upstream switch), to B, the switch.
+  Hosts' strands are ``tx`` and ``rx``; ``a`` and ``b`` on two-sided switches, ``x`` on those
+  without sides. ``ranks.csv`` is the same by host, without trunks; hosts without a rank are spare.
+- ``cross_connects/CONFIGURATION/SWITCH.csv`` in the form ``1A-2B`` (``1A-7A`` on switches without
+  sides), and ``SWITCH.config_db.json`` for SONiC.
+- ``links/CONFIGURATION.csv``: every link, the cross-connects of its circuit in order from the
+  circuit's A end to its B end, and the loss: ``over`` the budget, too much for ``fr4`` (4 dB) or
+  ``dr4`` (3 dB) transceivers, or ``ok``.
+- ``ports.csv``, ``prices.csv``, ``netbox/dcim.*.csv``, ``graphs/CONFIGURATION.graphml|json``.
+- ``schedules/CONFIGURATION/COLLECTIVE/``: the verified design, as ``build`` saves it.
+- ``plans/FROM-to-TO.csv|json``: batches, deletions first, with one stage a plane; the summary says
+  whether the nodes stay strongly connected in every stage.
+- ``report.html``: one page to read, without anything from the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ocs_codesign
+from ocs_codesign.bundle.write.circuits import cross_connects, links_table, switch_tables
+from ocs_codesign.bundle.write.names import check_names
+from ocs_codesign.bundle.write.plans import plan_files
+from ocs_codesign.bundle.write.report import BundleFile, report_page
+from ocs_codesign.bundle.write.tables import (
+    PRICE_COLUMNS,
+    cables,
+    cabling_table,
+    netbox_tables,
+    ports_table,
+    price_rows,
+    ranks_table,
+)
+from ocs_codesign.bundle.write.text import csv_bytes, json_bytes
+from ocs_codesign.files.atomic import check_replaceable, whole_directory
+from ocs_codesign.files.limited import read_limited
+from ocs_codesign.formats.designs.archive import collective_text
+from ocs_codesign.formats.designs.design_files import save_design
+from ocs_codesign.formats.fabric.fabric_files import fabric_text
+from ocs_codesign.formats.graphs.graphml import write_graphml
+from ocs_codesign.formats.graphs.node_link import write_node_link
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ocs_codesign.bundle.write.report import Picture
+    from ocs_codesign.fabric.deployment import Deployment
+
+FORMAT, VERSION = "ocs-codesign bundle", 1
+MANIFEST, REPORT = "manifest.json", "report.html"
+MAX_MANIFEST_BYTES = 64 * 2**20
+
+
+def check_bundle_directory(directory: str | Path) -> None:
+    """ValueError or OSError if a bundle must not be written there: only bundles are replaced.
+
+    The directory must be new, empty, or hold a bundle and nothing else.
+    """
+    target = Path(directory).resolve()
+    check_replaceable(
+        target,
+        lambda earlier: _files_in(earlier) - _listed_files(earlier),
+        "a bundle is only written to a new or empty directory or over an earlier bundle",
+    )
+    if target.exists() and target in (here := Path.cwd().resolve(), *here.parents):
+        raise ValueError(
+            f"{target} is or holds the working directory: a bundle's directory is replaced as "
+            "a whole, so write it to another one"
+        )
+
+
+def write_bundle(
+    deployment: Deployment, directory: str | Path, pictures: Sequence[Picture] = ()
+) -> dict[str, Any]:
+    """Write the bundle of a deployment, whole or not at all; the manifest that was written.
+
+    The directory appears complete, in one move, or takes the place of an earlier bundle.
+    ``pictures`` are shown in the report. Raises ValueError for names that cannot be those of files
+    and a directory that holds anything else, OSError if it cannot be written.
+    """
+    check_names(deployment.fabric, [one.name for one in deployment.configurations])
+    check_bundle_directory(directory)
+    contents = _contents(deployment)
+    with whole_directory(Path(directory), swapped=True) as part:
+        for path, content in contents.items():
+            _write(part / path, content)
+        _save_designs(deployment, part)
+        page = report_page(deployment, _described(part), pictures)
+        _write(part / REPORT, page.encode())
+        manifest = _manifest(deployment, _described(part))
+        _write(part / MANIFEST, json_bytes(manifest))
+    return manifest
+
+
+def _contents(deployment: Deployment) -> dict[str, bytes]:
+    """All files but designs, report and manifest, by path."""
+    fabric, cabling = deployment.fabric, deployment.cabling
+    listed = cables(cabling)
+    files = {
+        "fabric.json": json_bytes(json.loads(fabric_text(fabric, as_json=True))),
+        "cabling.csv": cabling_table(listed),
+        "ranks.csv": ranks_table(fabric, listed, deployment.num_nodes),
+        "ports.csv": ports_table(cabling),
+        "prices.csv": csv_bytes(PRICE_COLUMNS, price_rows(fabric)),
+    }
+    files |= {f"netbox/{name}": table for name, table in netbox_tables(fabric, listed).items()}
+    for one in deployment.configurations:
+        configuration, title = one.configuration, repr(one.recipe)
+        rows = cross_connects(configuration)
+        for name, content in switch_tables(configuration, rows, listed).items():
+            files[f"cross_connects/{one.name}/{name}"] = content
+        files[f"links/{one.name}.csv"] = links_table(configuration, rows)
+        files[f"graphs/{one.name}.graphml"] = write_graphml(one.topology, title).encode()
+        files[f"graphs/{one.name}.json"] = write_node_link(one.topology, title).encode()
+    for change in deployment.changes:
+        files |= {f"plans/{name}": content for name, content in plan_files(change).items()}
+    return files
+
+
+def _save_designs(deployment: Deployment, directory: Path) -> None:
+    for one in deployment.configurations:
+        for bounded in one.designs:
+            place = directory / "schedules" / one.name / collective_text(bounded.collective)
+            save_design(bounded.design, place)
+
+
+def _manifest(deployment: Deployment, files: Sequence[BundleFile]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": deployment.fabric.name,
+        "product_version": ocs_codesign.__version__,
+        "fabric": deployment.fabric.name,
+        "configurations": [
+            {
+                "name": one.name,
+                "recipe": repr(one.recipe),
+                "nodes": one.topology.num_nodes,
+                "degree": one.topology.degree,
+                "collectives": [collective_text(bounded.collective) for bounded in one.designs],
+            }
+            for one in deployment.configurations
+        ],
+        "files": {file.path: {"sha256": file.sha256, "bytes": file.num_bytes} for file in files},
+    }
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def _described(directory: Path) -> list[BundleFile]:
+    """All files that are in the directory, by path."""
+    described = []
+    for path in sorted(_files_in(directory)):
+        with (directory / path).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        described.append(BundleFile(path, (directory / path).stat().st_size, digest))
+    return described
+
+
+def _files_in(directory: Path) -> set[str]:
+    """Paths, with slashes, of everything in a directory that is not a directory itself."""
+    return {
+        path.relative_to(directory).as_posix()
+        for path in directory.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    }
+
+
+def _listed_files(directory: Path) -> set[str]:
+    """The files of the bundle that is in a directory; none if there is no bundle."""
+    try:
+        manifest = json.loads(read_limited(directory / MANIFEST, MAX_MANIFEST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return set()
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        return set()
+    files = manifest.get("files")
+    return {MANIFEST, *files} if isinstance(files, dict) else set()

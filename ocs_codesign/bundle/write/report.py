@@ -1,0 +1,255 @@
+"""The report of a bundle: what is deployed, what it costs and loses, and which file says what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign.bundle.write.html import (
+    Picture,
+    Section,
+    page_html,
+    picture_html,
+    table_html,
+)
+from ocs_codesign.bundle.write.tables import price_rows
+from ocs_codesign.bundle.write.text import decimal_text
+from ocs_codesign.fabric.light_budget import LossFlag, light_paths
+from ocs_codesign.fabric.port_use import port_use
+from ocs_codesign.formats.designs.archive import collective_text
+from ocs_codesign.quantities import format_bandwidth, format_size, format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from ocs_codesign.fabric.deployment import BoundedDesign, DeployedConfiguration, Deployment
+    from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
+
+__all__ = ["BundleFile", "Picture", "report_page"]
+
+SIZES_BYTES = (2**20, 2**26, 2**30)
+MAX_LISTED_FILES = 200
+
+_PORTS = ("ports", "used", "spare", "free")
+
+_PURPOSES = (
+    ("manifest.json", "size and SHA-256 of every other file"),
+    ("fabric.json", "the fabric"),
+    ("cabling.csv", "every cable"),
+    ("ranks.csv", "where the strands of every rank are plugged"),
+    ("ports.csv", "ports in use, spare and free of every switch"),
+    ("prices.csv", "list estimates"),
+    ("cross_connects/", "cross-connects of a switch, as a table and for SONiC"),
+    ("links/", "every link, its way through the switches, and its loss"),
+    ("netbox/", "bulk import into NetBox"),
+    ("graphs/", "the topology, for other tools"),
+    ("schedules/", "a verified schedule"),
+    ("plans/", "the way from one configuration to another"),
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """A file of a bundle: its path with slashes, its size and its SHA-256 in hexadecimal."""
+
+    path: str
+    num_bytes: int
+    sha256: str
+
+
+def report_page(
+    deployment: Deployment,
+    files: Sequence[BundleFile],
+    pictures: Sequence[Picture] = (),
+) -> str:
+    """The page, complete in itself; ``files`` are all but the manifest and the page."""
+    fabric = deployment.fabric
+    names = ", ".join(repr(one.recipe) for one in deployment.configurations)
+    lead = f"{names} on {deployment.num_nodes} of {len(fabric.hosts)} hosts"
+    sections = [
+        Section("Summary", _summary(deployment)),
+        Section("Configurations", _configurations(deployment)),
+        Section("Costs", _costs(deployment)),
+        *([Section("Pictures", "\n".join(map(picture_html, pictures)))] if pictures else []),
+        Section("Ports", _ports(deployment)),
+        Section("Losses", _losses(deployment)),
+        *([Section("Changes", _changes(deployment.changes))] if deployment.changes else []),
+        Section("Prices", _prices(deployment)),
+        Section("Files", _files(files)),
+    ]
+    return page_html(f"Deployment on {fabric.name}", lead, sections)
+
+
+def _summary(deployment: Deployment) -> str:
+    fabric = deployment.fabric
+    model = fabric.cost_model
+    profiles = Counter(switch.profile.name for switch in fabric.switches)
+    cabling = deployment.cabling
+    num_cables = int((cabling.a_switch >= 0).sum() + (cabling.b_switch >= 0).sum())
+    rows = [
+        ("fabric", fabric.name),
+        ("hosts", f"{len(fabric.hosts)}, of which {fabric.num_spare_hosts} spare"),
+        ("ranks", f"{deployment.num_nodes}; rank r is on the r-th host (from 0)"),
+        ("planes", fabric.num_planes),
+        ("port model", ", ".join(dict.fromkeys(_models(deployment)))),
+        ("switches", ", ".join(f"{count} x {name}" for name, count in sorted(profiles.items()))),
+        ("cables", f"{num_cables} to hosts, {len(cabling.trunks)} between switches"),
+        ("bandwidth of a host", format_bandwidth(model.node_bandwidth_Bps)),
+        ("time of a step (alpha)", format_time(model.alpha_s)),
+    ]
+    return table_html(("", " "), rows)
+
+
+def _models(deployment: Deployment) -> list[str]:
+    return [switch.profile.port_model.value for switch in deployment.fabric.switches]
+
+
+def _configurations(deployment: Deployment) -> str:
+    columns = ("name", "recipe", "nodes", "degree", "circuits", "planes", "switches on the way")
+    rows = [
+        (
+            *(one.name, repr(one.recipe), one.topology.num_nodes, one.topology.degree),
+            one.configuration.num_circuits,
+            len(set(one.configuration.plane.tolist())),
+            _stages(one),
+            _plane_loss(one),
+        )
+        for one in deployment.configurations
+    ]
+    numbers = ("nodes", "degree", "circuits", "planes")
+    return table_html((*columns, "when a plane is lost"), rows, numbers=numbers, code=("recipe",))
+
+
+def _stages(one: DeployedConfiguration) -> str:
+    planes = sorted(set(one.configuration.plane.tolist()))
+    return ", ".join(map(str, sorted({one.embedding.num_stages(plane) for plane in planes})))
+
+
+def _plane_loss(one: DeployedConfiguration) -> str:
+    loss = one.embedding.plane_loss
+    if loss.stays_connected:
+        return "all nodes stay connected"
+    return f"up to {max(loss.num_components)} parts are left"
+
+
+def _costs(deployment: Deployment) -> str:
+    model = deployment.fabric.cost_model
+    columns = ["configuration", "collective", "steps", "least steps", "t_b", "least t_b"]
+    sizes = [format_size(size) for size in SIZES_BYTES]
+    rows = [
+        (
+            *(one.name, collective_text(bounded.collective)),
+            *(bounded.design.cost.steps, bounded.bound.steps),
+            *(_decimal(bounded.design.cost.t_b), _decimal(bounded.bound.t_b)),
+            *(format_time(bounded.design.cost.time_s(model, size)) for size in SIZES_BYTES),
+            f"{bounded.design.maker}, {bounded.design.schedule.num_sends} sends",
+        )
+        for one in deployment.configurations
+        for bounded in one.designs
+    ]
+    note = (
+        "t_b is in units of the data's time on the bandwidth of a host. Least values are bounds "
+        "for this topology" + _alltoall_note(deployment) + " Every schedule has been verified send "
+        "by send."
+    )
+    names, numbers = (*columns, *sizes, "schedule"), (*columns[2:], *sizes)
+    return table_html(names, rows, numbers=numbers, note=note)
+
+
+def _alltoall_note(deployment: Deployment) -> str:
+    kinds: list[BoundedDesign] = [d for one in deployment.configurations for d in one.designs]
+    if any(collective_text(bounded.collective) == "alltoall" for bounded in kinds):
+        return "; that of an all-to-all is for schedules of as many steps."
+    return "."
+
+
+def _decimal(t_b: Fraction) -> str:
+    return str(t_b) if t_b.denominator == 1 else f"{t_b} = {decimal_text(t_b)}"
+
+
+def _ports(deployment: Deployment) -> str:
+    fabric = deployment.fabric
+    totals: dict[tuple[int, str], Counter[str]] = {}
+    for use in port_use(deployment.cabling):
+        counts = (use.num_ports, use.num_used, use.num_spares, use.num_free)
+        place = (fabric.switches[use.switch].plane, use.side)
+        totals.setdefault(place, Counter()).update(dict(zip(_PORTS, counts, strict=True)))
+    rows = [
+        (plane, side, len(fabric.switches_of(plane)), *(total[kind] for kind in _PORTS))
+        for (plane, side), total in sorted(totals.items())
+    ]
+    columns, numbers = ("plane", "side", "switches", *_PORTS), ("switches", *_PORTS)
+    return table_html(columns, rows, numbers=numbers, note="ports.csv has every switch.")
+
+
+def _losses(deployment: Deployment) -> str:
+    counts: Counter[tuple[str, int, int, Fraction, Fraction, LossFlag]] = Counter()
+    for one in deployment.configurations:
+        links = (one.configuration.link >= 0).sum(axis=1).tolist()
+        for path, number in zip(light_paths(one.configuration), links, strict=True):
+            stages = len(path.switches)
+            key = (one.name, path.plane, stages, path.loss_db, path.margin_db, path.flag)
+            counts[key] += number
+    columns = ("configuration", "plane", "switches on the way", "links", "loss dB", "margin dB")
+    rows = [
+        (name, plane, stages, count, decimal_text(loss), decimal_text(margin), flag.sentence)
+        for (name, plane, stages, loss, margin, flag), count in sorted(
+            counts.items(), key=lambda item: item[0][:4]
+        )
+    ]
+    budget = deployment.fabric.loss_budget_db
+    note = (
+        f"The budget is {budget:g} dB. A link loses two connectors, the switches on its way and, "
+        "where circuits carry both directions, two circulators."
+    )
+    return table_html((*columns, ""), rows, numbers=columns[2:], note=note)
+
+
+def _changes(changes: Sequence[ConfigurationChange]) -> str:
+    columns = ("from", "to", "stages", "kept", "deleted", "created", "dead time", "service")
+    rows = [
+        (
+            *(change.before.name, change.after.name, len(change.stages)),
+            *(change.num_kept, change.num_deleted, change.num_created),
+            *(format_time(float(change.dead_time_s)), change.service.value),
+        )
+        for change in changes
+    ]
+    note = (
+        "Counts are cross-connects. In every stage the listed ones are deleted before others are "
+        "created; the plans hold the certificate of each stage."
+    )
+    return table_html(columns, rows, numbers=columns[2:6], note=note)
+
+
+def _prices(deployment: Deployment) -> str:
+    columns = ("item", "count", "USD each", "USD", "source")
+    rows = [
+        (item, count, unit or "-", total or "-", source)
+        for item, count, unit, total, source in price_rows(deployment.fabric)
+    ]
+    note = "Estimates to compare fabrics with; they are no quotes."
+    return table_html(columns, rows, numbers=columns[1:4], note=note)
+
+
+def _files(files: Sequence[BundleFile]) -> str:
+    rows = [
+        (file.path, f"{file.num_bytes:,}", _purpose(file.path), file.sha256[:12])
+        for file in files[:MAX_LISTED_FILES]
+    ]
+    left_out = len(files) - len(rows)
+    more = f"{left_out} more files are not shown. " if left_out else ""
+    return table_html(
+        ("file", "bytes", "what it is", "SHA-256"),
+        rows,
+        numbers=("bytes",),
+        code=("file", "SHA-256"),
+        note=f"{more}manifest.json has all files and whole digests.",
+    )
+
+
+def _purpose(path: str) -> str:
+    return next((purpose for start, purpose in _PURPOSES if path.startswith(start)), "")

@@ -1,0 +1,235 @@
+"""Embedding: a topology on a fabric, as cables, circuits and cross-connects, or why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.fabric.embed.cables import (
+    Partition,
+    PlaneCables,
+    assembled,
+    lay_in_order,
+    lay_plane,
+)
+from ocs_codesign.fabric.embed.cross_connects import configured, trunks_of
+from ocs_codesign.fabric.embed.fitting import fit_to_cables, fit_to_states
+from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
+from ocs_codesign.fabric.planes.choice import PlaneLoss, loss_of_planes, most_survivable
+from ocs_codesign.fabric.planes.circuits import check_equal_speeds
+from ocs_codesign.fabric.planes.models import planes_of
+from ocs_codesign.fabric.planes.planes import (
+    Certificate,
+    Planes,
+    check_ports,
+    degree_certificate,
+    given_planes,
+    plane_numbers,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ocs_codesign.fabric.description import Fabric, PortModel
+    from ocs_codesign.fabric.wiring import Cabling, Configuration
+    from ocs_codesign.topology import Topology
+
+
+@final
+class Prefer(Enum):
+    """Which of many factorisations: any, or one that a plane's loss leaves most connected."""
+
+    ANY = "any"
+    SURVIVABILITY = "survivability"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedding:
+    """A configuration of a fabric that makes a topology, and what is known about its planes.
+
+    ``partition`` says for every plane of the fabric how it is spread over its switches, None if it
+    was cabled before or has no cables; ``plane_loss`` is of the planes as they are used.
+    """
+
+    configuration: Configuration
+    planes: Planes
+    partition: tuple[Partition | None, ...]
+    plane_loss: PlaneLoss
+
+    @property
+    def cabling(self) -> Cabling:
+        """The cables that the configuration is made on."""
+        return self.configuration.cabling
+
+    def num_stages(self, plane: int) -> int:
+        """Switches that a circuit of a plane crosses: one, or three."""
+        return 3 if len(trunks_of(self.cabling, plane)) else 1
+
+
+def embed(
+    fabric: Fabric,
+    topology: Topology,
+    *,
+    host: ArrayLike | None = None,
+    plane: ArrayLike | Planes | None = None,
+    cabling: Cabling | None = None,
+    prefer: Prefer | str = Prefer.ANY,
+    split_blocks: bool = False,
+    name: str = "configuration",
+) -> Embedding:
+    """Put a topology on a fabric: a plane for every link, a port for every strand, cross-connects.
+
+    ``host`` (N) is the host of every node, by default its own number. ``plane`` (links) fixes the
+    plane of every link, for instance to keep circuits that are up, or as Planes also the sides of
+    circuits; else the fewest planes are used, and ``prefer`` chooses among them. ``cabling`` fixes
+    the cables; else they are laid: a plane on one switch if it is large enough, else block by
+    block, else in three stages (see Partition).
+    ``split_blocks`` keeps only the ends of single circuits together, which fits any switches with
+    ports enough but serves no other factorisation. Raises InfeasibleError with the bound that fails
+    (see Reason), ValueError for hosts, planes and cables that are none.
+    """
+    hosts = _checked_hosts(fabric, topology, host)
+    model, wish = _port_model(fabric), _checked_preference(prefer)
+    if cabling is not None and cabling.fabric is not fabric:
+        raise ValueError("the cabling is of another fabric")
+    check_equal_speeds(topology)
+    chosen = None if plane is None else _chosen(fabric, topology, model, plane)
+    partition: tuple[Partition | None, ...] = (None,) * fabric.num_planes
+    left = None
+    if model.has_states:
+        _check_enough(fabric, degree_certificate(topology, model))
+        if cabling is None:
+            laid = [lay_in_order(fabric, number, hosts) for number in range(fabric.num_planes)]
+            cabling, partition = assembled(fabric, [*laid]), (Partition.LISTED,) * len(laid)
+        planes = fit_to_states(cabling, topology, hosts, chosen and chosen.plane_of_link())
+    else:
+        wanted, fixed = chosen or planes_of(topology, model), chosen is not None
+        if wish is Prefer.SURVIVABILITY and not fixed:
+            wanted, left = most_survivable(wanted)
+        _check_enough(fabric, wanted.at_least)
+        if cabling is None:
+            cabling, partition, planes = _laid(fabric, wanted, hosts, split_blocks, fixed)
+        else:
+            planes = _fitted(cabling, wanted, hosts, fixed)
+            left = left if planes is wanted else None
+    if left is None or len(left.num_components) != planes.num_planes:
+        left = loss_of_planes(planes)
+    return Embedding(configured(name, cabling, planes, hosts), planes, partition, left)
+
+
+def _checked_preference(prefer: Prefer | str) -> Prefer:
+    values = [one.value for one in Prefer]
+    if not isinstance(prefer, Prefer) and prefer not in values:
+        raise ValueError(f"prefer is {prefer!r}: it must be one of {', '.join(values)}")
+    return Prefer(prefer)
+
+
+def _checked_hosts(fabric: Fabric, topology: Topology, host: ArrayLike | None) -> NDArray[np.int32]:
+    nodes, there = topology.num_nodes, len(fabric.hosts)
+    if host is None:
+        if nodes > fabric.num_working_hosts:
+            raise InfeasibleError(
+                Reason.HOSTS,
+                f"the topology has {nodes} nodes, but the fabric {fabric.num_working_hosts} "
+                f"working hosts",
+            )
+        return np.arange(nodes, dtype=np.int32)
+    hosts = np.asarray(host)
+    if hosts.shape != (nodes,) or hosts.dtype.kind not in "iu":
+        raise ValueError(f"host has shape {hosts.shape}: it must be {nodes} integers, one a node")
+    if hosts.min() < 0 or hosts.max() >= there:
+        bad = int(hosts[(hosts < 0) | (hosts >= there)][0])
+        raise ValueError(f"host names host {bad}: hosts are 0 to {there - 1}")
+    number, count = np.unique(hosts, return_counts=True)
+    if len(number) < nodes:
+        raise ValueError(f"host has host {number[count > 1][0]} twice: a host is one node")
+    return hosts.astype(np.int32)
+
+
+def _chosen(
+    fabric: Fabric, topology: Topology, port_model: PortModel, plane: ArrayLike | Planes
+) -> Planes:
+    """The circuits in planes that someone chose, checked."""
+    if isinstance(plane, Planes):
+        if plane.topology != topology or plane.port_model is not port_model:
+            raise ValueError(
+                f"the planes are of {plane.topology} and port model {plane.port_model.value}, not "
+                f"of {topology} and {port_model.value}"
+            )
+        check_ports(plane)
+        plane_numbers(topology, plane.plane_of_link(), fabric.num_planes)
+        return plane
+    return given_planes(topology, port_model, plane_numbers(topology, plane, fabric.num_planes))
+
+
+def _port_model(fabric: Fabric) -> PortModel:
+    models = {switch.profile.port_model for switch in fabric.switches}
+    if len(models) > 1:
+        names = " and ".join(sorted(model.value for model in models))
+        raise ValueError(
+            f"the planes have port models {names}: a topology is embedded in planes of one"
+        )
+    return models.pop()
+
+
+def _check_enough(fabric: Fabric, needed: Certificate) -> None:
+    """Raise InfeasibleError (PLANES) with the proof that there are too few planes."""
+    if needed.num_planes > fabric.num_planes:
+        raise InfeasibleError(
+            Reason.PLANES,
+            f"at least {needed.num_planes} planes are needed and there are {fabric.num_planes}: "
+            f"{needed.sentence}",
+        )
+
+
+def _laid(
+    fabric: Fabric, planes: Planes, host: NDArray[np.int32], split_blocks: bool, fixed: bool
+) -> tuple[Cabling, tuple[Partition | None, ...], Planes]:
+    """Cables of all planes; each of ``planes`` goes to the next plane of the fabric that fits."""
+    if planes.num_planes > fabric.num_planes:
+        raise InfeasibleError(
+            Reason.NOT_FOUND,
+            f"{planes.num_planes} planes were needed and there are {fabric.num_planes}, which is "
+            f"not proven to be too few",
+        )
+    laid: list[PlaneCables | None] = []
+    number_of: list[int] = []
+    refusals: list[tuple[int, InfeasibleError]] = []
+    for number in range(fabric.num_planes):
+        # Planes that were chosen by someone stay where they are.
+        wanted = number if fixed else len(number_of)
+        circuits_of = wanted if split_blocks else None
+        try:
+            laid.append(lay_plane(fabric, number, planes, host, circuits_of))
+            number_of.append(number)
+        except InfeasibleError as error:
+            laid.append(None)
+            refusals.append((number, error))
+    usable = number_of[: planes.num_planes]
+    needed = set(np.unique(planes.plane).tolist())
+    if len(usable) < planes.num_planes or (fixed and not needed <= set(number_of)):
+        unusable, why = refusals[0]
+        raise InfeasibleError(
+            why.reason,
+            f"{planes.num_planes} planes are needed, and {len(number_of)} of {fabric.num_planes} "
+            f"can be used. Plane {unusable}: {why}",
+        )
+    if not fixed:
+        numbers = np.array(usable, dtype=np.int32)
+        last = int(numbers.max(initial=-1)) + 1
+        planes = replace(planes, plane=numbers[planes.plane], num_planes=last)
+    partition = tuple(None if plane is None else plane.partition for plane in laid)
+    return assembled(fabric, laid), partition, planes
+
+
+def _fitted(cabling: Cabling, planes: Planes, host: NDArray[np.int32], fixed: bool) -> Planes:
+    fitting = fit_to_cables(cabling, planes, host)
+    if fixed and not np.array_equal(fitting.plane_of_link(), planes.plane_of_link()):
+        raise InfeasibleError(
+            Reason.CABLING, "the cables do not carry every link in the plane that was chosen"
+        )
+    return fitting

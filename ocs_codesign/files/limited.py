@@ -1,0 +1,41 @@
+"""Files of strangers: no more than a limit is read, and the first mark tells a text's kind."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from io import BufferedReader
+    from pathlib import Path
+
+
+def read_limited(path: Path, max_bytes: int) -> bytes:
+    """The content of a file; OSError if it cannot be read, ValueError if it is too large."""
+    with path.open("rb") as file:
+        data = file.read(max_bytes + 1)
+    check_size(data, str(path), max_bytes)
+    return data
+
+
+def check_size(data: bytes, name: str, max_bytes: int) -> None:
+    """ValueError for a content, called ``name``, of more than so many bytes, some MiB."""
+    if len(data) > max_bytes:
+        raise ValueError(f"{name}: more than {max_bytes // 2**20} MiB are not read")
+
+
+def open_plain(path: Path) -> BufferedReader:
+    """A file to read, opened without following a link or waiting for a pipe; OSError if not."""
+    flags = os.O_RDONLY
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # where the system has them
+        flags |= getattr(os, name, 0)
+    return open(os.open(path, flags), "rb")
+
+
+def first_mark(data: bytes) -> bytes:
+    """The first byte of a text that is no space, such as the brace that JSON begins with.
+
+    >>> first_mark(b"\\xef\\xbb\\xbf \\n{}"), first_mark(b"")
+    (b'{', b'')
+    """
+    return data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]

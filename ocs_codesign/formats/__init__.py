@@ -1,0 +1,1 @@
+"""Formats: values read from and written to files of other tools, by name."""

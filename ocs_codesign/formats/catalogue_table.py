@@ -1,0 +1,75 @@
+"""The catalogue as one table: CSV, JSON or Parquet, for analysis elsewhere."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.files.atomic import write_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ocs_codesign.search.catalogue.store import Catalogue
+
+
+def write_table(catalogue: Catalogue, kind: str, path: Path) -> int:
+    """Write all entries in the order of their questions; returns their number.
+
+    ``kind`` is ``csv``, ``json`` or ``parquet`` (needs the extra ``parquet``), ValueError if not.
+    """
+    if kind not in ("csv", "json", "parquet"):
+        raise ValueError(f"unknown table format {kind!r}: expected csv, json or parquet")
+    rows = table_rows(catalogue)
+    write_files({path: _bytes(rows, kind)})
+    return len(rows)
+
+
+def table_rows(catalogue: Catalogue) -> list[dict[str, Any]]:
+    """One flat row an entry, with the provenance of its question."""
+    rows = []
+    origins = {question: catalogue.provenance(question) for question in catalogue.questions()}
+    for question, entry in catalogue.all_entries():
+        origin = origins[question]
+        rows.append(
+            {
+                "nodes": entry.num_nodes,
+                "degree": entry.degree,
+                "question": "bidirectional" if question.bidirectional else "any",
+                "recipe": entry.recipe,
+                "label": entry.label,
+                "allgather_steps": entry.allgather.steps,
+                "allgather_t_b": str(entry.allgather.t_b),
+                "allgather_t_b_float": float(entry.allgather.t_b),
+                "reduce_scatter_steps": entry.reduce_scatter.steps,
+                "reduce_scatter_t_b": str(entry.reduce_scatter.t_b),
+                "reduce_scatter_t_b_float": float(entry.reduce_scatter.t_b),
+                "bidirectional": entry.bidirectional,
+                "reverse_symmetric": entry.reverse_symmetric,
+                "schedule": entry.schedule,
+                "measured": entry.measured,
+                "command": "" if origin is None else origin.command,
+                "version": "" if origin is None else origin.version,
+                "seed": None if origin is None else origin.seed,
+            }
+        )
+    return rows
+
+
+def _bytes(rows: list[dict[str, Any]], kind: str) -> bytes:
+    if kind == "json":
+        return (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode()
+    import pandas as pd
+
+    table = pd.DataFrame(rows)
+    if kind == "csv":
+        return str(table.to_csv(index=False, lineterminator="\n")).encode()
+    buffer = io.BytesIO()
+    try:
+        table.to_parquet(buffer, index=False)
+    except ImportError:
+        raise ValueError(
+            "writing Parquet needs the extra parquet: pip install 'ocs-codesign[parquet]'"
+        ) from None
+    return buffer.getvalue()

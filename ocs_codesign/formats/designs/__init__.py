@@ -1,0 +1,1 @@
+"""Designs on disk: a schedule and the record that explains it."""

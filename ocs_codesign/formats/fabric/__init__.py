@@ -1,0 +1,1 @@
+"""Fabric files: switches, planes and hosts, from YAML or JSON."""

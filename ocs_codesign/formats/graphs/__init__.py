@@ -1,0 +1,1 @@
+"""Graph formats: topologies as edge lists, GraphML, node-link JSON and DOT."""

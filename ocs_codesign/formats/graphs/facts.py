@@ -1,0 +1,69 @@
+"""Facts of a graph: what decides whether and how well it can carry a collective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ocs_codesign.topology import Topology
+
+MAX_DIAMETER_NODES = 2**14
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GraphFacts:
+    """What decides whether and how well a graph can carry a collective.
+
+    ``parallel_links`` counts the links beyond the first between the same two nodes; ``diameter`` is
+    None if the graph is not strongly connected or has more than MAX_DIAMETER_NODES nodes.
+    """
+
+    num_nodes: int
+    num_links: int
+    degree: int
+    regular: bool
+    undirected: bool
+    self_loops: int
+    parallel_links: int
+    strongly_connected: bool
+    diameter: int | None
+    link_speeds: tuple[int, ...]
+
+
+def graph_facts(topology: Topology) -> GraphFacts:
+    """The facts of a topology.
+
+    >>> from ocs_codesign.topology import Topology
+    >>> facts = graph_facts(Topology(2, [0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 1]))
+    >>> facts.regular, facts.self_loops, facts.parallel_links, facts.diameter
+    (True, 2, 2, 1)
+    """
+    pairs = topology.tail.astype(np.int64) * topology.num_nodes + topology.head
+    connected = _strongly_connected(topology)
+    small = topology.num_nodes <= MAX_DIAMETER_NODES
+    return GraphFacts(
+        topology.num_nodes,
+        topology.num_links,
+        topology.degree,
+        topology.is_regular,
+        topology.is_undirected(),
+        int((topology.tail == topology.head).sum()),
+        topology.num_links - len(np.unique(pairs)),
+        connected,
+        topology.diameter() if connected and small else None,
+        tuple(np.unique(topology.speeds()).tolist()),
+    )
+
+
+def _strongly_connected(topology: Topology) -> bool:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    shape = (topology.num_nodes, topology.num_nodes)
+    ones = np.ones(topology.num_links, dtype=np.int8)
+    matrix = coo_array((ones, (topology.tail, topology.head)), shape=shape).astype(bool)
+    return bool(connected_components(matrix.tocsr(), connection="strong")[0] == 1)

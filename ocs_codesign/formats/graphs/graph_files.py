@@ -1,0 +1,51 @@
+"""Graph files: the formats of topologies by name, and the topology in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ocs_codesign.formats.file_format import Format, later, read_file
+
+if TYPE_CHECKING:
+    from ocs_codesign.topology import Topology
+
+MAX_FILE_BYTES = 512 * 2**20
+
+_ROOM = "ocs_codesign.formats.graphs"
+
+FORMATS: dict[str, Format[Topology]] = {
+    "edgelist": Format(
+        "edge list",
+        later(f"{_ROOM}.edge_list.read_edge_list"),
+        later(f"{_ROOM}.edge_list.write_edge_list"),
+        suffixes=(".edges", ".edgelist", ".csv", ".tsv"),
+    ),
+    "json": Format(
+        "node-link JSON",
+        later(f"{_ROOM}.node_link.read_node_link"),
+        later(f"{_ROOM}.node_link.write_node_link"),
+        suffixes=(".json",),
+        marks=(b"{",),
+    ),
+    "graphml": Format(
+        "GraphML",
+        later(f"{_ROOM}.graphml.read_graphml"),
+        later(f"{_ROOM}.graphml.write_graphml"),
+        suffixes=(".graphml", ".xml"),
+        marks=(b"<", b"\xff\xfe", b"\xfe\xff"),
+    ),
+    "dot": Format("DOT", write=later(f"{_ROOM}.dot.write_dot")),
+}
+"""Every format of topologies by name: what is listed here works in all commands and is tested."""
+
+
+def import_graph(path: str | Path, format: str | None = None) -> Topology:  # noqa: A002
+    """The topology in a graph file; see the readers of FORMATS.
+
+    The format is told by the suffix, or by the content under any other. Nodes named by integers
+    are numbered in ascending order (so 0 to N - 1 keep their numbers), others in order of
+    appearance. An undirected edge becomes two links. Raises OSError if the file cannot be read and
+    ValueError, with the file and the place, for anything else.
+    """
+    return read_file(FORMATS, Path(path), format, MAX_FILE_BYTES)

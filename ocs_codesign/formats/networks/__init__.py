@@ -1,0 +1,1 @@
+"""Network formats: hosts, switches and links as JSON, YAML, edge lists, node-link JSON, GraphML."""

@@ -1,0 +1,167 @@
+"""Networks as plain records, which JSON and YAML hold as they are and other formats are made of."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ocs_codesign.files.naming import shown
+from ocs_codesign.files.plain_text import read_plain_text
+from ocs_codesign.network import NANOSECOND, Network
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+MAX_BYTES = 2**28
+
+_KEYS = (
+    *("num_hosts", "num_nodes", "links", "multicast", "aggregate"),
+    *("unit", "tick_s", "names"),
+)
+_LINK = "[tail, head, bandwidth], perhaps with a latency and a dimension"
+
+
+def network_record(network: Network) -> dict[str, Any]:
+    """The plain form of a network; what has its usual value is left out.
+
+    >>> from ocs_codesign.networks.switched import star
+    >>> record = network_record(star(2, 10, unit="Gbps"))
+    >>> record["links"], record["unit"]
+    ([[0, 2, 10, 0, 0], [1, 2, 10, 0, 0], [2, 0, 10, 0, 0], [2, 1, 10, 0, 0]], 'Gbps')
+    """
+    columns: list[NDArray[Any]] = [network.tail, network.head, network.bandwidth]
+    if network.latency.any() or network.dimension is not None:
+        columns.append(network.latency)
+    if network.dimension is not None:
+        columns.append(network.dimension)
+    record: dict[str, Any] = {
+        "num_hosts": network.num_hosts,
+        "num_nodes": network.num_nodes,
+        "unit": network.unit,
+        "links": np.stack(columns, axis=1).tolist(),
+    }
+    for name in ("multicast", "aggregate"):
+        able = np.flatnonzero(getattr(network, name)).tolist()
+        if able:
+            record[name] = able
+    if network.tick_s != NANOSECOND:
+        record["tick_s"] = str(network.tick_s)
+    if network.names is not None:
+        record["names"] = list(network.names)
+    return record
+
+
+def network_of(record: Any) -> Network:
+    """The network of a plain record; ValueError with the place and the rule if it is none."""
+    if not isinstance(record, dict):
+        raise ValueError("a network is a map with num_hosts, num_nodes and links")
+    for key in record:
+        if key not in _KEYS:
+            raise ValueError(f"{shown(key)} is not known: a network has {', '.join(_KEYS)}")
+    hosts, nodes = (_whole(record, key) for key in ("num_hosts", "num_nodes"))
+    columns = _columns(_list(record, "links"))
+    return Network(
+        hosts,
+        nodes,
+        *columns,
+        multicast=_list(record, "multicast", ()),
+        aggregate=_list(record, "aggregate", ()),
+        unit=_text(record, "unit"),
+        tick_s=_tick(record.get("tick_s")),
+        names=_names(record),
+    )
+
+
+def write_json(network: Network, title: str) -> str:
+    """A network as JSON, a link a line; ``title`` has no place in it."""
+    del title
+    record = network_record(network)
+    links = ",\n  ".join(map(json.dumps, record.pop("links")))
+    return f'{json.dumps(record)[:-1]},\n "links": [\n  {links}]}}\n'
+
+
+def write_yaml(network: Network, title: str) -> str:
+    """A network as YAML, a link a line, ``title`` as a comment."""
+    record = network_record(network)
+    links = [f"- {json.dumps(link)}" for link in record.pop("links")]
+    lines = [f"{key}: {json.dumps(value)}" for key, value in record.items()]
+    head = [f"# {title}"] if title.isprintable() and title else []
+    return "\n".join([*head, *lines, "links:" if links else "links: []", *links]) + "\n"
+
+
+def read_json(data: bytes, name: str) -> Network:
+    """The network in a JSON text; ValueError with the file's name and the rule if there is none."""
+    return _read(data, name, is_json=True)
+
+
+def read_yaml(data: bytes, name: str) -> Network:
+    """The network in a YAML text; ValueError with the file's name and the rule if there is none."""
+    return _read(data, name, is_json=False)
+
+
+def _read(data: bytes, name: str, *, is_json: bool) -> Network:
+    record = read_plain_text(data, name, is_json=is_json).value
+    try:
+        return network_of(record)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _columns(links: Sequence[Any]) -> list[Any]:
+    """Tail, head, bandwidth, and latency and dimension if any link has them."""
+    for at, link in enumerate(links):
+        is_link = isinstance(link, (list, tuple)) and 3 <= len(link) <= 5
+        if not is_link or not all(type(value) is int and abs(value) < 2**62 for value in link):
+            raise ValueError(f"links[{at}] is {shown(link)}: a link is {_LINK}, in whole numbers")
+    longest = max((len(link) for link in links), default=3)
+    rows = [[*link, *[0] * (longest - len(link))] for link in links]
+    table = np.array(rows, dtype=np.int64).reshape(-1, longest)
+    return list(table.T)
+
+
+def _whole(record: dict[str, Any], key: str) -> int:
+    value = record.get(key)
+    if type(value) is not int:
+        raise ValueError(f"{key} is {shown(value)}: it must be a whole number")
+    return value
+
+
+def _list(record: dict[str, Any], key: str, default: Any = None) -> Any:
+    value = record.get(key, default)
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"{key} is {shown(value)}: it must be a list")
+    if key != "links" and not all(type(one) is int for one in value):
+        raise ValueError(f"{key} must be numbers of switches")
+    return value
+
+
+def _text(record: dict[str, Any], key: str) -> str:
+    value = record.get(key, "")
+    if not isinstance(value, str) or len(value) > 40 or not value.isprintable():
+        raise ValueError(f"{key} is {shown(value)}: it must be a short text such as Gbps")
+    return value
+
+
+def _tick(value: Any) -> Fraction:
+    if value is None:
+        return NANOSECOND
+    try:
+        return Fraction(value if isinstance(value, int) else str(value)[:60])
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"tick_s is {shown(value)}: it must be seconds such as 1/1000") from None
+
+
+def _names(record: dict[str, Any]) -> list[str] | None:
+    names = record.get("names")
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(
+        isinstance(name, str) and name and name.isprintable() for name in names
+    ):
+        raise ValueError("names must be a list of printable texts, one a node")
+    return names

@@ -1,0 +1,1 @@
+"""Graphs as values: families, groups and expansions, a class each; recipes parse to them."""

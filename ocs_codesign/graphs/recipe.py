@@ -1,0 +1,304 @@
+"""Recipe: the identity of a design, a value that prints, hashes, predicts and builds.
+
+A family is a ``Base`` and an expansion an ``Expanded``: one frozen class each, listed in
+``ocs_codesign.graphs.registry``.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost
+from ocs_codesign.graphs.call import Call
+
+if TYPE_CHECKING:
+    from ocs_codesign.graphs.shape import Shape
+    from ocs_codesign.schedule import Schedule
+    from ocs_codesign.topology import Topology
+
+_REMEMBERED = 2**14
+
+
+class Recipe(Call):
+    """A base graph and the expansions over it; ``repr`` prints the text that ``parse`` reads.
+
+    All recipes give d-regular topologies of equal link speeds. Sizes are validated when a recipe is
+    made (ValueError); graphs are built only on demand.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape:
+        """Number of nodes and degree, without building; ValueError if a size is not allowed."""
+
+    @abstractmethod
+    def build(self) -> Topology:
+        """The graph of a size that can be held."""
+
+    @abstractmethod
+    def gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
+        """Predicted largest link load, in shards, of every allgather step.
+
+        Of the base, a stored schedule's, a closed form or exact BFB; of an expansion, by formula
+        from its parts. ``transposed`` asks for the transpose.
+        """
+
+    @abstractmethod
+    def gather_schedule(self, *, transposed: bool = False) -> Schedule:
+        """An allgather no worse than ``gather_loads``: the base's, mapped by the expansions.
+
+        The base's is its stored one if that beats BFB, else BFB. On ``topology()``, or on its
+        transpose when ``transposed``.
+        """
+
+    @property
+    @abstractmethod
+    def reverse_symmetric(self) -> bool:
+        """Whether the graph is known to be isomorphic to its transpose."""
+
+    @property
+    @abstractmethod
+    def has_self_loops(self) -> bool:
+        """Whether a port is wasted on a link from a node to itself."""
+
+    @property
+    @abstractmethod
+    def bidirectional(self) -> bool:
+        """Whether every link has one in the other direction, counted with multiplicity."""
+
+    def bracketed_label(self) -> str:
+        """The label as an operand, in brackets if it is itself made by an operator."""
+        return self.label()
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return self.shape.num_nodes
+
+    @property
+    def degree(self) -> int:
+        """d, the ports of a node."""
+        return self.shape.degree
+
+    def topology(self) -> Topology:
+        """The graph; ValueError if it has more links than can be held."""
+        self.shape.check_buildable()
+        return self.build()
+
+    def bfb_gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
+        """Largest link load of every step of BFB on the graph, or on its transpose; exact."""
+        return measured_gather_loads(self, transposed and not self.reverse_symmetric)
+
+    def bfb_gather_schedule(self, *, transposed: bool = False) -> Schedule:
+        """The BFB allgather on ``topology()``, or on its transpose: all routes are shortest."""
+        from ocs_codesign.schedulers.bfb.assembly import bfb
+
+        return bfb(_graph(self, transposed))
+
+    def predicted_loads(
+        self, collective: Collective | str = Collective.ALLGATHER
+    ) -> tuple[Fraction, ...]:
+        """Predicted largest link load, in shards, of every step of a collective."""
+        collective = Collective.parse_gathering(collective)
+        if collective == Collective.ALLGATHER:
+            return self.gather_loads()
+        scatter = self.gather_loads(transposed=True)[::-1]
+        return scatter if collective == Collective.REDUCE_SCATTER else scatter + self.gather_loads()
+
+    def predict(self, collective: Collective | str = Collective.ALLGATHER) -> Cost:
+        """Predicted cost of a collective: by formula from the base, never by building.
+
+        It is an upper bound: ``expansion_schedule`` is never worse, and exact BFB on the built
+        graph rarely is.
+        """
+        loads = self.predicted_loads(collective)
+        return Cost(len(loads), sum(loads, Fraction(0)) * self.degree / self.num_nodes)
+
+    def expansion_schedule(self, collective: Collective | str = Collective.ALLGATHER) -> Schedule:
+        """The base's schedule mapped through the expansions, without solving anything more."""
+        collective = Collective.parse_gathering(collective)
+        if collective == Collective.ALLGATHER:
+            return self.gather_schedule()
+        scatter = self.gather_schedule(transposed=True).reversed()
+        if collective == Collective.REDUCE_SCATTER:
+            return scatter
+        return scatter.then(self.gather_schedule())
+
+
+class Base(Recipe):
+    """A graph of a family: a frozen class with the family's sizes, definition and source.
+
+    What is not known of the family by theory is found out on the built graph.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        _ = self.shape
+
+    def loads(self) -> tuple[Fraction, ...] | None:
+        """Largest link load of every BFB allgather step in closed form, None without one.
+
+        The graph must then be isomorphic to its transpose.
+        """
+        return None
+
+    def bfb_gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
+        return self.loads() or super().bfb_gather_loads(transposed=transposed)
+
+    def stored_schedule(self, *, transposed: bool = False) -> Schedule | None:
+        """The allgather of this graph in base_topologies/ if there is one and it beats BFB.
+
+        It is verified. Its t_b is lower than that of BFB, or as low in fewer steps.
+        """
+        return _stored_schedule(self, transposed)
+
+    def gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
+        stored = self.stored_schedule(transposed=transposed)
+        if stored is not None:
+            return stored.max_loads()
+        return self.bfb_gather_loads(transposed=transposed)
+
+    def gather_schedule(self, *, transposed: bool = False) -> Schedule:
+        stored = self.stored_schedule(transposed=transposed)
+        return self.bfb_gather_schedule(transposed=transposed) if stored is None else stored
+
+    @property
+    def reverse_symmetric(self) -> bool:
+        return False
+
+    @property
+    def has_self_loops(self) -> bool:
+        return _has_self_loops(self)
+
+    @property
+    def bidirectional(self) -> bool:
+        return _is_undirected(self)
+
+
+class Symmetric(Base):
+    """A base that is isomorphic to its transpose and has no self-loops."""
+
+    __slots__ = ()
+
+    reverse_symmetric = True
+    has_self_loops = False
+
+
+class Undirected(Symmetric):
+    """A base with every link in both directions and no self-loops."""
+
+    __slots__ = ()
+
+    bidirectional = True
+
+
+class Expanded(Recipe):
+    """An expansion of other recipes: a frozen class with its definition and source.
+
+    Expansions work on allgathers; a reduce-scatter is the reversed allgather of the transpose, so
+    every expansion is asked about its parts in both directions.
+    """
+
+    __slots__ = ()
+
+    is_operator: ClassVar[bool] = True
+    """Whether the label is that of its parts with an operator, which needs brackets inside."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[Recipe, ...]:
+        """The recipes that are expanded."""
+
+    @abstractmethod
+    def loads(self, transposed: bool) -> tuple[Fraction, ...]:
+        """Largest link load of every allgather step, predicted from the parts' loads."""
+
+    @abstractmethod
+    def schedule(self, transposed: bool) -> Schedule:
+        """An allgather that has these loads, mapped from the parts' allgathers."""
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            if not isinstance(part, Recipe):
+                raise ValueError(f"{part!r} is not a recipe: {type(self).__name__} expands recipes")
+        _ = self.shape
+
+    def gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:
+        return _expanded_loads(self, transposed)
+
+    def gather_schedule(self, *, transposed: bool = False) -> Schedule:
+        return self.schedule(transposed).on_links_of(_graph(self, transposed))
+
+    @property
+    def reverse_symmetric(self) -> bool:
+        return all(part.reverse_symmetric for part in self.parts)
+
+    @property
+    def has_self_loops(self) -> bool:
+        return any(part.has_self_loops for part in self.parts)
+
+    @property
+    def bidirectional(self) -> bool:
+        return all(part.bidirectional for part in self.parts)
+
+    def bracketed_label(self) -> str:
+        return f"({self.label()})" if self.is_operator else self.label()
+
+
+class Unary(Expanded):
+    """An expansion of one recipe, ``g``."""
+
+    __slots__ = ()
+
+    g: Recipe
+
+    @property
+    def parts(self) -> tuple[Recipe, ...]:
+        return (self.g,)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def measured_gather_loads(recipe: Recipe, transposed: bool = False) -> tuple[Fraction, ...]:
+    """Exact BFB loads of an allgather on the built graph or on its transpose, remembered."""
+    from ocs_codesign.schedulers.bfb.loads import bfb_loads
+
+    return bfb_loads(_graph(recipe, transposed))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _expanded_loads(recipe: Expanded, transposed: bool) -> tuple[Fraction, ...]:
+    return recipe.loads(transposed)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _stored_schedule(base: Base, transposed: bool) -> Schedule | None:
+    from ocs_codesign.graphs.stored import read_allgather, stored_schedules
+
+    entry = stored_schedules().get((repr(base), transposed))
+    if entry is None:
+        return None
+    stored = read_allgather(entry, _graph(base, transposed))
+    mine, eager = stored.max_loads(), base.bfb_gather_loads(transposed=transposed)
+    return stored if (sum(mine), len(mine)) < (sum(eager), len(eager)) else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _is_undirected(base: Base) -> bool:
+    return base.topology().is_undirected()
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _has_self_loops(base: Base) -> bool:
+    return base.topology().has_self_loops()
+
+
+def _graph(recipe: Recipe, transposed: bool) -> Topology:
+    topology = recipe.topology()
+    return topology.transpose() if transposed else topology

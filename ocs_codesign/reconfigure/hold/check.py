@@ -1,0 +1,152 @@
+"""The checker of keep-or-switch plans: shares no code with what makes them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ocs_codesign.quantities import exact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.reconfigure.hold.plan import Certificate, SwitchPlan
+    from ocs_codesign.reconfigure.hold.problem import SwitchProblem
+
+_BATCH = 2**20
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PlanVerdict:
+    """Whether a plan is what it claims; if not, ``witness`` says what is wrong first."""
+
+    ok: bool
+    witness: str | None = None
+
+
+def check_plan(plan: SwitchPlan) -> PlanVerdict:
+    """Add up a plan's costs again, and prove its bound from the potentials in O(S K^2).
+
+    Costs are added as fractions, step by step, from the numbers that the problem was given. Every
+    potential is held against the least that can follow it; together they prove that no plan costs
+    less than the bound.
+
+    >>> from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+    >>> from ocs_codesign.reconfigure.hold.problem import SwitchProblem
+    >>> check_plan(switch_plan(SwitchProblem([[4, 9], [9, 4]], 3, start=0)))
+    PlanVerdict(ok=True, witness=None)
+    """
+    wrong = _wrong_costs(plan)
+    if wrong is None and plan.certificate is not None:
+        wrong = _wrong_bound(plan.problem, plan.certificate)
+    return PlanVerdict(wrong is None, wrong)
+
+
+def _wrong_costs(plan: SwitchPlan) -> str | None:
+    problem, choice = plan.problem, plan.choice.tolist()
+    if len(choice) != len(problem.rows):
+        return f"{len(choice)} topologies are chosen for {len(problem.rows)} steps"
+    for step, topology in enumerate(choice, 1):
+        if not 0 <= topology < problem.num_topologies:
+            return f"step {step}: there is no topology {topology}"
+    working = switching = hidden = Fraction(0)
+    num_switches = 0
+    for step, (held, topology, row, is_first), times in _kinds_of_steps(problem, choice):
+        price = Fraction(0)
+        if topology != held:
+            num_switches += times * (held is not None)
+            found = _price(problem, held, topology, is_first)
+            if found is None:
+                return f"step {step}: there is no switch to topology {topology}"
+            price = found
+        gap, cost = _number(problem.gaps[row]), _number(problem.costs[row, topology])
+        if cost is None or gap is None:
+            return f"step {step}: topology {topology} cannot serve it"
+        working += times * cost
+        switching += times * max(price - gap, Fraction(0))
+        hidden += times * min(price, gap)
+    for name, claimed, counted in (
+        ("working", plan.working, working),
+        ("switching", plan.switching, switching),
+        ("hidden", plan.hidden, hidden),
+        ("num_switches", plan.num_switches, num_switches),
+    ):
+        if claimed != counted:
+            return f"{name} is {counted}, not {claimed}"
+    return None
+
+
+def _kinds_of_steps(
+    problem: SwitchProblem, choice: list[int]
+) -> Iterator[tuple[int, tuple[int | None, int, int, bool], int]]:
+    """Steps that differ: the first of its kind, (held before, topology, row, is first), how many.
+
+    The first step of all pays ``first`` and is a kind of its own.
+    """
+    before = [problem.start, *choice[:-1]]
+    is_first = [True, *[False] * (len(choice) - 1)]
+    kinds = list(zip(before, choice, problem.rows.tolist(), is_first, strict=True))
+    times = Counter(kinds)
+    earliest = dict(zip(reversed(kinds), range(len(kinds), 0, -1), strict=True))
+    for kind, step in sorted(earliest.items(), key=lambda item: item[1]):
+        yield step, kind, times[kind]
+
+
+def _price(problem: SwitchProblem, held: int | None, to: int, is_first: bool) -> Fraction | None:
+    if is_first:
+        return _number(problem.first[to])
+    return _number(problem.delta[0, 0] if problem.is_uniform else problem.delta[held, to])
+
+
+def _number(value: Any) -> Fraction | None:
+    """An entry as a fraction, None if it is infinite."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if value == float("inf") else exact(value)
+
+
+def _wrong_bound(problem: SwitchProblem, certificate: Certificate) -> str | None:
+    potentials, ticks = certificate.potentials, problem.ticks
+    if potentials.shape != (problem.num_steps, problem.num_topologies):
+        return f"potentials have the shape {potentials.shape}"
+    if potentials.dtype != ticks.costs.dtype or (potentials > ticks.infinite).any():
+        return "potentials are not ticks"
+    batch = max(1, _BATCH // problem.num_topologies**2)
+    for begin in range(0, problem.num_steps, batch):
+        end = min(begin + batch, problem.num_steps)
+        least = ticks.costs[problem.rows[begin:end]]
+        last = end == problem.num_steps
+        follow = _follow(problem, potentials, begin + 1, end + 1 - last)
+        least[: len(follow)] = least[: len(follow)] + follow
+        above = potentials[begin:end] > np.minimum(least, ticks.infinite)
+        if above.any():
+            step, topology = (int(at) for at in np.argwhere(above)[0])
+            return f"step {begin + step + 1}: the potential of topology {topology} is too large"
+    entry = _beyond(ticks.first, ticks.gaps[problem.rows[0]], ticks.infinite)
+    proven = min((entry + potentials[0]).tolist()) * ticks.tick
+    if proven != certificate.bound:
+        return f"the potentials prove {proven}, not {certificate.bound}"
+    return None
+
+
+def _follow(problem: SwitchProblem, potentials: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
+    """The least that switches before steps begin to end - 1 and all from there on can cost."""
+    ticks = problem.ticks
+    gaps = ticks.gaps[problem.rows[begin:end], None, None]
+    price = np.broadcast_to(ticks.delta, (problem.num_topologies,) * 2)
+    switches = _beyond(price[None], gaps, ticks.infinite)
+    held = np.arange(problem.num_topologies)
+    switches[:, held, held] = 0
+    ways = switches + potentials[begin:end, None, :]
+    return np.asarray(ways.min(axis=2))
+
+
+def _beyond(price: NDArray[Any], gap: Any, infinite: int) -> NDArray[Any]:
+    """What a switch costs beyond a gap."""
+    return np.where(price >= infinite, infinite, np.maximum(price - gap, 0))

@@ -1,0 +1,132 @@
+"""FabricOption: a design that a fabric can hold, and what every collective costs on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign.collective import GATHERING, Collective
+from ocs_codesign.cost import Cost
+from ocs_codesign.design import measure
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedulers.alltoall.throughput import columns_to_solve, throughput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from fractions import Fraction
+
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.question import Question
+    from ocs_codesign.search.catalogue.store import Catalogue
+    from ocs_codesign.topology import Topology
+
+MAX_COLUMNS = 60_000
+"""Largest all-to-all program that is solved for a design of a catalogue: seconds to a minute."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FabricOption:
+    """A named design with its costs; None for a collective that it cannot serve.
+
+    The all-to-all's steps are the diameter, its t_b that of the best routing found when messages
+    may split; no routing beats ``alltoall_bound``. ``topology`` has the circuits, whose changes are
+    counted; None where no change is counted by circuits. Raises ValueError without a name.
+    """
+
+    name: str
+    allgather: Cost | None = None
+    reduce_scatter: Cost | None = None
+    alltoall: Cost | None = None
+    topology: Topology | None = None
+    recipe: Recipe | None = None
+    alltoall_bound: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise ValueError("a design needs a name")
+
+    @property
+    def label(self) -> str:
+        """The short name of the recipe, or the name."""
+        return self.name if self.recipe is None else self.recipe.label()
+
+    def cost(self, collective: Collective) -> Cost | None:
+        """Cost of a collective; an allreduce is reduce-scatter, then allgather."""
+        if collective == Collective.ALLREDUCE:
+            if self.reduce_scatter is None or self.allgather is None:
+                return None
+            return self.reduce_scatter + self.allgather
+        return {
+            Collective.ALLGATHER: self.allgather,
+            Collective.REDUCE_SCATTER: self.reduce_scatter,
+            Collective.ALLTOALL: self.alltoall,
+        }[collective]
+
+
+def recipe_option(recipe: Recipe, collectives: Iterable[Collective]) -> FabricOption:
+    """The option of a recipe, measured for the collectives that are wanted.
+
+    >>> from ocs_codesign.graphs.text import parse
+    >>> from ocs_codesign.collective import WITHOUT_PARAMETERS
+    >>> option = recipe_option(parse("CompleteBipartite(4)"), WITHOUT_PARAMETERS)
+    >>> option.cost(Collective.ALLREDUCE), option.alltoall
+    (Cost(steps=4, t_b=Fraction(7, 4)), Cost(steps=2, t_b=Fraction(5, 4)))
+    """
+    wanted = set(collectives)
+    topology = recipe.topology()
+    allgather = reduce_scatter = alltoall = bound = None
+    if wanted & set(GATHERING):
+        candidate = measure(recipe)
+        allgather, reduce_scatter = candidate.allgather, candidate.reduce_scatter
+    if Collective.ALLTOALL in wanted:
+        found = throughput(topology)
+        alltoall, bound = Cost(topology.diameter(), found.time), found.bound
+    return FabricOption(repr(recipe), allgather, reduce_scatter, alltoall, topology, recipe, bound)
+
+
+def recipe_options(
+    recipes: Sequence[Recipe],
+    collectives: Iterable[Collective],
+    on_progress: Callable[[int, int], None] | None = None,
+) -> tuple[FabricOption, ...]:
+    """The options of several recipes of one size, each recipe once.
+
+    Raises ValueError if they differ in nodes or ports.
+    """
+    distinct = list(dict.fromkeys(recipes))
+    for recipe in distinct:
+        first = distinct[0]
+        if (recipe.num_nodes, recipe.degree) != (first.num_nodes, first.degree):
+            raise ValueError(
+                f"{recipe!r} has {recipe.num_nodes} nodes of degree {recipe.degree}, {first!r} has "
+                f"{first.num_nodes} of degree {first.degree}: one fabric holds all designs"
+            )
+    options = []
+    wanted = tuple(collectives)
+    for done, recipe in enumerate(distinct):
+        if on_progress is not None:
+            on_progress(done, len(distinct))
+        options.append(recipe_option(recipe, wanted))
+    return tuple(options)
+
+
+def catalogue_recipes(
+    catalogue: Catalogue, question: Question, collectives: Iterable[Collective]
+) -> tuple[list[Recipe], list[Recipe]]:
+    """All designs that a catalogue stores for exactly this size, and those that are left out.
+
+    These are, if all-to-all is wanted, designs with more than MAX_COLUMNS columns to solve. Raises
+    ValueError if the catalogue has no design of the size.
+    """
+    entries = catalogue.entries(question)
+    if not entries:
+        raise ValueError(
+            f"the catalogue has no design for {question.num_nodes} nodes of degree "
+            f"{question.degree}" + " with links in both directions" * question.bidirectional
+        )
+    recipes = [parse(entry.recipe) for entry in entries]
+    large: list[Recipe] = []
+    if Collective.ALLTOALL in collectives:
+        large = [recipe for recipe in recipes if columns_to_solve(recipe.topology()) > MAX_COLUMNS]
+    return [recipe for recipe in recipes if recipe not in large], large

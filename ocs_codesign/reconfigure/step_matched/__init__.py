@@ -1,1 +1,0 @@
-"""Collectives whose every step wants circuits of its own."""

@@ -1,1 +1,0 @@
-"""Jobs: which topology to hold for which collective of a trace."""

@@ -1,0 +1,140 @@
+"""Routes: over which links of a network every logical link of a topology leads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.cost import Cost
+from ocs_codesign.loads import busiest_links
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ocs_codesign.network import Network
+    from ocs_codesign.schedule import Schedule
+    from ocs_codesign.topology import Topology
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Routes:
+    """Logical link i of ``topology`` is the path ``link[start[i] : start[i + 1]]`` of ``network``.
+
+    The nodes of the topology are the first nodes of the network: its hosts, and switches if sends
+    name them. ``start`` (int64, logical links + 1) and ``link`` (int32, ids of network links) are
+    copied to read-only. A path is end to end, and all nodes inside it are switches. Raises
+    ValueError for what is no such path.
+
+    >>> from ocs_codesign.network import Network
+    >>> from ocs_codesign.topology import Topology
+    >>> star = Network(2, 3, [0, 1, 2, 2], [2, 2, 0, 1], [1, 1, 1, 1])
+    >>> pair = Topology(2, [0, 1], [1, 0])
+    >>> Routes(pair, star, [0, 2, 4], [0, 3, 1, 2]).link_loads([1, 1]).tolist()
+    [1, 1, 1, 1]
+    """
+
+    topology: Topology
+    network: Network
+    start: NDArray[np.int64]
+    link: NDArray[np.int32]
+
+    def __init__(
+        self, topology: Topology, network: Network, start: ArrayLike, link: ArrayLike
+    ) -> None:
+        starts, links = np.array(start, dtype=np.int64), np.array(link, dtype=np.int32)
+        if not network.num_hosts <= topology.num_nodes <= network.num_nodes:
+            raise ValueError(
+                f"{topology.num_nodes} nodes: they are the network's {network.num_hosts} hosts, "
+                f"and of its {network.num_nodes} nodes at most all"
+            )
+        if len(starts) != topology.num_links + 1 or starts[0] != 0 or starts[-1] != len(links):
+            raise ValueError("every logical link has a path, one after the other")
+        if (np.diff(starts) < 1).any():
+            raise ValueError(f"logical link {int(np.diff(starts).argmin())} has no path")
+        if len(links) and not (links.min() >= 0 and links.max() < network.num_links):
+            raise ValueError(f"paths are of the links 0 to {network.num_links - 1}")
+        _check_paths(topology, network, starts, links)
+        for name, value in (("start", starts), ("link", links)):
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "topology", topology)
+        object.__setattr__(self, "network", network)
+
+    def __repr__(self) -> str:
+        return f"Routes({self.topology!r} over {self.network!r})"
+
+    def link_loads(self, logical: ArrayLike) -> NDArray[np.int64]:
+        """Loads of the network's links for integer loads of the logical links."""
+        load = np.zeros(self.network.num_links, dtype=np.int64)
+        np.add.at(load, self.link, np.repeat(np.asarray(logical), np.diff(self.start)))
+        return load
+
+    def synchronous_cost(self, schedule: Schedule) -> Cost:
+        """Steps and t_b of a schedule over these routes when every step waits for the one before.
+
+        t_b is in M/B, B being the largest bandwidth out of a host.
+        """
+        busiest = self._busiest(schedule, schedule.step)
+        return Cost(schedule.num_steps, self._t_b(schedule, busiest))
+
+    def steady_state_t_b(self, schedule: Schedule) -> Fraction:
+        """t_b of the busiest link over all steps: what a pipeline of many such messages takes."""
+        return self._t_b(schedule, self._busiest(schedule, np.ones_like(schedule.step)))
+
+    def _busiest(self, schedule: Schedule, step: NDArray[np.int32]) -> tuple[Fraction, ...]:
+        """The largest chunks / bandwidth of a network link in every step."""
+        if schedule.topology != self.topology:
+            raise ValueError("the schedule is not on the topology of these routes")
+        hops = np.diff(self.start)[schedule.link]
+        row = np.repeat(np.arange(schedule.num_sends), hops)
+        within = np.arange(len(row)) - np.repeat(np.cumsum(hops) - hops, hops)
+        link = self.link[self.start[schedule.link[row]] + within]
+        chunks = schedule.hi.astype(np.int64) - schedule.lo
+        return busiest_links(step[row], link, chunks[row], self.network.bandwidth)
+
+    def _t_b(self, schedule: Schedule, chunks: tuple[Fraction, ...]) -> Fraction:
+        return schedule.t_b(sum(chunks, Fraction(0)), self.network.host_bandwidth())
+
+
+def direct_routes(topology: Topology, network: Network) -> Routes:
+    """The routes of a topology whose link i is the network's link i.
+
+    >>> from ocs_codesign.network import Network
+    >>> ring = Network(3, 3, [0, 1, 2], [1, 2, 0], [1, 1, 1])
+    >>> direct_routes(ring.topology(), ring).link.tolist()
+    [0, 1, 2]
+    """
+    every = np.arange(topology.num_links + 1)
+    return Routes(topology, network, every, every[:-1])
+
+
+def _check_paths(
+    topology: Topology, network: Network, start: NDArray[np.int64], link: NDArray[np.int32]
+) -> None:
+    tail, head = network.tail[link], network.head[link]
+    inside = np.ones(len(link), dtype=bool)
+    inside[start[:-1]] = False
+    broken = np.flatnonzero(inside[1:] & (head[:-1] != tail[1:]))
+    if len(broken):
+        raise ValueError(f"the path of logical link {_owner(start, broken[0])} is not end to end")
+    relays = np.flatnonzero(inside & (tail < network.num_hosts))
+    if len(relays):
+        raise ValueError(
+            f"the path of logical link {_owner(start, relays[0])} leads through host "
+            f"{tail[relays[0]]}: only switches forward"
+        )
+    wrong = (tail[start[:-1]] != topology.tail) | (head[start[1:] - 1] != topology.head)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise ValueError(
+            f"the path of logical link {at} leads from {tail[start[at]]} to "
+            f"{head[start[at + 1] - 1]}, the link from {topology.tail[at]} to {topology.head[at]}"
+        )
+
+
+def _owner(start: NDArray[np.int64], position: np.int64) -> int:
+    return int(np.searchsorted(start, position, side="right")) - 1

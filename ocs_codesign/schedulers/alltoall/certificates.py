@@ -1,0 +1,133 @@
+"""Proofs about all-to-all routings, in integers: bounds by link prices, loads of exact flows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+from operator import mul
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocs_codesign.schedulers.alltoall.result import Throughput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.symmetry.quotient import Quotient
+    from ocs_codesign.topology import Topology
+
+_NOISE = 1e-7
+PRICE_SCALE = 2**30
+UNIT = 2**16 * 3**4 * 5**2 * 7 * 11 * 13
+"""Parts a message is counted in: flows of small denominators are whole numbers of them."""
+
+
+def price_bound(
+    quotient: Quotient, prices: NDArray[np.int64]
+) -> tuple[Fraction, NDArray[np.int64]]:
+    """Least time, in M/B, that prices (int64, a link orbit) prove, and the paths that prove it.
+
+    Every message pays at least its cheapest path, and a link of speed s that is busy for the whole
+    time has been paid for s messages a unit: sum of cheapest paths / sum of price * speed. The
+    paths are told by the number of times they use each orbit. Source: linear programming duality,
+    Basu et al. (arXiv 2309.13541). Raises ValueError for prices that are negative or all 0, and if
+    the topology is not strongly connected.
+
+    >>> from ocs_codesign.symmetry.quotient import quotient
+    >>> from ocs_codesign.graphs.families.dense import CompleteBipartite
+    >>> whole = quotient(CompleteBipartite(4).topology())
+    >>> price_bound(whole, np.ones(whole.num_orbits, dtype=np.int64))[0]
+    Fraction(5, 4)
+    """
+    from ocs_codesign.schedulers.alltoall.path_kernels import tree_hops
+
+    if len(prices) != quotient.num_orbits or prices.min() < 0 or not prices.any():
+        raise ValueError("prices are non-negative integers, one a link orbit, not all of them 0")
+    topology = quotient.topology
+    if int(prices.max()) * topology.num_nodes >= 2**62:  # the dearest path there could be
+        raise ValueError("the prices are too large to add up in 64 bits")
+    hops = np.zeros(quotient.num_orbits, dtype=np.int64)
+    if not tree_hops(
+        quotient.sources,
+        topology.tail,
+        topology.head,
+        *_out_links(topology),
+        prices[quotient.link_orbit],
+        quotient.link_orbit,
+        hops,
+    ):
+        raise ValueError("not strongly connected: some pair has no path")
+    return quotient.scale * Fraction(_dot(prices, hops), _dot(prices, quotient.speed)), hops
+
+
+def routed_loads(
+    quotient: Quotient, flow: NDArray[np.float64], prices: NDArray[np.int64], least: float
+) -> tuple[Fraction, ...]:
+    """Messages over the links of every orbit when all pairs are served as ``flow`` wishes.
+
+    The flow (sources x links) may be approximate, noise up to ``least``: it is re-routed in exact
+    units of 1 / UNIT, so the loads are those of a routing that exists.
+    """
+    from ocs_codesign.schedulers.alltoall.path_kernels import reroute
+
+    topology = quotient.topology
+    load = np.zeros(topology.num_links, dtype=np.int64)
+    into = topology.links_by_head()
+    # One more a link breaks ties between free links by hops.
+    priced = prices[quotient.link_orbit] * (2 * topology.num_nodes) + 1
+    reroute(
+        quotient.sources,
+        topology.tail,
+        topology.head,
+        *_out_links(topology),
+        into.start,
+        into.order,
+        priced,
+        flow.copy(),
+        least,
+        UNIT,
+        load,
+    )
+    total = np.zeros(quotient.num_orbits, dtype=np.int64)
+    np.add.at(total, quotient.link_orbit, load)
+    return tuple(Fraction(int(value), UNIT) for value in total)
+
+
+def certified(
+    quotient: Quotient, flow: NDArray[np.float64], prices: NDArray[np.int64], method: str
+) -> Throughput:
+    """What an approximate flow (sources x links) and prices (a link orbit) prove."""
+    loads = routed_loads(quotient, flow, prices, _NOISE)
+    bound, _ = price_bound(quotient, prices)
+    return Throughput(quotient, quotient.time(loads), bound, prices, loads, method)
+
+
+def as_prices(weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Float weights as integer prices of at most PRICE_SCALE, ones if none is positive."""
+    weights = np.maximum(weights, 0)
+    top = weights.max(initial=0)
+    if not top > 0:
+        return np.ones(len(weights), dtype=np.int64)
+    prices: NDArray[np.int64] = np.rint(weights * (PRICE_SCALE / top)).astype(np.int64)
+    return prices
+
+
+def integer_prices(weights: Sequence[Fraction]) -> NDArray[np.int64] | None:
+    """The smallest integers in the ratio of the weights, None if they are too large to add up."""
+    unit = lcm(*(weight.denominator for weight in weights))
+    values = [int(weight * unit) for weight in weights]
+    return np.array(values, dtype=np.int64) if max(values) <= PRICE_SCALE else None
+
+
+def _out_links(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Start of every node's out-links in the list of links by tail, and that list."""
+    index = topology.links_by_tail()
+    return index.start, index.order
+
+
+def _dot(one: NDArray[np.int64], other: NDArray[np.int64]) -> int:
+    """The sum of products, which 64 bits need not hold."""
+    return sum(map(mul, one.tolist(), other.tolist()))

@@ -1,0 +1,1 @@
+"""BFB: breadth-first broadcast schedules with the least load in every step."""

@@ -1,0 +1,138 @@
+"""Balanced breadth-first broadcast (BFB): integral schedules that meet the exact loads.
+
+Every shard travels along shortest paths, one hop a step, and every receiver spreads what arrives at
+a step over its in-links so that the busiest carries as little as possible. With P = lcm of the
+denominators of the loads as chunks a shard, whole chunks lose nothing: the flow of every receiver
+and step has integral capacities. Source: Zhao et al. (arXiv 2202.03356).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.reach import in_neighbours
+from ocs_codesign.schedule import Schedule
+from ocs_codesign.schedulers.bfb.classes import distances_to
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.topology import Topology
+
+MAX_SENDS = 400_000_000
+"""Largest schedule that is built: 8 GB of columns."""
+
+
+def bfb(
+    topology: Topology,
+    collective: Collective | str = Collective.ALLGATHER,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Schedule:
+    """The BFB schedule of a collective on a topology, with as few chunks as lose nothing.
+
+    A reduce-scatter is the reversed allgather of the transpose, an allreduce the pair. About N^2
+    sends. ``on_progress(done, total)`` hears of the receivers done. Raises ValueError for an
+    all-to-all, and when the topology has one node, is not strongly connected or the schedule would
+    exceed MAX_SENDS.
+
+    >>> from ocs_codesign.topology import Topology
+    >>> cycle = [0, 1, 2, 3]
+    >>> schedule = bfb(Topology(4, cycle * 2, [1, 2, 3, 0, 3, 0, 1, 2]))
+    >>> schedule.num_sends, [str(load) for load in schedule.max_loads()]
+    (16, ['1', '1/2'])
+    """
+    collective = Collective.parse_gathering(collective)
+    if collective == Collective.ALLGATHER:
+        return _allgather(topology, on_progress)
+    reduce_scatter = _allgather(topology.transpose(), on_progress).reversed()
+    if collective == Collective.REDUCE_SCATTER:
+        return reduce_scatter
+    return reduce_scatter.then(_allgather(topology, on_progress))
+
+
+def bfb_of_chunks(topology: Topology, num_chunks: int) -> Schedule:
+    """The BFB allgather of shards of so many chunks: each step's load rounded up to whole chunks.
+
+    Shortest paths still, and no balance of whole chunks has a smaller largest load a unit of speed
+    at any step if all speeds are equal. Raises as ``bfb``.
+
+    >>> from ocs_codesign.topology import Topology
+    >>> cycle = [0, 1, 2, 3]
+    >>> square = Topology(4, cycle * 2, [1, 2, 3, 0, 3, 0, 1, 2])
+    >>> [str(load) for load in bfb_of_chunks(square, 3).max_loads()]
+    ['1', '2/3']
+    """
+    return _allgather(topology, None, num_chunks)
+
+
+def _allgather(
+    topology: Topology,
+    on_progress: Callable[[int, int], None] | None,
+    num_chunks: int | None = None,
+) -> Schedule:
+    if topology.num_nodes**2 > MAX_SENDS:
+        raise ValueError(
+            f"a schedule on {topology.num_nodes} nodes has about {topology.num_nodes**2:,} sends: "
+            f"at most {MAX_SENDS:,} are built (the cost needs no schedule)"
+        )
+    distance_to = distances_to(topology)
+    loads = bfb_loads(topology)
+    chunks = num_chunks_for(loads) if num_chunks is None else num_chunks
+    columns = _rows(topology, distance_to, loads, chunks, on_progress)
+    return Schedule(topology, Collective.ALLGATHER, chunks, *columns)
+
+
+def _rows(
+    topology: Topology,
+    distance_to: NDArray[np.int16],
+    loads: tuple[Fraction, ...],
+    chunks: int,
+    on_progress: Callable[[int, int], None] | None,
+) -> NDArray[np.int32]:
+    """The five columns, sorted by (step, link): rows are counted first, then written in place."""
+    from ocs_codesign.schedulers.bfb.kernels import receiver_rows
+
+    nodes = topology.num_nodes
+    neighbours = in_neighbours(topology).node
+    proper = np.flatnonzero(topology.tail != topology.head)
+    order = proper[np.lexsort((topology.tail[proper], topology.head[proper]))]
+    bounds = np.searchsorted(topology.head[order], np.arange(nodes + 1))
+    per_speed = np.array([ceil(load * chunks) for load in loads], dtype=np.int64)
+    speeds = topology.speeds()
+    offset = np.zeros((len(loads), topology.num_links), dtype=np.int64)
+    columns = np.empty((5, 0), dtype=np.int32)
+    for count_rows in (True, False):
+        for receiver in range(nodes):
+            links = order[bounds[receiver] : bounds[receiver + 1]]
+            # Links and in-neighbours both ascend by tail; padding has no links.
+            first = np.flatnonzero(np.diff(topology.tail[links], prepend=-1))
+            link_start = np.full(neighbours.shape[1] + 1, len(links), dtype=np.int64)
+            link_start[: len(first)] = first
+            fits = receiver_rows(
+                distance_to,
+                receiver,
+                neighbours[receiver],
+                link_start,
+                links,
+                per_speed[:, None] * speeds[links],
+                chunks,
+                count_rows,
+                offset,
+                columns,
+            )
+            if not fits:
+                raise ValueError(f"the loads of node {receiver} do not admit an integral schedule")
+            if on_progress is not None:
+                on_progress(receiver + 1 + (0 if count_rows else nodes), 2 * nodes)
+        if count_rows:
+            columns = np.empty((5, int(offset.sum())), dtype=np.int32)
+            offset = (np.cumsum(offset) - offset.ravel()).reshape(offset.shape)
+    return columns

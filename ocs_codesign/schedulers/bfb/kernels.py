@@ -1,0 +1,300 @@
+"""Compiled loops of the BFB scheduler: source classes, balanced flows, rows of the schedule.
+
+Every kernel serves one receiver u. Its sources are grouped into classes: those at one distance
+whose admissible in-neighbours are the same. A flow routes the chunks of every class over the
+in-neighbours within their capacities; a greedy pass and augmenting paths find it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def source_classes(distance_to, receiver, neighbours, class_of, class_step, member_bits):
+    """Class of every source, its step and its admissible in-neighbours; returns the class count.
+
+    ``distance_to[u, v]`` is dist(v, u). Refines the partition by distance with one in-neighbour
+    after the other. ``class_step`` (N) and ``member_bits`` (N x k, bool) are filled by class, the
+    receiver itself gets class -1. Classes are ordered by step, then by first member.
+    """
+    nodes = distance_to.shape[1]
+    width = neighbours.shape[0]
+    own = distance_to[receiver]
+    steps = 0
+    for source in range(nodes):
+        class_of[source] = own[source]
+        steps = max(steps, own[source])
+    count = steps + 1
+    table = np.empty(2 * max(count, nodes) + 2, dtype=np.int32)
+    for i in range(width):
+        if neighbours[i] == receiver:
+            continue
+        via = distance_to[neighbours[i]]
+        table[: 2 * count] = -1
+        fresh = 0
+        for source in range(nodes):
+            key = 2 * class_of[source] + (via[source] == own[source] - 1)
+            if table[key] < 0:
+                table[key] = fresh
+                fresh += 1
+            class_of[source] = table[key]
+        count = fresh
+    # Renumber by step so that the classes of a step are contiguous.
+    first = np.full(count, -1, dtype=np.int64)
+    for source in range(nodes):
+        if first[class_of[source]] < 0:
+            first[class_of[source]] = source
+    # First members ascend with the numbers of classes, so that their order within a step stays.
+    place = np.zeros(steps + 2, dtype=np.int32)
+    for c in range(count):
+        place[own[first[c]] + 1] += 1
+    for step in range(steps):
+        place[step + 1] += place[step]
+    rank = np.empty(count, dtype=np.int32)
+    for c in range(count):
+        rank[c] = place[own[first[c]]] - 1  # the receiver alone is at distance 0
+        place[own[first[c]]] += 1
+    for c in range(count):
+        if rank[c] >= 0:
+            class_step[rank[c]] = own[first[c]]
+            for i in range(width):
+                member_bits[rank[c], i] = (
+                    neighbours[i] != receiver
+                    and distance_to[neighbours[i], first[c]] == own[first[c]] - 1
+                )
+    for source in range(nodes):
+        class_of[source] = rank[class_of[source]]
+    return count - 1
+
+
+@njit(cache=True)
+def route(supply, allowed, capacity, flow, reached_class, reached_link):
+    """Largest flow of the classes' supplies over links within capacity; returns what is left over.
+
+    ``flow`` (classes x links) is filled. Where something is left over, ``reached_class`` and
+    ``reached_link`` mark the violating set: what the unrouted classes can reach in the residual.
+    """
+    classes, links = allowed.shape
+    spare = capacity.copy()
+    left = supply.copy()
+    flow[:classes, :links] = 0
+    for c in range(classes):
+        for i in range(links):
+            if allowed[c, i] and left[c] > 0 and spare[i] > 0:
+                amount = min(left[c], spare[i])
+                flow[c, i] += amount
+                left[c] -= amount
+                spare[i] -= amount
+    parent_link = np.empty(classes, dtype=np.int32)  # link through which a class was reached
+    parent_class = np.empty(links, dtype=np.int32)  # class from which a link was reached
+    queue = np.empty(classes, dtype=np.int32)
+    while True:
+        total = 0
+        filled = 0
+        reached_class[:classes] = False
+        reached_link[:links] = False
+        for c in range(classes):
+            if left[c] > 0:
+                total += left[c]
+                reached_class[c] = True
+                parent_link[c] = -1
+                queue[filled] = c
+                filled += 1
+        if total == 0:
+            return 0
+        end = -1
+        taken = 0
+        while taken < filled and end < 0:
+            c = queue[taken]
+            taken += 1
+            for i in range(links):
+                if not allowed[c, i] or reached_link[i]:
+                    continue
+                reached_link[i] = True
+                parent_class[i] = c
+                if spare[i] > 0:
+                    end = i
+                    break
+                for other in range(classes):
+                    if flow[other, i] > 0 and not reached_class[other]:
+                        reached_class[other] = True
+                        parent_link[other] = i
+                        queue[filled] = other
+                        filled += 1
+        if end < 0:
+            return total
+        amount = spare[end]
+        i = end
+        while True:
+            c = parent_class[i]
+            if parent_link[c] < 0:
+                amount = min(amount, left[c])
+                break
+            i = parent_link[c]
+            amount = min(amount, flow[c, i])
+        spare[end] -= amount
+        i = end
+        while True:
+            c = parent_class[i]
+            flow[c, i] += amount
+            if parent_link[c] < 0:
+                left[c] -= amount
+                break
+            i = parent_link[c]
+            flow[c, i] -= amount
+
+
+@njit(cache=True)
+def least_load(size, allowed, capacity):
+    """Numerator and denominator of the least largest load of one receiver and step.
+
+    Starts from the average over all admissible links and, while that load is too small, moves to
+    the ratio of the set that violates it (Dinkelbach's method; exact and finite).
+    """
+    classes, links = allowed.shape
+    flow = np.zeros((classes, links), dtype=np.int64)
+    reached_class = np.ones(classes, dtype=np.bool_)
+    reached_link = np.zeros(links, dtype=np.bool_)
+    for i in range(links):
+        for c in range(classes):
+            reached_link[i] |= allowed[c, i]
+    while True:
+        count = 0
+        speed = 0
+        for c in range(classes):
+            if reached_class[c]:
+                count += size[c]
+        for i in range(links):
+            if reached_link[i]:
+                speed += capacity[i]
+        left = route(size * speed, allowed, capacity * count, flow, reached_class, reached_link)
+        if left == 0:
+            return count, speed
+
+
+@njit(cache=True)
+def class_sizes(class_of, count):
+    """Number of sources in every class."""
+    size = np.zeros(count, dtype=np.int64)
+    for source in range(class_of.shape[0]):
+        if class_of[source] >= 0:
+            size[class_of[source]] += 1
+    return size
+
+
+@njit(cache=True)
+def all_least_loads(distance_to, neighbours, capacities, receivers, steps):
+    """Largest least load of every step over the receivers, as numerators and denominators."""
+    nodes = distance_to.shape[1]
+    width = neighbours.shape[1]
+    best = np.zeros((steps, 2), dtype=np.int64)
+    best[:, 1] = 1
+    class_of = np.empty(nodes, dtype=np.int32)
+    class_step = np.empty(nodes, dtype=np.int32)
+    allowed = np.empty((nodes, width), dtype=np.bool_)
+    for receiver in receivers:
+        count = source_classes(
+            distance_to, receiver, neighbours[receiver], class_of, class_step, allowed
+        )
+        size = class_sizes(class_of, count)
+        first = 0
+        while first < count:
+            last = first
+            while last < count and class_step[last] == class_step[first]:
+                last += 1
+            top, bottom = least_load(size[first:last], allowed[first:last], capacities[receiver])
+            step = class_step[first] - 1
+            if top * best[step, 1] > best[step, 0] * bottom:
+                best[step, 0] = top
+                best[step, 1] = bottom
+            first = last
+    return best
+
+
+@njit(cache=True)
+def receiver_rows(
+    distance_to,
+    receiver,
+    neighbours,
+    link_start,
+    links,
+    link_budget,
+    chunks,
+    count_rows,
+    offset,
+    columns,
+):
+    """Rows of one receiver: counted by (step, link) or written to their places.
+
+    ``links[link_start[i] : link_start[i + 1]]`` are the links from in-neighbour i and
+    ``link_budget[step, j]`` the chunks that the j-th of them may carry. The sources of a class
+    stand in a line of chunks, cut where one link's share ends and the next begins. With
+    ``count_rows`` the number of rows goes to ``offset[step, link]``; otherwise that is the next
+    free row of ``columns`` (root, lo, hi, link, step). Returns False if the flow does not fit.
+    """
+    nodes = distance_to.shape[1]
+    width = neighbours.shape[0]
+    class_of = np.empty(nodes, dtype=np.int32)
+    class_step = np.empty(nodes, dtype=np.int32)
+    allowed = np.empty((nodes, width), dtype=np.bool_)
+    count = source_classes(distance_to, receiver, neighbours, class_of, class_step, allowed)
+    size = class_sizes(class_of, count)
+    member_start = np.zeros(count + 1, dtype=np.int64)
+    for c in range(count):
+        member_start[c + 1] = member_start[c] + size[c]
+    cursor = member_start.copy()
+    members = np.empty(nodes, dtype=np.int32)
+    for source in range(nodes):
+        c = class_of[source]
+        if c >= 0:
+            members[cursor[c]] = source
+            cursor[c] += 1
+    first = 0
+    while first < count:
+        last = first
+        while last < count and class_step[last] == class_step[first]:
+            last += 1
+        step = class_step[first] - 1
+        budget = link_budget[step].copy()
+        capacity = np.zeros(width, dtype=np.int64)
+        for i in range(width):
+            for j in range(link_start[i], link_start[i + 1]):
+                capacity[i] += budget[j]
+        flow = np.zeros((last - first, width), dtype=np.int64)
+        reached_class = np.empty(last - first, dtype=np.bool_)
+        reached_link = np.empty(width, dtype=np.bool_)
+        left = route(
+            size[first:last] * chunks,
+            allowed[first:last],
+            capacity,
+            flow,
+            reached_class,
+            reached_link,
+        )
+        if left > 0:
+            return False
+        for c in range(first, last):
+            position = 0
+            for i in range(width):
+                wanted = flow[c - first, i]
+                for j in range(link_start[i], link_start[i + 1]):
+                    share = min(wanted, budget[j])
+                    budget[j] -= share
+                    wanted -= share
+                    end = position + share
+                    while position < end:
+                        index = position // chunks
+                        stop = min(end, (index + 1) * chunks)
+                        row = offset[step, links[j]]
+                        offset[step, links[j]] = row + 1
+                        if not count_rows:
+                            columns[0, row] = members[member_start[c] + index]
+                            columns[1, row] = position - index * chunks
+                            columns[2, row] = stop - index * chunks
+                            columns[3, row] = links[j]
+                            columns[4, row] = step + 1
+                        position = stop
+        first = last
+    return True

@@ -1,0 +1,1 @@
+"""Exact schedules of small graphs: cuts, flows and mixed-integer programs."""

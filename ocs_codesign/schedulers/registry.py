@@ -1,0 +1,171 @@
+"""SCHEDULERS: every maker of schedules by name, read by designs, the command line and contracts.
+
+To add one, write a function from a Task to a Made and list it here; nothing else has to know it.
+Makers are imported when they are called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
+
+from ocs_codesign.collective import GATHERING, Collective
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
+    from ocs_codesign.lp import Options
+    from ocs_codesign.schedule import Schedule
+    from ocs_codesign.schedulers.exact.answers import ExactAnswer
+    from ocs_codesign.topology import Topology
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a schedule is wanted for: a collective on a topology, perhaps built from a recipe.
+
+    ``steps``, ``chunks`` and ``max_chunks`` are limits, None for the maker's own; ``options`` are
+    those of a solver; ``on_progress(done, total)`` is told how far it is.
+    """
+
+    topology: Topology
+    collective: Collective
+    recipe: Any = None
+    steps: int | None = None
+    chunks: int | None = None
+    max_chunks: int | None = None
+    options: Options | None = None
+    on_progress: Callable[[int, int], None] | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A schedule, None if there is none, by which maker, and what is known of better ones.
+
+    No schedule under the limits of the task has a lower t_b than ``bound``, if it is known;
+    ``exact`` is the answer of the integer program, where one was solved.
+    """
+
+    schedule: Schedule | None
+    maker: str
+    bound: Fraction | None = None
+    exact: ExactAnswer | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """A maker: what it makes in a phrase, the names of its collectives, the limits it heeds.
+
+    An allreduce is made of its halves where it is not among the ``collectives``. ``limits`` are
+    names of fields of a Task, "options" for one that solves. ``needs_recipe`` says that a topology
+    alone is not enough. ``limit_s`` is the time limit where none is given.
+    """
+
+    description: str
+    make: Callable[[Task], Made]
+    collectives: tuple[str, ...] = ("allgather", "reduce-scatter")
+    limits: tuple[str, ...] = ()
+    needs_recipe: bool = False
+    limit_s: float | None = None
+
+    def can_make(self, collective: Collective) -> bool:
+        """Whether it makes schedules of a collective, or of all its halves."""
+        names = {half.name for half in collective.halves()}
+        return collective.name in self.collectives or names <= set(self.collectives)
+
+
+def made_by(name: str, task: Task) -> Made:
+    """What a scheduler makes of a task; an allreduce of its halves, if it makes no whole ones.
+
+    Raises ValueError if the scheduler is unknown or not for the collective, or for the topology.
+
+    >>> from ocs_codesign.topology import Topology
+    >>> ring = Topology(3, [0, 1, 2], [1, 2, 0])
+    >>> made_by("bfb", Task(ring, Collective.ALLREDUCE)).schedule.num_steps
+    4
+    """
+    if name not in SCHEDULERS:
+        raise ValueError(f"scheduler is {name!r}: it must be one of {', '.join(SCHEDULERS)}")
+    scheduler, wanted = SCHEDULERS[name], task.collective
+    if not scheduler.can_make(wanted):
+        makes = ", ".join(scheduler.collectives)
+        raise ValueError(f"scheduler {name} makes {makes}, not {wanted.name}")
+    if scheduler.needs_recipe and task.recipe is None:
+        raise ValueError(f"scheduler {name} needs a recipe: a graph has no such schedule")
+    if wanted.name in scheduler.collectives:
+        return scheduler.make(task)
+    halves = [scheduler.make(replace(task, collective=half)) for half in wanted.halves()]
+    schedules = [half.schedule for half in halves]
+    if schedules[0] is None or schedules[1] is None:
+        return halves[schedules[0] is not None]
+    return Made(schedules[0].then(schedules[1]), halves[0].maker)
+
+
+def _bfb(task: Task) -> Made:
+    from ocs_codesign.schedulers.bfb.assembly import bfb
+
+    return Made(bfb(task.topology, task.collective, task.on_progress), "bfb")
+
+
+def _expansion(task: Task) -> Made:
+    return Made(task.recipe.expansion_schedule(task.collective), "expansion")
+
+
+def _stored(task: Task) -> Made:
+    transposed = task.collective == Collective.REDUCE_SCATTER
+    is_base = hasattr(task.recipe, "stored_schedule")
+    if not is_base or task.recipe.stored_schedule(transposed=transposed) is None:
+        raise ValueError(
+            f"no {task.collective.name} of {task.recipe!r} is stored that is better than BFB"
+        )
+    return Made(task.recipe.expansion_schedule(task.collective), "stored")
+
+
+def _exact(task: Task) -> Made:
+    from ocs_codesign.bounds import topology_bound
+    from ocs_codesign.schedulers.exact.answers import MINUTE, exact_schedule
+
+    found = exact_schedule(
+        task.topology,
+        task.steps or topology_bound(task.topology, task.collective).steps,
+        task.chunks or task.topology.degree,
+        task.collective,
+        task.options or MINUTE,
+    )
+    return Made(found.schedule, f"exact, {found.status}", found.bound, found)
+
+
+def _stepped(task: Task) -> Made:
+    from ocs_codesign.lp import DEFAULT_OPTIONS
+    from ocs_codesign.schedulers.alltoall.stepped import MAX_CHUNKS, stepped_plan
+
+    options = task.options or DEFAULT_OPTIONS
+    plan = stepped_plan(task.topology, task.steps, task.max_chunks or MAX_CHUNKS, options)
+    return Made(plan.schedule, "time-stepped", plan.bound)
+
+
+SCHEDULERS: dict[str, Scheduler] = {
+    "bfb": Scheduler("balanced breadth-first broadcast", _bfb),
+    "expansion": Scheduler(
+        "the base's schedule mapped through the expansions", _expansion, needs_recipe=True
+    ),
+    "stored": Scheduler("the schedule stored with a base", _stored, needs_recipe=True),
+    "exact": Scheduler(
+        "the best of so many steps and chunks",
+        _exact,
+        tuple(collective.name for collective in GATHERING),
+        ("steps", "chunks", "options"),
+        limit_s=60.0,
+    ),
+    "stepped": Scheduler(
+        "an all-to-all of so many steps",
+        _stepped,
+        (Collective.ALLTOALL.name,),
+        ("steps", "max_chunks", "options"),
+    ),
+}
+"""Every scheduler by name."""

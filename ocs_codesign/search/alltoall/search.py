@@ -1,0 +1,143 @@
+"""Candidates for all-to-all: digraphs with short and evenly used paths, and their line digraphs.
+
+The search ranks by hops, which bound all-to-all from below and are cheap to count; what is good
+enough is solved by ``finder.joint``. Line digraphs keep what is good about their base, so those of
+the best digraphs of N / d nodes, N / d^2 nodes and so on join those that are found at N itself.
+Sources: Zhao et al. (arXiv 2202.03356) for line digraphs, Gross (1974) for voltage digraphs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from ocs_codesign.question import Question
+from ocs_codesign.search.alltoall.climbs import Climbed, climbed
+from ocs_codesign.search.bases import MAX_SEARCHED_DEGREE, MAX_SEARCHED_NODES, cayley_recipe
+from ocs_codesign.search.generators import (
+    generator_sets,
+    joint_generator_sets,
+    multiplication_table,
+    symmetric_generator_sets,
+)
+from ocs_codesign.search.small_groups import groups_of_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.search.effort import Effort
+
+    Progress = Callable[[str, int, int], None]
+
+_LEAST_VISITS, _MOST_VISITS = 24, 192
+_KEPT = 4
+_MAX_COLUMNS = 2**19
+_MORE_SETS = 8
+_LESS = 4
+
+
+def alltoall_recipes(
+    question: Question, effort: Effort, on_progress: Progress | None = None
+) -> list[Recipe]:
+    """Recipes of a size that all-to-all may take little time on, nothing where search is too much.
+
+    ``effort.work`` bounds the generator sets tried in each group and the climbs at every size.
+    """
+    nodes, degree = question.num_nodes, question.degree
+    is_searched = 2 <= degree <= MAX_SEARCHED_DEGREE and degree < nodes <= MAX_SEARCHED_NODES
+    if not (is_searched and effort.work):
+        return []
+    found = dict.fromkeys(_cayley(question, effort))
+    best = shortest_digraphs(question, effort, on_progress)
+    found.update(dict.fromkeys(one.digraph.recipe() for one in best))
+    return list(found)
+
+
+def shortest_digraphs(
+    question: Question, effort: Effort, on_progress: Progress | None = None
+) -> list[Climbed]:
+    """The best digraphs of the climbs, and line digraphs of those of smaller sizes, best first.
+
+    >>> from ocs_codesign.search.effort import Effort
+    >>> best = shortest_digraphs(Question(16, 4), Effort(work=2**16))[0]
+    >>> best.spread.diameter, best.spread.hops
+    (2, 26.0)
+    """
+    if not effort.work:
+        return []
+    less = replace(effort, work=effort.work // _LESS)
+    both = (_led_to(question, one, on_progress) for one in (effort, less) if one.work)
+    return _best([one for found in both for one in found])
+
+
+def _led_to(question: Question, effort: Effort, on_progress: Progress | None) -> list[Climbed]:
+    """The best that climbs of one effort find at a size and at those that line digraphs lead from.
+
+    Short climbs find what long ones miss, so those of a part of an effort belong to the whole.
+    """
+    kept: list[Climbed] = []
+    visits = effort.work * _visits(question.num_nodes)
+    for size in _sizes(question):
+        tell = None
+        if on_progress is not None:
+            tell = _telling(on_progress, f"climbs at {size.num_nodes} nodes")
+        lines = [Climbed(line, line.spread(), True) for line in (c.digraph.line() for c in kept)]
+        lines.sort(key=lambda one: one.rank)
+        max_rows = _max_rows(question, size)
+        kept = _best(climbed(size, effort, visits, max_rows, lines, tell))
+    return kept
+
+
+def _visits(num_nodes: int) -> int:
+    """Visits of links for a unit of work: fewer at small sizes, which have fewer digraphs."""
+    return min(_MOST_VISITS, max(_LEAST_VISITS, num_nodes**2 // 20))
+
+
+def _best(found: list[Climbed]) -> list[Climbed]:
+    """The best that began as line digraphs and the best of the others.
+
+    Those of a kind whose paths are spread alike are taken for the same digraph.
+    """
+    first: dict[tuple[object, ...], Climbed] = {}
+    for one in sorted(found, key=lambda one: one.rank):
+        spread = round(one.spread.even_hops, 9), round(one.spread.most_hops, 9)
+        first.setdefault((one.kind, one.by_line, spread), one)
+    lines = [one for one in first.values() if one.by_line][:_KEPT]
+    others = [one for one in first.values() if not one.by_line][:_KEPT]
+    return sorted(lines + others, key=lambda one: one.rank)
+
+
+def _sizes(question: Question) -> list[Question]:
+    """The sizes that line digraphs lead to this one from, the smallest first, and this one."""
+    sizes = [question]
+    while not question.bidirectional:
+        nodes, rest = divmod(sizes[0].num_nodes, question.degree)
+        if rest or nodes <= question.degree:
+            break
+        sizes.insert(0, Question(nodes, question.degree))
+    return sizes
+
+
+def _max_rows(question: Question, size: Question) -> int:
+    """Rows at a size such that a line digraph of the whole size has a program of useful size."""
+    links = question.num_nodes * question.degree
+    return max(1, _MAX_COLUMNS // links * size.num_nodes // question.num_nodes)
+
+
+def _telling(on_progress: Progress, phase: str) -> Callable[[int, int], None]:
+    return lambda done, total: on_progress(phase, done, total)
+
+
+def _cayley(question: Question, effort: Effort) -> Iterator[Recipe]:
+    """Cayley digraphs undominated, in their group, in hops, steps and allgather."""
+    nodes, degree = question.num_nodes, question.degree
+    most = effort.num_sets(nodes, degree) * _MORE_SETS
+    sets = generator_sets(nodes, degree, most, effort.seed)
+    for group in islice(groups_of_order(nodes), effort.groups_to_search(nodes)):
+        table = multiplication_table(group)
+        if question.bidirectional:
+            sets = symmetric_generator_sets(table, degree, most, effort.seed)
+        for numbers in joint_generator_sets(table, sets).tolist():
+            yield cayley_recipe(group, numbers)

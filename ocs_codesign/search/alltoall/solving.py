@@ -1,0 +1,161 @@
+"""All-to-all times of many topologies, no more exact than needed to tell which are the best.
+
+Hops bound a time from below at once. A rough solution, to about a fiftieth, comes with link prices
+that prove a bound far closer than that, and costs a fraction of a good one. So a search bounds
+everything by hops, sketches what these do not rule out, and settles what is left.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.reverse import Transpose
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+from ocs_codesign.graphs.recipe import Recipe
+from ocs_codesign.lp import SolverUnavailableError
+from ocs_codesign.quantities import exact
+from ocs_codesign.schedulers.alltoall.certificates import price_bound
+from ocs_codesign.schedulers.alltoall.large import soft_throughput
+from ocs_codesign.schedulers.alltoall.master import MAX_VERTEX_COLUMNS, num_columns
+from ocs_codesign.schedulers.alltoall.orbits import MAX_ORBITS
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.symmetry.quotient import quotient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ocs_codesign.lp import Options
+    from ocs_codesign.schedulers.alltoall.result import Throughput
+    from ocs_codesign.symmetry.quotient import Quotient
+
+_MAX_SKETCHED = 2**21
+_MAX_SETTLED = 2**20
+_FEW = 1024
+_SKETCH_GAP = 0.02
+_ERROR = Fraction(1, 1000)
+
+
+@final
+class Solving:
+    """Times of one search, remembered by topology up to reversal, which takes as long.
+
+    What it solves is limited by the columns of the programs, a flow a source and link: once they
+    are spent, only small topologies are solved. The options' time limit is that of all programs
+    together: once it is spent, none is begun. ``stopped`` says what else a program was not solved
+    for, the first time: a solver that cannot take it, or no memory.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.stopped: str | None = None
+        self._options = options
+        self._quotients: dict[Recipe, Quotient] = {}
+        self._sketches: dict[Recipe, Throughput] = {}
+        self._settled: dict[Recipe, Throughput] = {}
+        self._columns_left = [_MAX_SKETCHED, _MAX_SETTLED]
+
+    def size(self, recipe: Recipe) -> int:
+        """Columns of its program."""
+        return num_columns(self._quotient(recipe))
+
+    def hop_bound(self, recipe: Recipe) -> Fraction:
+        """What the hops of all pairs prove: least time in M/B."""
+        whole = self._quotient(recipe)
+        bound, _ = price_bound(whole, whole.is_useful.astype(np.int64))
+        return bound
+
+    def sketch(self, recipe: Recipe) -> Throughput | None:
+        """A time to about a fiftieth, and a better bound; None if that takes too long."""
+        graph, whole = alltoall_graph(recipe), self._quotient(recipe)
+        if graph not in self._sketches:
+            if not self._may_spend(0, whole):
+                return None
+            gap = max(_SKETCH_GAP, self._options.relative_gap or 0)
+            found = self._tried(
+                lambda options: soft_throughput(whole, replace(options, relative_gap=gap))
+            )
+            if found is None:
+                return None
+            self._sketches[graph] = found
+        return self._sketches[graph]
+
+    def settle(self, recipe: Recipe) -> Throughput | None:
+        """The exact time, or to about a thousandth if the program is large; None if too large.
+
+        None too if the solver cannot take it or memory ends: ``stopped`` says so.
+        """
+        graph, whole = alltoall_graph(recipe), self._quotient(recipe)
+        if graph not in self._settled:
+            if not self._may_spend(1, whole):
+                return None
+            found = self._tried(
+                lambda options: (
+                    throughput(whole.topology, options)
+                    if _is_exact(whole)
+                    else soft_throughput(whole, options)
+                )
+            )
+            if found is None:
+                return None
+            self._settled[graph] = found
+        return self._settled[graph]
+
+    def error(self, recipe: Recipe) -> Fraction:
+        """How far a settled time may be above the least, relative to it."""
+        gap = exact(self._options.relative_gap or 0)
+        return gap if _is_exact(self._quotient(recipe)) else max(gap, _ERROR)
+
+    def _quotient(self, recipe: Recipe) -> Quotient:
+        graph = alltoall_graph(recipe)
+        if graph not in self._quotients:
+            self._quotients[graph] = quotient(graph.topology())
+        return self._quotients[graph]
+
+    def _tried(self, solve: Callable[[Options], Throughput]) -> Throughput | None:
+        """What is solved in what is left of the time, which is taken from it; None if refused."""
+        began = time.monotonic()
+        try:
+            return solve(self._options)
+        except SolverUnavailableError as error:
+            self.stopped = self.stopped or str(error)
+        except MemoryError:
+            self.stopped = self.stopped or "not enough memory"
+        finally:
+            self._options = self._options.after(time.monotonic() - began)
+        return None
+
+    def _may_spend(self, purse: int, whole: Quotient) -> bool:
+        if self._options.time_limit_s == 0:
+            return False
+        columns = num_columns(whole)
+        if columns > self._columns_left[purse] and columns > _FEW:
+            return False
+        self._columns_left[purse] -= columns
+        return True
+
+
+def _is_exact(whole: Quotient) -> bool:
+    return whole.num_orbits <= MAX_ORBITS or num_columns(whole) <= MAX_VERTEX_COLUMNS
+
+
+def alltoall_graph(recipe: Recipe) -> Recipe:
+    """A recipe whose all-to-all takes as long: without reversal, and known line digraphs by name.
+
+    The line digraph of a generalized Kautz digraph is one d times as large: let d x + a - 1 be the
+    number of link a out of x.
+
+    >>> alltoall_graph(Transpose(Line(GeneralizedKautz(4, 9), 2)))
+    GeneralizedKautz(4, 144)
+    """
+    if isinstance(recipe, Transpose):
+        return alltoall_graph(recipe.g)
+    if isinstance(recipe, Line):
+        part = alltoall_graph(recipe.g)
+        if isinstance(part, GeneralizedKautz):
+            return GeneralizedKautz(part.d, part.d * part.m)
+    return recipe

@@ -1,0 +1,78 @@
+"""What the catalogue stores: entries, and where the answers to a question come from."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign.bounds import bound
+from ocs_codesign.collective import Collective
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ocs_codesign.cost import Cost
+    from ocs_codesign.design import Candidate
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A design that answers a question: its recipe as text and its exact costs.
+
+    ``schedule`` names what achieves the allgather and the reduce-scatter, as in ``bfb`` or
+    ``bfb+expansion``; ``measured`` is False for costs that are upper bounds by formula.
+    """
+
+    recipe: str
+    label: str
+    num_nodes: int
+    degree: int
+    bidirectional: bool
+    reverse_symmetric: bool
+    allgather: Cost
+    reduce_scatter: Cost
+    schedule: str
+    measured: bool
+
+    def cost(self, collective: Collective) -> Cost:
+        """Cost of a collective of GATHERING; an allreduce is reduce-scatter, then allgather."""
+        return {
+            Collective.ALLGATHER: self.allgather,
+            Collective.REDUCE_SCATTER: self.reduce_scatter,
+            Collective.ALLREDUCE: self.allgather + self.reduce_scatter,
+        }[Collective.parse_gathering(collective)]
+
+    def candidate(self) -> Candidate:
+        """The design as a candidate for allgather; the loads of its steps are not stored."""
+        from ocs_codesign.design import Candidate, Score
+        from ocs_codesign.graphs.text import parse
+
+        score = Score(Collective.ALLGATHER, self.allgather, (), self.schedule, self.measured)
+        return Candidate(parse(self.recipe), score, self.allgather, self.reduce_scatter)
+
+    def is_bw_optimal(self, collective: Collective = Collective.ALLGATHER) -> bool:
+        """Whether t_b is the least possible."""
+        return self.cost(collective).t_b == bound(self.num_nodes, self.degree, collective).t_b
+
+    def is_moore_optimal(self, collective: Collective = Collective.ALLGATHER) -> bool:
+        """Whether the number of steps meets the directed Moore bound."""
+        return self.cost(collective).steps == bound(self.num_nodes, self.degree, collective).steps
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How a question was answered: by which command and version, from which seed, how long."""
+
+    command: str
+    version: str
+    seed: int
+    time_spent_s: float
+
+
+def digest(entries: Iterable[Entry]) -> str:
+    """Checksum of a question's entries in order."""
+    text = "\n".join(repr(astuple(entry)) for entry in entries)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,165 @@
+"""Sweeps: many questions answered bottom-up, in parallel, into a catalogue that they resume from.
+
+A task is a question; it starts when all that its expansions start from has been answered, and its
+answer depends on nothing else, so the order of work and the number of workers change nothing.
+Workers are those of any ``concurrent.futures.Executor``.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign import __version__
+from ocs_codesign.collective import GATHERING, Collective
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.search.catalogue.entry import Entry, Provenance
+from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.search import (
+    Part,
+    candidates_from,
+    confirmed,
+    keep,
+    parts_of,
+    questions_behind,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import Executor, Future
+    from pathlib import Path
+
+    from ocs_codesign.design import Candidate
+    from ocs_codesign.question import Question
+
+_AHEAD = 3
+_RETRIES = 3
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """A part as it travels to a worker: with the recipe's text."""
+
+    recipe: str
+    steps: int
+    bw_optimal: bool
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a worker sends back."""
+
+    question: Question
+    entries: tuple[Entry, ...]
+    time_spent_s: float
+
+
+def sweep(
+    path: Path,
+    questions: Iterable[Question],
+    executor: Executor,
+    num_workers: int,
+    *,
+    command: str,
+    effort: Effort | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Answer all questions, and those behind them, that the catalogue at ``path`` has not.
+
+    Returns the number of questions answered now. ``command`` is stored as their provenance;
+    ``on_progress(done, total)`` counts questions. Whatever ends the sweep, answers that were stored
+    stay. A task whose worker dies is tried again, three times in all.
+    """
+    effort = effort or Effort()
+    wanted = questions_behind(questions)
+    with Catalogue(path, writable=True) as catalogue:
+        done = set(catalogue.questions())
+        todo = [question for question in wanted if question not in done]
+        waiting = dict.fromkeys(todo)
+        running: dict[Future[Answered], Question] = {}
+        failures: dict[Question, int] = {}
+        while waiting or running:
+            for question in _ready(waiting, done, _AHEAD * num_workers - len(running)):
+                del waiting[question]
+                parts = stored_parts(catalogue, question)
+                running[executor.submit(answer, question, parts, effort)] = question
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                question = running.pop(future)
+                error = future.exception()
+                if error is not None:
+                    failures[question] = failures.get(question, 0) + 1
+                    if failures[question] >= _RETRIES:
+                        raise RuntimeError(f"{question} cannot be answered: {error}") from error
+                    waiting[question] = None
+                    continue
+                result = future.result()
+                spent = round(result.time_spent_s, 3)
+                provenance = Provenance(command, __version__, effort.seed, spent)
+                catalogue.record(question, result.entries, provenance)
+                done.add(question)
+                if on_progress is not None:
+                    on_progress(len(todo) - len(waiting) - len(running), len(todo))
+        return len(todo)
+
+
+def answer(
+    question: Question, parts: dict[Question, tuple[StoredPart, ...]], effort: Effort
+) -> Answered:
+    """The answer to one question, for all collectives, from the answers to those behind it."""
+    start = time.process_time()
+    answers = {
+        one: tuple(Part(parse(part.recipe), part.steps, part.bw_optimal) for part in kept)
+        for one, kept in parts.items()
+    }
+    scored = candidates_from(question, answers, Collective.ALLREDUCE, effort)
+    _, kept = confirmed(scored, partial(keep, collectives=GATHERING))
+    entries = tuple(as_entry(candidate) for candidate in kept)
+    return Answered(question, entries, time.process_time() - start)
+
+
+def as_entry(candidate: Candidate) -> Entry:
+    """A candidate as the catalogue stores it."""
+    recipe = candidate.recipe
+    return Entry(
+        repr(recipe),
+        recipe.label(),
+        recipe.num_nodes,
+        recipe.degree,
+        recipe.bidirectional,
+        recipe.reverse_symmetric,
+        candidate.allgather,
+        candidate.reduce_scatter,
+        candidate.score.schedule,
+        candidate.measured,
+    )
+
+
+def stored_parts(
+    catalogue: Catalogue, question: Question
+) -> dict[Question, tuple[StoredPart, ...]]:
+    """What the catalogue knows of the questions behind one."""
+    return {
+        part: tuple(
+            StoredPart(e.recipe, e.allgather.steps, e.is_bw_optimal())
+            for e in catalogue.entries(part)
+        )
+        for part in dict.fromkeys(parts_of(question))
+    }
+
+
+def _ready(waiting: Iterable[Question], done: set[Question], most: int) -> list[Question]:
+    """The first questions, up to a number, whose parts have all been answered."""
+    ready: list[Question] = []
+    for question in waiting:
+        if len(ready) >= most:
+            break
+        if all(part in done for part in parts_of(question)):
+            ready.append(question)
+    return ready

@@ -1,0 +1,1 @@
+"""Symmetry: automorphisms and the quotients that they save work with."""

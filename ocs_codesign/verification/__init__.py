@@ -1,0 +1,1 @@
+"""Independent checks of everything generated; nothing here is shared with a maker."""
