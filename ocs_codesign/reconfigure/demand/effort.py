@@ -40,7 +40,7 @@ class DemandEffort:
     def nodes_for(self, levels: int) -> int:
         """Nodes to search: ``levels`` are lines times the fewest configurations, 0 for no search."""
         if self.search_nodes is None:
-            return _SEARCH_NODES if levels <= _SEARCH_LEVELS else 0
+            return _SEARCH_NODES if 0 < levels <= _SEARCH_LEVELS else 0
         return self.search_nodes if levels else 0
 
     def rounds_for(self, num_nodes: int, num_configurations: int, *, searched: bool) -> int:

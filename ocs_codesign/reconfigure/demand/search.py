@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
 from ocs_codesign.reconfigure.demand.bounds import least_times, line_bound, makespan_bound
 from ocs_codesign.reconfigure.demand.switches import TickPlan
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 MAX_LINES = 8
 """Rows and columns with any demand that a search is for."""
 
-_NODES_A_CALL = 50_000
+_LEAST_NODES_A_CALL, _NODES_A_CALL = 150, 50_000
+_ROUNDS_A_NODE = 30
 _MAX_CONFIGURATIONS = 62
 
 
@@ -160,13 +162,14 @@ def _never_better(ticks: DemandTicks, num_switches: int, many: int, best: Fracti
 
 def _searched(problem: Problem, state: State, before: int, goes_on: Callable[[int], bool]) -> bool:
     """Whether the search of a problem came to its end."""
-    from ocs_codesign.reconfigure.demand.search_kernels import OPEN, advance
+    from ocs_codesign.reconfigure.demand.search_kernels import DONE, OPEN, advance
 
-    while goes_on(before + int(state.at[1])):
-        ended = advance(problem, state, _NODES_A_CALL)
-        if ended != OPEN:
-            return bool(ended > 0)
-    return False
+    ended = OPEN
+    while ended == OPEN and goes_on(before + int(state.at[1])):
+        nodes = before + int(state.at[1])
+        budget = min(_NODES_A_CALL, max(_LEAST_NODES_A_CALL, nodes))
+        ended = for_work(advance, _ROUNDS_A_NODE * (nodes + budget))(problem, state, budget)
+    return bool(ended == DONE)
 
 
 def _prepared(
@@ -187,7 +190,7 @@ def _prepared(
     problem = Problem(
         demand=demand,
         setups=setup * np.array(counts),
-        switch=switch,
+        on_switch=np.array([((switch == on) << np.arange(slots)).sum() for on in range(len(counts))]),
         after=after,
         subset=demand @ bits.T,
         idle=(demand == 0).any(1),

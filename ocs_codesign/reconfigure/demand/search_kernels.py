@@ -1,4 +1,4 @@
-"""Compiled search of all plans with given numbers of configurations, exact in integers.
+"""Loops of the search of all plans with given numbers of configurations, exact in integers.
 
 Slots are the configurations, numbered switch by switch. The search goes row by row and in a row
 slot by slot: it chooses the column that the slot's circuit from that row goes to, or ``columns``
@@ -8,6 +8,8 @@ and the durations of the slots, kept as a dictionary of one tight constraint a c
 step of the dual simplex method, and the one that it replaces is dropped, since all are looked at
 again. Columns stay lexicographically positive, so it ends. Every entry is a minor of a small
 integer matrix, so fractions need no more than the common denominator.
+
+All is plain Python, for short searches, and ``for_work`` compiles it for long ones.
 """
 
 from __future__ import annotations
@@ -15,28 +17,29 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+from numba.extending import register_jitable
 
-DONE, OPEN, PRUNED, OVERFLOW = 1, 0, 0, -1
-SAFE = 4e18
+DONE, OPEN, OVERFLOW = 1, 0, -1
+_BOUNDED, _PRUNED = 1, 0
+_SAFE = 4e18
 """Products below this fit into 64 bits with a sum of two of them."""
 
-MAX_DENOMINATOR, MAX_ENTRY = 2**24, 2**52
+_MAX_FACTOR, _MAX_NUMBER = 2**24, 2**52
 """Beyond these, sums over constraints might not fit: demands are at most 2**34."""
 
 
 class Problem(NamedTuple):
     """What is searched; entries and times are integers in one unit.
 
-    ``setups`` are those of every switch together, ``switch`` is that of every slot. A slot's first
-    column is not before that of the slot ``after``, unless that is -1, and its time not longer if
-    the columns are the same. ``subset[i, J]`` is the demand from row i to the columns of the bit
-    set J. ``idle[i]``: whether a slot may leave row i out.
+    ``setups`` are those of every switch together, ``on_switch`` its slots as a bit set. A slot's
+    first column is not before that of the slot ``after``, unless that is -1, and its time not
+    longer if the columns are the same. ``subset[i, J]`` is the demand from row i to the columns of
+    the bit set J. ``idle[i]``: whether a slot may leave row i out.
     """
 
     demand: np.ndarray
     setups: np.ndarray
-    switch: np.ndarray
+    on_switch: np.ndarray
     after: np.ndarray
     subset: np.ndarray
     idle: np.ndarray
@@ -62,7 +65,6 @@ class State(NamedTuple):
     times: np.ndarray
 
 
-@njit(cache=True)
 def advance(problem, state, budget):
     """Search on for at most ``budget`` nodes: DONE if all is searched, OPEN if not, or OVERFLOW."""
     slots = len(state.times)
@@ -83,19 +85,21 @@ def advance(problem, state, budget):
         bounded = _bound(problem, state, level + 1)
         if bounded == OVERFLOW:
             return OVERFLOW
-        if bounded == PRUNED:
+        if bounded == _PRUNED:
             continue
         if level + 1 < len(state.choice):
             state.at[0] += 1
             continue
         state.best[0] = state.tableau[level + 1, 0, slots + 1]
         state.best[1] = state.denominator[level + 1]
-        state.found[:] = state.choice
-        state.times[:] = state.tableau[level + 1, 1:, slots + 1]
+        for place in range(level + 1):
+            state.found[place] = state.choice[place]
+        for slot in range(slots):
+            state.times[slot] = state.tableau[level + 1, 1 + slot, slots + 1]
     return DONE
 
 
-@njit(cache=True)
+@register_jitable
 def _choose(problem, state, level, column):
     """Set the next level up; False if the column is none to choose or leaves an entry to no slot."""
     rows, columns = problem.demand.shape
@@ -108,40 +112,42 @@ def _choose(problem, state, level, column):
         return False
     if row == 0 and problem.after[slot] >= 0 and column < state.choice[problem.after[slot]]:
         return False
-    state.choice[level] = column
-    state.tableau[level + 1] = state.tableau[level]
-    state.denominator[level + 1] = state.denominator[level]
-    able, others = state.able[level + 1], ~(np.int64(1) << slot)
-    able[:] = state.able[level]
-    for line in range(row, rows):
+    for line in range(rows):
         for place in range(columns):
-            if (line == row) != (place == column):
-                able[line, place] &= others
-            if able[line, place] == 0 and problem.demand[line, place] > 0:
+            able = state.able[level, line, place]
+            if line >= row and (line == row) != (place == column):
+                able &= ~(1 << slot)
+            if able == 0 and problem.demand[line, place] > 0:
                 return False
+            state.able[level + 1, line, place] = able
+    state.choice[level] = column
+    state.denominator[level + 1] = state.denominator[level]
+    for number in range(slots + 1):
+        for place in range(slots + 2):
+            state.tableau[level + 1, number, place] = state.tableau[level, number, place]
     return True
 
 
-@njit(cache=True)
+@register_jitable
 def _bound(problem, state, level):
-    """Add violated constraints until there is none: 1, or PRUNED or OVERFLOW."""
+    """Add violated constraints to the linear program until there is none, or it is _PRUNED."""
     tableau, best = state.tableau[level], state.best
     size = len(tableau)
-    factors, cut = np.empty(size, dtype=np.int64), np.empty(size + 1, dtype=np.int64)
+    cut = np.empty(size + 1, dtype=np.int64)
     while True:
-        denominator = state.denominator[level]
-        makespan = tableau[0, size]
-        if max(float(makespan) * best[1], float(best[0]) * denominator) > SAFE:
+        denominator, makespan = state.denominator[level], tableau[0, size]
+        if max(float(makespan) * best[1], float(best[0]) * denominator) > _SAFE:
             return OVERFLOW
         if makespan * best[1] >= best[0] * denominator:
-            return PRUNED
-        needed = _most_violated(problem, state, level, factors)
+            return _PRUNED
+        longer, shorter, needed, with_makespan = _most_violated(problem, state, level)
         if needed < 0:
-            return 1
+            return _BOUNDED
         for column in range(size + 1):
-            cut[column] = 0
-            for number in range(size):
-                cut[column] += factors[number] * tableau[number, column]
+            cut[column] = tableau[0, column] * with_makespan
+            for slot in range(size - 1):
+                cut[column] += tableau[1 + slot, column] * ((longer >> slot) & 1)
+                cut[column] -= tableau[1 + slot, column] * ((shorter >> slot) & 1)
         cut[size] -= needed * denominator
         pivot = _pivot(tableau, denominator, cut)
         if pivot <= 0:
@@ -149,80 +155,72 @@ def _bound(problem, state, level):
         state.denominator[level] = pivot
 
 
-@njit(cache=True)
-def _most_violated(problem, state, level, factors):
-    """The constraint ``factors @ numbers >= needed`` that is missed by most: needed, -1 for none.
+@register_jitable
+def _most_violated(problem, state, level):
+    """The constraint that is missed by most: two bit sets of slots, a number, and 0 or 1.
 
-    Numbers are not negative, the makespan covers every switch, and slots with the same first column
-    are in order. Slots that serve columns of a set from a row, or still may, last as long as its
-    demand: for single columns, and all sets of the row that is chosen next; and so do those that
-    may serve a column from any row that is left.
+    The first slots, less the others, and with 1 the makespan as well, last at least as long as the
+    number, -1 if none is missed. Times are not negative, the makespan covers every switch, and
+    slots with the same first column are in order. Slots that serve columns of a set from a row, or
+    still may, last as long as its demand: for single columns, and all sets of the row that is
+    chosen next; and so do those that may serve a column from any row that is left.
     """
     rows, columns = problem.demand.shape
     slots = len(state.times)
-    row, able = level // slots, state.able[level]
-    constant, denominator = state.tableau[level, :, slots + 1], state.denominator[level]
-    worst, serving, needed = np.int64(0), np.int64(0), np.int64(-1)
+    row, able, unit = level // slots, state.able[level], state.denominator[level]
+    constant = state.tableau[level, :, slots + 1]
+    worst, longer, shorter, needed, with_makespan = 0, 0, 0, -1, 0
     for line in range(rows):
         subset = 1
         while subset < 1 << columns:
-            served_by = np.int64(0)
+            serving = 0
             for column in range(columns):
                 if (subset >> column) & 1:
-                    served_by |= able[line, column]
-            left = _left(constant, served_by, problem.subset[line, subset] * denominator)
+                    serving |= able[line, column]
+            left = _lasting(constant, serving) - problem.subset[line, subset] * unit
             if left < worst:
-                worst, serving, needed = left, served_by, problem.subset[line, subset]
+                worst, longer, needed = left, serving, problem.subset[line, subset]
             subset += 1 if line == row else subset
     for column in range(columns):
-        served_by, wanted = np.int64(0), np.int64(0)
+        serving, wanted = 0, 0
         for line in range(row + 1, rows):
-            served_by |= able[line, column]
+            serving |= able[line, column]
             wanted += problem.demand[line, column]
-        left = _left(constant, served_by, wanted * denominator)
+        left = _lasting(constant, serving) - wanted * unit
         if left < worst:
-            worst, serving, needed = left, served_by, wanted
-    factors[0] = 0
-    for slot in range(slots):
-        factors[1 + slot] = (serving >> slot) & 1
-    for number in range(slots + 1):
-        if constant[number] < worst:
-            worst, needed = constant[number], np.int64(0)
-            factors[:] = 0
-            factors[number] = 1
+            worst, longer, needed = left, serving, wanted
     for switch in range(len(problem.setups)):
-        left = constant[0] - problem.setups[switch] * denominator
-        for slot in range(slots):
-            left -= constant[1 + slot] if problem.switch[slot] == switch else 0
+        used = problem.on_switch[switch]
+        left = constant[0] - _lasting(constant, used) - problem.setups[switch] * unit
         if left < worst:
-            worst, needed = left, problem.setups[switch]
-            factors[0] = 1
-            factors[1:] = -1 * (problem.switch == switch)
-    for slot in range(min(slots, level)):
+            worst, longer, shorter, needed = left, 0, used, problem.setups[switch]
+            with_makespan = 1
+    for slot in range(slots):
         after = problem.after[slot]
-        if after >= 0 and state.choice[slot] == state.choice[after]:
+        if constant[1 + slot] < worst:
+            worst, longer, shorter, needed = constant[1 + slot], 1 << slot, 0, 0
+            with_makespan = 0
+        if after >= 0 and slot < level and state.choice[slot] == state.choice[after]:
             left = constant[1 + after] - constant[1 + slot]
             if left < worst:
-                worst, needed = left, np.int64(0)
-                factors[:] = 0
-                factors[1 + after], factors[1 + slot] = 1, -1
-    return needed
+                worst, longer, shorter, needed = left, 1 << after, 1 << slot, 0
+                with_makespan = 0
+    return longer, shorter, needed, with_makespan
 
 
-@njit(cache=True)
-def _left(constant, slots, needed):
-    """How much longer than needed a bit set of slots lasts."""
-    left = -needed
-    if left:
-        for slot in range(len(constant) - 1):
-            if (slots >> slot) & 1:
-                left += constant[1 + slot]
-    return left
+@register_jitable
+def _lasting(constant, slots):
+    """How long a bit set of slots lasts in all."""
+    total = 0
+    for slot in range(len(constant) - 1):
+        if (slots >> slot) & 1:
+            total += constant[1 + slot]
+    return total
 
 
-@njit(cache=True)
+@register_jitable
 def _pivot(tableau, denominator, cut):
-    """Make a violated constraint tight: the new denominator, PRUNED if it cannot be met."""
+    """Make a violated constraint tight: the new denominator, _PRUNED if it cannot be met."""
     size = len(tableau)
     enter, factors, cut_factors, constants = -1, 0, 0, 0
     for column in range(size):
@@ -233,14 +231,14 @@ def _pivot(tableau, denominator, cut):
         for number in range(size):
             factors = max(factors, abs(tableau[number, column]))
     if enter < 0:
-        return np.int64(PRUNED)
+        return _PRUNED
     # No product of the step may overflow.
     if (
-        max(factors, cut_factors) > MAX_DENOMINATOR
-        or float(max(factors, constants)) * cut_factors > SAFE
-        or float(factors) * abs(cut[size]) > SAFE
+        max(factors, cut_factors) > _MAX_FACTOR
+        or float(max(factors, constants)) * cut_factors > _SAFE
+        or float(factors) * abs(cut[size]) > _SAFE
     ):
-        return np.int64(OVERFLOW)
+        return OVERFLOW
     pivot = cut[enter]
     for number in range(size):
         factor = tableau[number, enter]
@@ -248,12 +246,12 @@ def _pivot(tableau, denominator, cut):
             if column != enter:
                 value = tableau[number, column] * pivot - factor * cut[column]
                 tableau[number, column] = value // denominator
-        if abs(tableau[number, size]) > MAX_ENTRY:
-            return np.int64(OVERFLOW)
+        if abs(tableau[number, size]) > _MAX_NUMBER:
+            return OVERFLOW
     return pivot
 
 
-@njit(cache=True)
+@register_jitable
 def _before(tableau, cut, column, other):
     """Whether a column over its entry of the cut is lexicographically less than another."""
     for number in range(len(tableau)):
