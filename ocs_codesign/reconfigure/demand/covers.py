@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.reconfigure.demand.ticks import DemandTicks
 
+_POWERS, _FEW_POWERS_FROM = (8.0, 4.0, 16.0, 32.0), 128
 _LEVELS = 24
 _ALL_LEVELS_UP_TO = 32
 """Nodes up to which every configuration is tried with all levels, not those next to the last."""
@@ -144,6 +145,16 @@ def busiest_first(
         permutations.append(circuits)
         times.append(time)
     return np.stack(permutations, 1), np.stack(times, 1)
+
+
+def greedy(ticks: DemandTicks, num_switches: int) -> tuple[Covers, str]:
+    """The plan, one, that local search begins with, and what makes it: optimal without a setup."""
+    if not ticks.setup:
+        permutations, times = birkhoff(ticks.demand, 15)
+        made = Covers.of(ticks, num_switches, permutations[None], times[None].astype(float))
+        return made, "Birkhoff's decomposition"
+    powers = _POWERS[: 1 if ticks.num_nodes > _FEW_POWERS_FROM else None]
+    return Covers.of(ticks, num_switches, *busiest_first(ticks, powers)).best(), "busiest lines first"
 
 
 def birkhoff(demand: NDArray[np.int64], shrink: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

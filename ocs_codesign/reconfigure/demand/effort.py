@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import final
 
 _ROUNDS, _ROUNDS_NODES, _ROUNDS_POWER = 8000, 16, 2.2
@@ -51,16 +50,3 @@ class DemandEffort:
             return _ROUNDS_BEFORE_SEARCH
         share = (_ROUNDS_NODES / max(num_nodes, _ROUNDS_NODES)) ** _ROUNDS_POWER
         return int(_ROUNDS * share * min(1.0, 2 * num_nodes / max(1, num_configurations)))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """How much of a time limit is left."""
-
-    limit_s: float | None
-    began_s: float = field(default_factory=time.monotonic)
-
-    def is_over(self, share: float = 1.0) -> bool:
-        """Whether a share of the limit is over."""
-        return self.limit_s is not None and time.monotonic() - self.began_s >= share * self.limit_s

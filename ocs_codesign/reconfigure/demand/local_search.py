@@ -39,17 +39,17 @@ def improved(
     rounds: int,
     seed: int,
     least: float,
-    goes_on: Callable[[int, int], bool],
+    goes_on: Callable[[int], bool],
 ) -> Covers:
     """The start, one plan, after so many rounds; it ends early if the cost is ``least``.
 
-    ``goes_on(done, rounds)`` is asked now and then whether to go on.
+    ``goes_on(done)`` is asked now and then whether to go on.
     """
     rng = np.random.default_rng(seed)
     plans = max(_LEAST_SIDE_BY_SIDE, min(32, _SIDE_BY_SIDE // ticks.num_nodes))
     best, now = start, start.chosen(np.zeros(plans, dtype=np.int64))
     for done in range(0, rounds, plans):
-        if best.cost[0] <= least or not goes_on(done, rounds):
+        if best.cost[0] <= least or not goes_on(done):
             break
         kept = _some_dropped(ticks, now, rng)
         left = np.maximum(ticks.demand - served(now.permutations, kept), 0)

@@ -9,6 +9,7 @@ two of them may serve the same pair. The fewest permutations alone are strongly 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -18,7 +19,7 @@ import numpy as np
 
 from ocs_codesign.quantities import exact
 from ocs_codesign.reconfigure.demand.bounds import line_bound
-from ocs_codesign.reconfigure.demand.effort import Clock, DemandEffort
+from ocs_codesign.reconfigure.demand.effort import DemandEffort
 from ocs_codesign.reconfigure.demand.plan import DemandPlan, check_demand_plan
 from ocs_codesign.reconfigure.demand.search import search, search_levels
 from ocs_codesign.reconfigure.demand.switches import TickPlan, on_switches
@@ -27,14 +28,15 @@ from ocs_codesign.reconfigure.demand.ticks import DemandTicks, demand_ticks
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ocs_codesign.reconfigure.demand.covers import Covers
     from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
 
 MAX_SWITCHES = 1024
+MAX_PRICED_ENTRIES = 400
+"""Entries up to which prices are looked for."""
+
 _MAX_DENOMINATOR = 2**12
+_MOST_SHOWN = 10**9
 _LOCAL_SHARE, _SEARCH_SHARE = 0.4, 0.8
-_POWERS, _EXTRAS, _DRAW_NOISE = (8.0, 4.0, 16.0, 32.0), (0, 0, 1, 1, 2, 4, 8, 16), 0.2
-_FEW_STARTS_FROM = 128
 
 LINES, PRICES, SEARCHED = (
     "the busiest rows and columns",
@@ -83,7 +85,7 @@ def plan_demand(
         return DemandPlan(demand, *model, nothing, (), none, zero, zero, LINES, "nothing to do")
     effort = effort or DemandEffort()
     ticks = demand_ticks(demand, bandwidth, delta)
-    work = _Work(ticks, num_switches, effort, Clock(effort.time_limit_s), on_progress or _silent)
+    work = _Work(ticks, num_switches, effort, on_progress or _silent, time.monotonic())
     plan, method, bound, proof = work.done()
     # On every switch the longest first.
     order = np.lexsort(([-float(time) for time in plan.times], plan.switch)).tolist()
@@ -98,24 +100,6 @@ def plan_demand(
     return DemandPlan(demand, *model, *parts, proof, method)
 
 
-def starts(ticks: DemandTicks, num_switches: int) -> tuple[Covers, str]:
-    """The greedy plans that local search begins with the best of, and what makes them."""
-    from ocs_codesign.reconfigure.demand.covers import Covers, birkhoff, busiest_first, together
-    from ocs_codesign.reconfigure.demand.local_search import nested
-
-    if not ticks.setup:
-        made = birkhoff(ticks.demand, 15)
-        parts = [(made[0][None], made[1][None].astype(float))]
-        return Covers.of(ticks, num_switches, *parts[0]), "Birkhoff's decomposition"
-    few = ticks.num_nodes > _FEW_STARTS_FROM
-    extras = np.array(_EXTRAS[: 1 if few else None])
-    demand = np.repeat(ticks.demand[None].astype(float), len(extras), 0)
-    noise = np.array([0.0] + [_DRAW_NOISE] * (len(extras) - 1))
-    draws = (extras, np.full(len(extras), _POWERS[1]), noise, np.random.default_rng(0))
-    parts = [busiest_first(ticks, _POWERS[: 1 if few else None]), nested(demand, *draws)]
-    return together([Covers.of(ticks, num_switches, *made) for made in parts]), "greedy covers"
-
-
 def _silent(phase: str, done: int, total: int) -> None:
     """Progress that nobody asked for."""
 
@@ -128,66 +112,60 @@ class _Work:
     ticks: DemandTicks
     num_switches: int
     effort: DemandEffort
-    clock: Clock
     tell: Callable[[str, int, int], None]
+    began_s: float
 
     def done(self) -> tuple[TickPlan, str, Fraction, str]:
         """The best plan and what found it, the best bound and what proves it."""
-        ticks, switches = self.ticks, self.num_switches
+        ticks, switches, effort = self.ticks, self.num_switches, self.effort
         bound, proof = line_bound(ticks, switches), LINES
-        nodes = self.effort.nodes_for(search_levels(ticks))
+        nodes = effort.nodes_for(search_levels(ticks))
         plan, method = self._made(bound, searched=nodes > 0)
         total = plan.makespan(ticks.setup)
         if total > bound and nodes:
             best = total if total.denominator <= _MAX_DENOMINATOR else Fraction(ceil(total))
-            answer = search(ticks, switches, best, lambda done: self._searches(done, nodes))
+            goes_on = self._within("Searching all plans", nodes, _SEARCH_SHARE)
+            answer = search(ticks, switches, best, goes_on)
             if answer.plan is not None:
                 plan, method = answer.plan, "search"
                 total = plan.makespan(ticks.setup)
             if answer.bound > bound:
                 bound, proof = answer.bound, SEARCHED
-        if total > bound:
-            least = self._priced(plan, total)
-            if least > bound:
-                bound, proof = least, PRICES
+        if total > bound and (ticks.demand > 0).sum() <= MAX_PRICED_ENTRIES:
+            from ocs_codesign.reconfigure.demand.prices import relaxation_bound
+
+            goes_on = self._within("Pricing the entries", effort.programs)
+            cost = relaxation_bound(ticks, plan.permutations, float(bound * switches), goes_on)
+            if cost > bound * switches:
+                bound, proof = cost / switches, PRICES
         return plan, method, bound, proof
 
     def _made(self, bound: Fraction, *, searched: bool) -> tuple[TickPlan, str]:
         """The best plan of local search, and what found it."""
+        from ocs_codesign.reconfigure.demand.covers import greedy
         from ocs_codesign.reconfigure.demand.local_search import improved
 
         ticks, switches, effort = self.ticks, self.num_switches, self.effort
         self.tell("Covering the demand", 0, 0)
-        covers, method = starts(ticks, switches)
-        start = covers.best()
+        start, method = greedy(ticks, switches)
         least = float(ticks.longest_line + ticks.setup * ticks.max_entries)
         least += switches * float(bound) if switches > 1 and ticks.setup else 0.0
         made = int((start.times > 0).sum())
         rounds = effort.rounds_for(ticks.num_nodes, made, searched=searched)
-        best = improved(ticks, switches, start, rounds, effort.seed, least, self._improves)
+        goes_on = self._within("Local search", rounds, _LOCAL_SHARE)
+        best = improved(ticks, switches, start, rounds, effort.seed, least, goes_on)
         method += "; local search" if best.cost[0] < start.cost[0] else ""
         kept = best.times[0] > 0
         times = best.times[0][kept].astype(np.int64).tolist()
         return on_switches(best.permutations[0][kept], times, ticks.setup, switches), method
 
-    def _improves(self, done: int, rounds: int) -> bool:
-        self.tell("Local search", done, rounds)
-        return not self.clock.is_over(_LOCAL_SHARE)
+    def _within(self, phase: str, most: int, share: float = 1.0) -> Callable[[int], bool]:
+        """Whether to go on after so many of ``most`` steps, within a share of the time limit."""
+        limit_s = self.effort.time_limit_s
 
-    def _searches(self, done: int, nodes: int) -> bool:
-        self.tell("Searching all plans", min(done, nodes), 0)
-        return done < nodes and not self.clock.is_over(_SEARCH_SHARE)
+        def goes_on(done: int) -> bool:
+            self.tell(phase, min(done, most), most if most <= _MOST_SHOWN else 0)
+            is_over = limit_s is not None and time.monotonic() - self.began_s >= share * limit_s
+            return done < most and not is_over
 
-    def _priced(self, plan: TickPlan, total: Fraction) -> Fraction:
-        """The makespan that prices of entries prove, 0 for too many entries."""
-        from ocs_codesign.reconfigure.demand.prices import MAX_ENTRIES, relaxation_bound
-
-        if (self.ticks.demand > 0).sum() > MAX_ENTRIES:
-            return Fraction(0)
-        target, programs = total * self.num_switches, self.effort.programs
-        cost = relaxation_bound(self.ticks, plan.permutations, target, programs, self._prices)
-        return cost / self.num_switches
-
-    def _prices(self, done: int) -> bool:
-        self.tell("Pricing the entries", done, self.effort.programs)
-        return not self.clock.is_over()
+        return goes_on

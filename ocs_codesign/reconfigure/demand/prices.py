@@ -10,6 +10,7 @@ the best for a permutation, since what it sends is concave and piecewise linear 
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import count, takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,13 +26,8 @@ if TYPE_CHECKING:
 
     from ocs_codesign.reconfigure.demand.ticks import DemandTicks
 
-MAX_ENTRIES = 400
-"""Entries up to which the program is solved."""
-
-_LEVELS = 48
-_COLUMNS_A_PROGRAM = 24
-_SMOOTH, _LEAST_SMOOTH = 0.8, 1e-3
-_CLOSE, _TOO_GOOD = 1e-3, 1 + 1e-7
+_LEVELS, _COLUMNS_A_PROGRAM = 48, 24
+_SMOOTH, _CLOSE = 0.8, 1e-3
 _PRICE_BITS = 26
 
 
@@ -80,15 +76,14 @@ def potentials(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 def relaxation_bound(
     ticks: DemandTicks,
     permutations: NDArray[np.int64],
-    target: Fraction,
-    programs: int,
+    known: float,
     goes_on: Callable[[int], bool],
 ) -> Fraction:
     """What all configurations together cost at least, in ticks, by the best prices found.
 
-    ``permutations`` are configurations to begin with, such as those of a good plan. At most so many
-    programs are solved; it ends early when the bound is close to the program's value or reaches
-    ``target``. ``goes_on(done)`` is asked before each whether to go on.
+    ``permutations`` are configurations to begin with, such as those of a good plan. It ends when no
+    prices can prove more than is ``known`` or found. ``goes_on(done)`` is asked after so many
+    programs whether to solve one more.
     """
     rows = np.arange(ticks.num_nodes)
     first = np.concatenate([(rows + rows[:, None]) % ticks.num_nodes, permutations])
@@ -96,26 +91,23 @@ def relaxation_bound(
     times = np.concatenate([entries.max(1), np.median(entries, axis=1).astype(np.int64)])
     # A column a line: its permutation and then its time.
     columns = np.column_stack([np.concatenate([first, first]), times])[times > 0]
-    center = _line_prices(ticks)
-    best, best_float = price_bound(ticks, center), 0.0
-    for done in range(programs):
-        if best >= target or not goes_on(done):
-            break
-        columns = np.unique(columns, axis=0)
+    center, best = np.zeros(ticks.demand.shape), 0.0
+    for _ in takewhile(goes_on, count()):
         value, prices = _solved(ticks, columns)
-        if value <= max(best_float, float(best)) * (1 + _CLOSE):
+        if value <= max(known, best) * (1 + _CLOSE):
             break
-        smooth, new = _SMOOTH, columns[:0]
-        while not len(new) and smooth > _LEAST_SMOOTH:
+        # Prices near the best ones, or else the program's own: those alone would swing widely.
+        for smooth in (_SMOOTH, 0.0):
             tried = smooth * center + (1 - smooth) * prices
             bound, new = _separated(ticks, tried, prices)
-            if bound > best_float:
-                best_float, center = bound, tried
-            smooth /= 2
-        if not len(new):
+            if bound > best:
+                best, center = bound, tried
+            if len(new):
+                break
+        else:
             break
-        columns = np.concatenate([columns, new])
-    return max(best, price_bound(ticks, center))
+        columns = np.unique(np.concatenate([columns, new]), axis=0)
+    return price_bound(ticks, center)
 
 
 def _solved(
@@ -159,26 +151,14 @@ def _separated(
 ) -> tuple[float, NDArray[np.int64]]:
     """The bound of prices that are tried, about, and columns too good at the program's prices."""
     levels = np.unique(ticks.demand[ticks.demand > 0])
-    if len(levels) > _LEVELS:
-        levels = levels[np.linspace(0, len(levels) - 1, _LEVELS).astype(np.int64)]
-    permutations = np.array([heaviest(tried * np.minimum(ticks.demand, t)) for t in levels])
+    levels = levels[:: -(-len(levels) // _LEVELS)]
+    permutations = heaviest(tried * np.minimum(ticks.demand, levels[:, None, None]))
     rows = np.arange(ticks.num_nodes)
     sent = np.minimum(ticks.demand[rows, permutations], levels[:, None])
     costs = levels + ticks.setup
     worst = float(((tried[rows, permutations] * sent).sum(1) / costs).max())
     worth = (prices[rows, permutations] * sent).sum(1) / costs
     best = np.argsort(-worth, kind="stable")[:_COLUMNS_A_PROGRAM]
-    best = best[worth[best] > _TOO_GOOD]
-    new = np.column_stack([permutations[best], levels[best]])
-    return float((tried * ticks.demand).sum()) / worst if worst else 0.0, new
-
-
-def _line_prices(ticks: DemandTicks) -> NDArray[np.float64]:
-    """Prices that prove the sum and the setups of the lines that need most of both."""
-    some = ticks.demand > 0
-    needs = ticks.demand + ticks.setup * some
-    rows, columns = needs.sum(1), needs.sum(0)
-    most = max(rows.max(), columns.max())
-    busiest, across = rows == most, columns == most
-    share = (busiest[:, None] + across.astype(float)) / (busiest.sum() + across.sum())
-    return np.asarray(share * needs / np.where(some, ticks.demand, 1))
+    best = best[worth[best] > 1 + _CLOSE / 2]
+    bound = float((tried * ticks.demand).sum()) / worst if worst else 0.0
+    return bound, np.column_stack([permutations[best], levels[best]])
