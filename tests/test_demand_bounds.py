@@ -51,11 +51,11 @@ def test_any_prices_bound_every_plan(ticks, prices):
 @settings(max_examples=25)
 @given(small_ticks)
 def test_the_best_prices_are_between_line_and_plan(ticks):
-    bound = relaxation_bound(ticks, np.empty((0, 3), dtype=np.int64), FAR, 40, always)
-    line = ticks.longest_line + ticks.setup * ticks.max_entries
-    best = optimum(ticks)
-    assert bound <= best
-    assert bound >= min(line, best) * Fraction(99, 100) or ticks.longest_line < line
+    """What a line needs alone is proven by prices of its entries."""
+    needed = ticks.demand + ticks.setup * (ticks.demand > 0)
+    line = int(max(needed.sum(0).max(), needed.sum(1).max()))
+    bound = relaxation_bound(ticks, np.empty((0, 3), dtype=np.int64), 0.0, always)
+    assert Fraction(99, 100) * line <= bound <= optimum(ticks)
 
 
 @settings(max_examples=60)
@@ -72,7 +72,7 @@ def test_prices_beat_lines_where_entries_do_not_fit_together():
     """A mix of permutations, where the bound of the lines is 71 and the optimum 78."""
     ticks = ticks_of(mixed(6, 12, 1), 2)
     assert line_bound(ticks, 1) == 71
-    bound = relaxation_bound(ticks, np.empty((0, 6), dtype=np.int64), FAR, 60, always)
+    bound = relaxation_bound(ticks, np.empty((0, 6), dtype=np.int64), 71.0, always)
     assert 73 < bound <= 78
 
 
@@ -119,7 +119,8 @@ def test_pricing_ends_when_told():
         asked.append(done)
         return done < 3
 
-    some = relaxation_bound(ticks, none, FAR, 60, goes_on)
+    some = relaxation_bound(ticks, none, 0.0, goes_on)
     assert asked == [0, 1, 2, 3]
-    assert some <= relaxation_bound(ticks, none, FAR, 60, always)
-    assert relaxation_bound(ticks, none, Fraction(1), 60, always) >= 1
+    assert 0 < some <= relaxation_bound(ticks, none, 0.0, always)
+    # Nothing more can be proven than is known, so one program is enough.
+    assert relaxation_bound(ticks, none, 1e6, always) == 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ocs_codesign.reconfigure import DemandEffort, DemandMatrix, check_demand_plan, plan_demand
 from ocs_codesign.reconfigure.demand.covers import Covers, birkhoff, busiest_first
 from ocs_codesign.reconfigure.demand.local_search import improved, nested
-from ocs_codesign.reconfigure.demand.planner import starts
+from ocs_codesign.reconfigure.demand.covers import greedy
 from ocs_codesign.reconfigure.demand.switches import on_switches, packed
 
 HEURISTIC = DemandEffort(rounds=40, search_nodes=0, programs=5)
@@ -78,7 +78,7 @@ def test_every_start_serves_the_demand(entries, setup, switches):
     if not entries.any():
         return
     ticks = ticks_of(entries, setup)
-    covers, method = starts(ticks, switches)
+    covers, method = greedy(ticks, switches)
     assert are_served(ticks, covers)
     spans = covers.times + setup * (covers.times > 0)
     assert covers.best().cost == covers.cost.min()
@@ -95,7 +95,7 @@ def test_local_search_only_improves(entries, switches):
     if not entries.any():
         return
     ticks = ticks_of(entries, 3)
-    covers, _ = starts(ticks, switches)
+    covers, _ = greedy(ticks, switches)
     start = covers.chosen(covers.cost.argmax()[None])
     better = improved(ticks, switches, start, 160, 0, 0.0, go_on)
     assert better.cost <= start.cost

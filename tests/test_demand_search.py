@@ -152,7 +152,9 @@ def test_ticks_are_exact_or_rounded_up():
 def test_rounding_adds_no_more_than_it_says(seed, switches, most):
     """The optimum of the rounded demand, less its error, bounds that of the exact one."""
     random = np.random.default_rng(seed)
-    demand = DemandMatrix([[Fraction(int(entry), 7) for entry in row] for row in random.integers(0, 40, (3, 3))])
+    demand = DemandMatrix(
+        [[Fraction(int(entry), 7) for entry in row] for row in random.integers(0, 40, (3, 3))]
+    )
     if not demand.total_bytes:
         return
     fine = demand_ticks(demand, Fraction(1), Fraction(3, 5))

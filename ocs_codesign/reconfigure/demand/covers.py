@@ -154,7 +154,9 @@ def greedy(ticks: DemandTicks, num_switches: int) -> tuple[Covers, str]:
         made = Covers.of(ticks, num_switches, permutations[None], times[None].astype(float))
         return made, "Birkhoff's decomposition"
     powers = _POWERS[: 1 if ticks.num_nodes > _FEW_POWERS_FROM else None]
-    return Covers.of(ticks, num_switches, *busiest_first(ticks, powers)).best(), "busiest lines first"
+    return Covers.of(
+        ticks, num_switches, *busiest_first(ticks, powers)
+    ).best(), "busiest lines first"
 
 
 def birkhoff(demand: NDArray[np.int64], shrink: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -51,7 +51,7 @@ def improved(
     for done in range(0, rounds, plans):
         if best.cost[0] <= least or not goes_on(done):
             break
-        kept = _some_dropped(ticks, now, rng)
+        kept = _some_dropped(now, rng)
         left = np.maximum(ticks.demand - served(now.permutations, kept), 0)
         draws = rng.random((3, plans))
         permutations, times = nested(
@@ -79,30 +79,14 @@ def improved(
     return best
 
 
-def _some_dropped(
-    ticks: DemandTicks, plans: Covers, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """The times of all configurations, 0 for those that are dropped.
-
-    They are drawn evenly, by the share of their cost that serves nothing, or are next to each other
-    in time.
-    """
-    times, made = plans.times, (plans.times > 0).sum(1)
-    num_plans, width = times.shape
-    way, size, any_number = rng.random((3, num_plans))
+def _some_dropped(plans: Covers, rng: np.random.Generator) -> NDArray[np.float64]:
+    """The times of all configurations, 0 for those that are dropped: a few, or any number."""
+    made = plans.times > 0
+    size, any_number = rng.random((2, len(made)))
     few = 2 + (size * (_MOST_DROPPED - 1)).astype(np.int64)
-    many = np.where(any_number < _ANY_NUMBER, 1 + (size * made).astype(np.int64), few)
-    many = np.minimum(many, made)
-    nodes = ticks.num_nodes
-    used = np.minimum(times[:, :, None], ticks.demand[np.arange(nodes), plans.permutations]).sum(2)
-    waste = 1 + 1e-6 - used / (nodes * (times + ticks.setup + (times == 0)))
-    rank = rng.random((num_plans, width)) ** (1 / np.where(way[:, None] < 0.5, waste, 1.0))
-    place = np.arange(width) - (rng.random(num_plans) * (made - many + 1)).astype(np.int64)[:, None]
-    beside = (place >= 0) & (place < many[:, None])
-    rank = np.where(way[:, None] < 0.75, rank, beside)
-    rank[times == 0] = -1
-    order = np.argsort(np.argsort(-rank, 1, kind="stable"), 1, kind="stable")
-    return np.where(order < many[:, None], 0.0, times)
+    many = np.where(any_number < _ANY_NUMBER, 1 + (size * made.sum(1)).astype(np.int64), few)
+    order = np.where(made, rng.random(made.shape), 2.0).argsort(1).argsort(1)
+    return np.where(order < many[:, None], 0.0, plans.times)
 
 
 def nested(

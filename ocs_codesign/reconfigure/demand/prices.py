@@ -110,9 +110,7 @@ def relaxation_bound(
     return price_bound(ticks, center)
 
 
-def _solved(
-    ticks: DemandTicks, columns: NDArray[np.int64]
-) -> tuple[float, NDArray[np.float64]]:
+def _solved(ticks: DemandTicks, columns: NDArray[np.int64]) -> tuple[float, NDArray[np.float64]]:
     """The least cost of configurations that send all of the demand, and the prices of entries.
 
     RuntimeError if it cannot be solved.
