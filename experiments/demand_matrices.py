@@ -6,10 +6,10 @@ Four kinds of demand of N nodes: uniform (entries evenly from 1 to 100), experts
 from 1 to 100). A configuration costs delta, as a share of the mean entry of the busiest line (its
 sum over N). Times are means over the instances, each over its bound: that of the plan, the best of
 line sums, prices and, for small N, the search of all plans. The bound is not met by every optimum,
-so a part of the distance is the bound's. Plan is what the toolkit answers: the cheapest of the greedy
-covers, improved by local search (of few rounds for N = 32) and for small N by a search of all
-plans. Birkhoff with a threshold that is halved is what Solstice does (Liu et al. 2015); most served
-per time is Eclipse's greedy step (Venkatakrishnan et al. 2016).
+so a part of the distance is the bound's. Plan is what the toolkit answers: the greedy cover,
+improved by local search (of few rounds for N = 32) and for small N by a search of all plans.
+Birkhoff with a threshold that is halved is what Solstice does (Liu et al. 2015); most served per
+time is Eclipse's greedy step (Venkatakrishnan et al. 2016).
 
     python experiments/demand_matrices.py [--quick] [--out DIR]
 
@@ -38,7 +38,6 @@ from reporting import (
 
 from ocs_codesign.reconfigure import DemandEffort, DemandMatrix, demand_baselines, plan_demand
 from ocs_codesign.reconfigure.demand.covers import Covers, birkhoff, busiest_first
-from ocs_codesign.reconfigure.demand.planner import starts
 from ocs_codesign.reconfigure.demand.ticks import demand_ticks
 
 if TYPE_CHECKING:
@@ -106,16 +105,15 @@ def times(made: NDArray[np.int64], share: Fraction) -> dict[str, tuple[float, in
     plan = plan_demand(demand, delta, effort=effort)
     found = {PLAN: (plan.total_s, plan.num_configurations)}
     ticks = demand_ticks(demand, Fraction(1), delta)
-    solstice, largest = birkhoff(ticks.demand, 8), birkhoff(ticks.demand, 15)
-    covers = {
-        GREEDY: starts(ticks, 1)[0],
-        ECLIPSE: Covers.of(ticks, 1, *busiest_first(ticks, (0.0,), finish=0.0)),
-        SOLSTICE: Covers.of(ticks, 1, solstice[0][None], solstice[1][None].astype(float)),
-        BIRKHOFF: Covers.of(ticks, 1, largest[0][None], largest[1][None].astype(float)),
+    ways = {
+        GREEDY: busiest_first(ticks),
+        ECLIPSE: busiest_first(ticks, power=0.0, finish=0.0),
+        SOLSTICE: birkhoff(ticks.demand, 8),
+        BIRKHOFF: birkhoff(ticks.demand, 15),
     }
-    for name, cover in covers.items():
-        best = cover.best()
-        found[name] = (int(best.cost[0]) * ticks.tick_s, int((best.times > 0).sum()))
+    for name, (permutations, spans) in ways.items():
+        cover = Covers.of(ticks, 1, permutations[None], spans[None].astype(float))
+        found[name] = (int(cover.cost[0]) * ticks.tick_s, int((cover.times > 0).sum()))
     shifts = sum(1 for r in range(nodes) if np.roll(made, -r, axis=1).diagonal().any())
     found[ROBIN] = (demand_baselines(plan).fitted_round_robin_s, shifts)
     return {

@@ -130,9 +130,7 @@ def _configurations(plan: DemandPlan, names: Sequence[str] | None) -> Table:
     for at, (switch, *times_s) in enumerate(timeline):
         if at == _SHOWN_CONFIGURATIONS:
             left_out = plan.num_configurations - at
-            rows.append(
-                ("...", "", "", f"{left_out} more configurations: --out FILE has them all")
-            )
+            rows.append(("...", "", "", f"{left_out} more configurations: --out FILE has them all"))
             break
         up_from, held = (format_time(float(time)) for time in times_s)
         rows.append((str(switch), up_from, held, _circuits(plan, at, names)))

@@ -15,13 +15,10 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from ocs_codesign.reconfigure.demand.ticks import DemandTicks
 
-_POWERS, _FEW_POWERS_FROM = (8.0, 4.0, 16.0, 32.0), 128
 _LEVELS = 24
 _ALL_LEVELS_UP_TO = 32
 """Nodes up to which every configuration is tried with all levels, not those next to the last."""
@@ -66,26 +63,21 @@ class Covers:
 
     def best(self) -> Covers:
         """The cheapest plan alone, the first of equals."""
-        return self.chosen(self.cost.argmin()[None])
+        return self.chosen(np.array([self.cost.argmin()]))
 
     def or_else(self, others: Covers, mine: NDArray[np.bool_]) -> Covers:
         """The own plans where ``mine`` is true, else the others at the same places."""
-        both = together([self, others])
-        places = np.arange(len(mine)) + np.where(mine, 0, len(mine))
-        return both.chosen(places)
-
-
-def together(parts: Sequence[Covers]) -> Covers:
-    """All plans of several covers, in order."""
-    most = max(part.times.shape[1] for part in parts)
-    room = [((0, 0), (0, most - part.times.shape[1])) for part in parts]
-    return Covers(
-        np.concatenate(
-            [np.pad(p.permutations, (*r, (0, 0)), "edge") for p, r in zip(parts, room, strict=True)]
-        ),
-        np.concatenate([np.pad(p.times, r) for p, r in zip(parts, room, strict=True)]),
-        np.concatenate([part.cost for part in parts]),
-    )
+        width = max(self.times.shape[1], others.times.shape[1])
+        permutations, times = [], []
+        for part in (self, others):
+            more = (0, width - part.times.shape[1])
+            permutations.append(np.pad(part.permutations, ((0, 0), more, (0, 0)), "edge"))
+            times.append(np.pad(part.times, ((0, 0), more)))
+        return Covers(
+            np.where(mine[:, None, None], *permutations),
+            np.where(mine[:, None], *times),
+            np.where(mine, self.cost, others.cost),
+        )
 
 
 def served(permutations: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,7 +85,7 @@ def served(permutations: NDArray[np.int64], times: NDArray[np.float64]) -> NDArr
     plans, _, nodes = permutations.shape
     entry = (np.arange(plans)[:, None, None] * nodes + np.arange(nodes)) * nodes + permutations
     long = np.bincount(entry.ravel(), np.repeat(times.ravel(), nodes), plans * nodes**2)
-    return long.reshape(plans, nodes, nodes)
+    return np.asarray(long.reshape(plans, nodes, nodes), dtype=np.float64)
 
 
 def heaviest(weights: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -103,10 +95,17 @@ def heaviest(weights: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.array(matched).reshape(weights.shape[:-1])
 
 
+def greedy(ticks: DemandTicks, num_switches: int) -> tuple[Covers, str]:
+    """The plan, one, that local search begins with, and what makes it: optimal without a setup."""
+    permutations, times = busiest_first(ticks) if ticks.setup else birkhoff(ticks.demand, 15)
+    made = Covers.of(ticks, num_switches, permutations[None], times[None].astype(float))
+    return made, "busiest lines first" if ticks.setup else "Birkhoff's decomposition"
+
+
 def busiest_first(
-    ticks: DemandTicks, powers: Sequence[float], finish: float = 1.0
+    ticks: DemandTicks, power: float = 8.0, finish: float = 1.0
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """A plan a power: each configuration is the matching and time with the most value over cost.
+    """Configurations, each the matching and time with the most value over cost.
 
     An entry is worth what is sent of it and ``finish`` setups if that is all; entries of lines that
     still need long (their sum, and a setup an entry) are worth more, by their share to the power.
@@ -116,47 +115,32 @@ def busiest_first(
     >>> from fractions import Fraction
     >>> from ocs_codesign.reconfigure.demand.ticks import DemandTicks
     >>> ticks = DemandTicks(np.array([[0, 3], [5, 0]]), 2, Fraction(1), True)
-    >>> [made.tolist() for made in busiest_first(ticks, (8.0,))]
-    [[[[1, 0]]], [[5.0]]]
+    >>> [made.tolist() for made in busiest_first(ticks)]
+    [[[1, 0]], [5.0]]
     """
-    plans, nodes, rows = len(powers), ticks.num_nodes, np.arange(ticks.num_nodes)
-    left = np.repeat(ticks.demand[None].astype(float), plans, 0)
-    place = np.full(plans, _LEVELS // 2)
+    nodes, rows, place = ticks.num_nodes, np.arange(ticks.num_nodes), _LEVELS // 2
+    near = 1 if nodes > _ALL_LEVELS_UP_TO else _LEVELS
+    left = ticks.demand.astype(float)
     permutations, times = [], []
     while left.any():
-        need = left + ticks.setup * (left > 0)
-        rest = np.concatenate([need.sum(2), need.sum(1)], 1)
-        share = (rest / np.maximum(rest.max(1), 1)[:, None]) ** np.array(powers)[:, None]
-        tried = np.tile(np.arange(_LEVELS), (plans, 1))
-        if nodes > _ALL_LEVELS_UP_TO:
-            tried = np.clip(place[:, None] + np.arange(-1, 2), 0, _LEVELS - 1)
-        level = np.array([_quantiles(one, at) for one, at in zip(left, tried, strict=True)])
-        here, time = left[:, None], level[:, :, None, None]
-        value = np.minimum(here, time) + finish * ticks.setup * ((here > 0) & (here <= time))
-        value *= (share[:, :nodes, None] + share[:, None, nodes:])[:, None]
+        some = left > 0
+        need = left + ticks.setup * some
+        rest = np.concatenate([need.sum(1), need.sum(0)])
+        share = (rest / rest.max()) ** power
+        tried = np.arange(max(0, place - near), min(_LEVELS, place + near + 1))
+        level = np.sort(left[some])[tried * (int(some.sum()) - 1) // (_LEVELS - 1)]
+        time = level[:, None, None]
+        value = np.minimum(left, time) + finish * ticks.setup * (some & (left <= time))
+        value *= share[:nodes, None] + share[nodes:]
         circuits = heaviest(value)
-        worth = np.take_along_axis(value, circuits[..., None], 3)[..., 0].sum(2)
-        chosen = (worth / (level + ticks.setup)).argmax(1)
-        each = np.arange(plans)
-        place, circuits = tried[each, chosen], circuits[each, chosen]
-        entries = left[each[:, None], rows, circuits]
-        time = np.minimum(level[each, chosen], entries.max(1))
-        left[each[:, None], rows, circuits] = np.maximum(entries - time[:, None], 0)
-        permutations.append(circuits)
-        times.append(time)
-    return np.stack(permutations, 1), np.stack(times, 1)
-
-
-def greedy(ticks: DemandTicks, num_switches: int) -> tuple[Covers, str]:
-    """The plan, one, that local search begins with, and what makes it: optimal without a setup."""
-    if not ticks.setup:
-        permutations, times = birkhoff(ticks.demand, 15)
-        made = Covers.of(ticks, num_switches, permutations[None], times[None].astype(float))
-        return made, "Birkhoff's decomposition"
-    powers = _POWERS[: 1 if ticks.num_nodes > _FEW_POWERS_FROM else None]
-    return Covers.of(
-        ticks, num_switches, *busiest_first(ticks, powers)
-    ).best(), "busiest lines first"
+        worth = np.take_along_axis(value, circuits[..., None], 2).sum((1, 2))
+        chosen = (worth / (level + ticks.setup)).argmax()
+        place = int(tried[chosen])
+        permutations.append(circuits[chosen])
+        entries = left[rows, permutations[-1]]
+        times.append(min(level[chosen], entries.max()))
+        left[rows, permutations[-1]] = np.maximum(entries - times[-1], 0)
+    return np.array(permutations), np.array(times)
 
 
 def birkhoff(demand: NDArray[np.int64], shrink: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -198,12 +182,6 @@ def _filled_up(demand: NDArray[np.int64]) -> NDArray[np.int64]:
     return filled
 
 
-def _quantiles(left: NDArray[np.float64], levels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Entries at these of _LEVELS even places in their order, 1 if there is none."""
-    values = np.sort(left[left > 0])
-    return values[levels * (len(values) - 1) // (_LEVELS - 1)] if len(values) else levels**0.0
-
-
 def _descending(
     permutations: NDArray[np.int64], times: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -216,10 +194,10 @@ def _descending(
 def _cost(times: NDArray[np.float64], setup: int, num_switches: int) -> NDArray[np.float64]:
     """With the makespan of the longest first, each on the least busy switch."""
     spans = times + setup * (times > 0)
-    total: NDArray[np.float64] = spans.sum(1)
+    total = np.asarray(spans.sum(1))
     if num_switches == 1 or not setup:
         return total
     busy, plans = np.zeros((len(times), num_switches)), np.arange(len(times))
     for span in spans.T:
         busy[plans, busy.argmin(1)] += span
-    return total + num_switches * busy.max(1)
+    return np.asarray(total + num_switches * busy.max(1))

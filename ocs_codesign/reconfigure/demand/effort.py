@@ -37,7 +37,7 @@ class DemandEffort:
                 raise ValueError(f"{name} is {value}: it must be at least 0")
 
     def nodes_for(self, levels: int) -> int:
-        """Nodes to search: ``levels`` are lines times the fewest configurations, 0 for no search."""
+        """Nodes to search; ``levels``: lines times the fewest configurations, 0 for no search."""
         if self.search_nodes is None:
             return _SEARCH_NODES if 0 < levels <= _SEARCH_LEVELS else 0
         return self.search_nodes if levels else 0

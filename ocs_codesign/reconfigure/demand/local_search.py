@@ -26,7 +26,6 @@ _SIDE_BY_SIDE, _LEAST_SIDE_BY_SIDE = 512, 4
 _HEAT, _START_AGAIN = 0.0005, 5
 _MOST_DROPPED, _ANY_NUMBER = 6, 0.4
 _MOST_EXTRA, _MOST_POWER, _MOST_NOISE = 3, 16.0, 0.5
-_STRETCHED_UP_TO, _STRETCH = 0.25, 0.3
 
 _URGENT, _LESS_URGENT = 4.0, 0.4
 """What an entry counts, n times, that a line needs next, and one that it can do without."""
@@ -100,9 +99,9 @@ def nested(
 
     ``extra`` configurations more than the most entries of a line are aimed at, so a line can split
     as many entries. The next one lasts at least as long as the first of the profile, and longer if
-    the busiest line needs more than all of it, or a little at random. Lines that cannot be left out
-    come first, with an entry that is large enough for the others to fit. Then what is sent counts,
-    more for lines with larger sums, by their share to the ``power``, and with ``noise``.
+    the busiest line needs more than all of it. Lines that cannot be left out come first, with an
+    entry that is large enough for the others to fit. Then what is sent counts, more for lines with
+    larger sums, by their share to the ``power``, and with ``noise``.
 
     >>> demand, rng = np.array([[[0.0, 3.0], [5.0, 0.0]]]), np.random.default_rng(0)
     >>> nested(demand, np.array([0]), np.array([4.0]), np.zeros(1), rng)
@@ -110,7 +109,8 @@ def nested(
     """
     plans, nodes, _ = left.shape
     left, rows = left.copy(), np.arange(nodes)
-    permutations, times = [], []
+    permutations: list[NDArray[np.int64]] = []
+    times: list[NDArray[np.float64]] = []
     to_come, some = extra, np.arange(plans)
     while True:
         still = left[some].any((1, 2))
@@ -125,8 +125,6 @@ def nested(
         profile, needed = _profile(-np.sort(-lines, 2), entries, to_come)
         whole = np.maximum(sums.max(1), profile.sum(1))
         time = profile[:, 0] + np.ceil((whole - profile.sum(1)) / to_come)
-        stretch = _STRETCH * noise[some] * (noise[some] < _STRETCHED_UP_TO)
-        time = np.ceil(time * (1 + stretch * rng.random(len(some))))
         share = (sums / whole[:, None]) ** power[some, None]
         weights = _weights(here, time, share, needed, noise[some], rng)
         circuits = heaviest(weights)

@@ -88,16 +88,19 @@ def plan_demand(
     work = _Work(ticks, num_switches, effort, on_progress or _silent, time.monotonic())
     plan, method, bound, proof = work.done()
     # On every switch the longest first.
-    order = np.lexsort(([-float(time) for time in plan.times], plan.switch)).tolist()
+    order = sorted(range(len(plan.times)), key=lambda at: (plan.switch[at], -plan.times[at]))
     permutations = plan.permutations[order].astype(np.int32)
     switch = plan.switch[order].astype(np.int32)
     durations_s = tuple(plan.times[at] * ticks.tick_s for at in order)
     total_s = check_demand_plan(demand, *model, permutations, durations_s, switch)
     bound -= ticks.error(total_s / ticks.tick_s, num_switches)
     lines_s = demand.max_line_bytes / bandwidth + delta * demand.max_peers
-    bound_s = min(total_s, max(bound * ticks.tick_s, lines_s / num_switches))
-    parts = (permutations, durations_s, switch, total_s, bound_s)
-    return DemandPlan(demand, *model, *parts, proof, method)
+    return DemandPlan(
+        *(demand, *model, permutations, durations_s, switch, total_s),
+        bound_s=min(total_s, max(bound * ticks.tick_s, lines_s / num_switches)),
+        proof=proof,
+        method=method,
+    )
 
 
 def _silent(phase: str, done: int, total: int) -> None:

@@ -101,7 +101,7 @@ def advance(problem, state, budget):
 
 @register_jitable
 def _choose(problem, state, level, column):
-    """Set the next level up; False if the column is none to choose or leaves an entry to no slot."""
+    """Set the next level up; False if the column cannot be or leaves an entry to no slot."""
     rows, columns = problem.demand.shape
     slots = len(state.times)
     row, slot = level // slots, level % slots
