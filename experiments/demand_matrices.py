@@ -37,7 +37,7 @@ from reporting import (
 )
 
 from ocs_codesign.reconfigure import DemandEffort, DemandMatrix, demand_baselines, plan_demand
-from ocs_codesign.reconfigure.demand.covers import Covers, birkhoff, busiest_first
+from ocs_codesign.reconfigure.demand.covers import Covers, birkhoff, busiest_first, greedy
 from ocs_codesign.reconfigure.demand.ticks import demand_ticks
 
 if TYPE_CHECKING:
@@ -106,13 +106,15 @@ def times(made: NDArray[np.int64], share: Fraction) -> dict[str, tuple[float, in
     found = {PLAN: (plan.total_s, plan.num_configurations)}
     ticks = demand_ticks(demand, Fraction(1), delta)
     ways = {
-        GREEDY: busiest_first(ticks),
         ECLIPSE: busiest_first(ticks, power=0.0, finish=0.0),
         SOLSTICE: birkhoff(ticks.demand, 8),
         BIRKHOFF: birkhoff(ticks.demand, 15),
     }
-    for name, (permutations, spans) in ways.items():
-        cover = Covers.of(ticks, 1, permutations[None], spans[None].astype(float))
+    covers = {
+        name: Covers.of(ticks, 1, permutations[None], spans[None].astype(float))
+        for name, (permutations, spans) in ways.items()
+    }
+    for name, cover in {GREEDY: greedy(ticks, 1)[0], **covers}.items():
         found[name] = (int(cover.cost[0]) * ticks.tick_s, int((cover.times > 0).sum()))
     shifts = sum(1 for r in range(nodes) if np.roll(made, -r, axis=1).diagonal().any())
     found[ROBIN] = (demand_baselines(plan).fitted_round_robin_s, shifts)

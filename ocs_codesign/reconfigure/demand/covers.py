@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from ocs_codesign.reconfigure.demand.ticks import DemandTicks
 
-_LEVELS = 24
-_ALL_LEVELS_UP_TO = 32
+_POWERS, _ALL_POWERS_UP_TO = (8.0, 4.0, 16.0, 32.0), 128
+_LEVELS, _ALL_LEVELS_UP_TO = 24, 32
 """Nodes up to which every configuration is tried with all levels, not those next to the last."""
 
 
@@ -97,13 +97,21 @@ def heaviest(weights: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def greedy(ticks: DemandTicks, num_switches: int) -> tuple[Covers, str]:
     """The plan, one, that local search begins with, and what makes it: optimal without a setup."""
-    permutations, times = busiest_first(ticks) if ticks.setup else birkhoff(ticks.demand, 15)
-    made = Covers.of(ticks, num_switches, permutations[None], times[None].astype(float))
-    return made, "busiest lines first" if ticks.setup else "Birkhoff's decomposition"
+    if ticks.setup:
+        powers = _POWERS[: 1 if ticks.num_nodes > _ALL_POWERS_UP_TO else None]
+        method, ways = "busiest lines first", [busiest_first(ticks, power) for power in powers]
+    else:
+        permutations, whole_times = birkhoff(ticks.demand, 15)
+        method, ways = "Birkhoff's decomposition", [(permutations, whole_times.astype(float))]
+    covers = [
+        Covers.of(ticks, num_switches, permutations[None], times[None])
+        for permutations, times in ways
+    ]
+    return min(covers, key=lambda cover: cover.cost[0]), method
 
 
 def busiest_first(
-    ticks: DemandTicks, power: float = 8.0, finish: float = 1.0
+    ticks: DemandTicks, power: float = _POWERS[0], finish: float = 1.0
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Configurations, each the matching and time with the most value over cost.
 

@@ -85,7 +85,7 @@ def plan_demand(
         return DemandPlan(demand, *model, nothing, (), none, zero, zero, LINES, "nothing to do")
     effort = effort or DemandEffort()
     ticks = demand_ticks(demand, bandwidth, delta)
-    work = _Work(ticks, num_switches, effort, on_progress or _silent, time.monotonic())
+    work = _Work(ticks, num_switches, effort, on_progress or (lambda *_: None), time.monotonic())
     plan, method, bound, proof = work.done()
     # On every switch the longest first.
     order = sorted(range(len(plan.times)), key=lambda at: (plan.switch[at], -plan.times[at]))
@@ -101,10 +101,6 @@ def plan_demand(
         proof=proof,
         method=method,
     )
-
-
-def _silent(phase: str, done: int, total: int) -> None:
-    """Progress that nobody asked for."""
 
 
 @final

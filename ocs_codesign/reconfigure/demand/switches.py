@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, final
@@ -58,16 +59,14 @@ def packed(times: Sequence[int], setup: int, num_switches: int) -> Pieces[int]:
     >>> packed([10, 3], 1, 2)
     [(0, 7, 0), (0, 3, 1), (1, 3, 1)]
     """
-    best, high = longest_first(times, setup, num_switches)
-    low = max(0, -(-(sum(times) + setup * len(times)) // num_switches) - 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        pieces = _fitted(times, setup, num_switches, middle)
-        if pieces is None:
-            low = middle
-        else:
-            best, high = pieces, middle
-    return best
+    whole, high = longest_first(times, setup, num_switches)
+    low = -(-(sum(times) + setup * len(times)) // num_switches)
+
+    def pieces(makespan: int) -> Pieces[int] | None:
+        return _fitted(times, setup, num_switches, makespan)
+
+    fits = bisect_left(range(low, high), True, key=lambda span: pieces(span) is not None)
+    return (pieces(low + fits) if low + fits < high else None) or whole
 
 
 def longest_first(
