@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 MAX_LINES = 8
 """Rows and columns with any demand that a search is for."""
 
-_LEAST_NODES_A_CALL, _NODES_A_CALL = 150, 50_000
-_ROUNDS_A_NODE = 30
+_LEAST_NODES_A_CALL, _NODES_A_CALL = 50, 50_000
 _MAX_CONFIGURATIONS = 62
 
 
@@ -155,11 +154,12 @@ def _searched(problem: Problem, state: State, before: int, goes_on: Callable[[in
     """Whether the search of a problem came to its end."""
     from ocs_codesign.reconfigure.demand.search_kernels import DONE, OPEN, advance
 
-    ended = OPEN
+    rows, columns = problem.demand.shape
+    rounds_a_node, ended = rows * columns + 2**columns, OPEN
     while ended == OPEN and goes_on(before + int(state.at[1])):
         nodes = before + int(state.at[1])
         budget = min(_NODES_A_CALL, max(_LEAST_NODES_A_CALL, nodes))
-        ended = for_work(advance, _ROUNDS_A_NODE * (nodes + budget))(problem, state, budget)
+        ended = for_work(advance, rounds_a_node * (nodes + budget))(problem, state, budget)
     return bool(ended == DONE)
 
 
