@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-_ROUNDS, _ROUNDS_NODES, _ROUNDS_POWER = 8000, 16, 2.0
+_ROUNDS, _ROUNDS_NODES, _ROUNDS_POWER = 8000, 16, 1.8
 _ROUNDS_BEFORE_SEARCH = 2000
 _SEARCH_NODES, _SEARCH_LEVELS = 1_000_000, 40
 """Nodes of a search that nobody asked for, and levels up to which there is one: it seldom ends
