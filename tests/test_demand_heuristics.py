@@ -10,9 +10,12 @@ from demand_oracle import mixed, ticks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.reconfigure import DemandEffort, DemandMatrix, check_demand_plan, plan_demand
 from ocs_codesign.reconfigure.demand.covers import Covers, birkhoff, busiest_first, greedy
+from ocs_codesign.reconfigure.demand.effort import DemandEffort
 from ocs_codesign.reconfigure.demand.local_search import improved, nested
+from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
+from ocs_codesign.reconfigure.demand.plan import check_demand_plan
+from ocs_codesign.reconfigure.demand.planner import plan_demand
 from ocs_codesign.reconfigure.demand.switches import on_switches, packed
 
 HEURISTIC = DemandEffort(rounds=40, search_nodes=0, programs=5)

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.reconfigure import DemandBaselines, DemandPlan
+    from ocs_codesign.reconfigure.demand.baselines import DemandBaselines
+    from ocs_codesign.reconfigure.demand.plan import DemandPlan
 
 _SHOWN_CONFIGURATIONS, _SHOWN_CIRCUITS = 32, 16
 _LONGEST = 22

@@ -14,7 +14,7 @@ from ocs_codesign.quantities import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
     from ocs_codesign.formats.matrix_files import DemandFile
-    from ocs_codesign.reconfigure import DemandEffort
+    from ocs_codesign.reconfigure.demand.effort import DemandEffort
 
 _EXACT_NODES, _EXACT_TIME_S = 10**12, 60.0
 
@@ -74,7 +74,8 @@ def demand(
     check_outputs(plan_path, plot_path, json_path)
     from ocs_codesign.answers.demand import demand_json, demand_sections
     from ocs_codesign.formats.matrix_files import plan_csv, read_demand
-    from ocs_codesign.reconfigure import demand_baselines, plan_demand
+    from ocs_codesign.reconfigure.demand.baselines import demand_baselines
+    from ocs_codesign.reconfigure.demand.planner import plan_demand
 
     file = read_demand(matrix, unit)
     effort = _effort(file, exact, time_limit, seed)
@@ -94,7 +95,7 @@ def demand(
 
 
 def _effort(file: DemandFile, exact: bool, time_limit: float | None, seed: int) -> DemandEffort:
-    from ocs_codesign.reconfigure import DemandEffort
+    from ocs_codesign.reconfigure.demand.effort import DemandEffort
     from ocs_codesign.reconfigure.demand.search import MAX_LINES
 
     if not exact:

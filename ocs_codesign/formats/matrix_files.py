@@ -28,13 +28,12 @@ from ocs_codesign.files.plain_text import read_plain_text
 from ocs_codesign.formats.csv_text import NUMBER, delimiter_of, is_comment, placed, text_of
 from ocs_codesign.formats.file_format import Format, read_file
 from ocs_codesign.quantities import exact, parse_size
-from ocs_codesign.reconfigure import DemandMatrix
-from ocs_codesign.reconfigure.demand.matrix import MAX_NODES
+from ocs_codesign.reconfigure.demand.matrix import MAX_NODES, DemandMatrix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ocs_codesign.reconfigure import DemandPlan
+    from ocs_codesign.reconfigure.demand.plan import DemandPlan
 
 MAX_MATRIX_BYTES = 64 * 2**20
 
