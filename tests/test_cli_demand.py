@@ -153,11 +153,12 @@ def test_what_is_refused(capsys, known, arguments, rule):
     assert error.count("\n") == 1
 
 
-def test_bad_files_are_named(capsys, tmp_path):
-    path = tmp_path / "d.csv"
+def test_bad_files_are_named_and_nothing_is_written(capsys, tmp_path):
+    path, out = tmp_path / "d.csv", tmp_path / "plan.csv"
     path.write_text("0,1\n-1,0\n", encoding="utf-8")
-    assert main(["demand", str(path), *MODEL]) == 2
+    assert main(["demand", str(path), *MODEL, "--out", str(out)]) == 2
     assert "d.csv, line 2, column 1: -1 is negative" in capsys.readouterr().err
+    assert not out.exists()
     assert main(["demand", str(tmp_path / "none.csv"), *MODEL]) == 2
     assert "none.csv" in capsys.readouterr().err
 
