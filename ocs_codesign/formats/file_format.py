@@ -60,19 +60,23 @@ def format_by_suffix(formats: Mapping[str, Format[Any]], path: Path) -> str | No
 
 
 def read_file(
-    formats: Mapping[str, Format[Value]], path: Path, name: str | None, max_bytes: int
+    formats: Mapping[str, Format[Value]],
+    path: Path,
+    name: str | None,
+    max_bytes: int,
+    empty: str = "the file is empty",
 ) -> tuple[Value, str]:
     """The value in a file of the format of that name, or of the one that the file tells; which.
 
     Raises OSError if the file cannot be read and ValueError, with the file and the place, if it is
-    larger than ``max_bytes``, empty or not of the format.
+    larger than ``max_bytes``, not of the format or, in the words of ``empty``, empty.
     """
     able = readers(formats)
     if name is not None and name not in able:
         raise ValueError(f"format is {name!r}: it must be one of {', '.join(able)}")
     data = read_limited(path, max_bytes)
     if not data.strip():
-        raise ValueError(f"{path}: the file is empty")
+        raise ValueError(f"{path}: {empty}")
     name = name or _told(formats, path, data)
     return able[name](data, str(path)), name
 
