@@ -8,7 +8,7 @@ import click
 
 from ocs_codesign.cli.choices import FormatOption, LiveChoice, graph_formats
 from ocs_codesign.cli.options import (
-    Source,
+    GivenGraph,
     graph_option,
     json_option,
     printable,
@@ -34,7 +34,7 @@ def topology(
     recipe: str | None, graph: str | None, format_name: str | None, out: str, json_path: str | None
 ) -> None:
     """Write the links of a RECIPE, or of a graph from a file, for other tools."""
-    source = Source.of(recipe, graph)
+    source = GivenGraph.of(recipe, graph)
     if out == STDOUT == json_path:
         raise click.UsageError("with --json -, the topology itself needs --out FILE")
     check_outputs(json_path, out)

@@ -23,8 +23,8 @@ from ocs_codesign.fabric.planes.choice import PlaneLoss, loss_of_planes, most_su
 from ocs_codesign.fabric.planes.circuits import check_equal_speeds
 from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.planes.planes import (
-    Certificate,
     Planes,
+    PlanesCertificate,
     check_ports,
     degree_certificate,
     given_planes,
@@ -176,7 +176,7 @@ def _port_model(fabric: Fabric) -> PortModel:
     return models.pop()
 
 
-def _check_enough(fabric: Fabric, needed: Certificate) -> None:
+def _check_enough(fabric: Fabric, needed: PlanesCertificate) -> None:
     """Raise InfeasibleError (PLANES) with the proof that there are too few planes."""
     if needed.num_planes > fabric.num_planes:
         raise InfeasibleError(

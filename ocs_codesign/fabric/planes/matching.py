@@ -18,7 +18,7 @@ from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.integers import least_integers
 from ocs_codesign.fabric.planes.circuits import check_equal_speeds, ends_of, two_way_circuits
 from ocs_codesign.fabric.planes.odd_sets import crowded_odd_set
-from ocs_codesign.fabric.planes.planes import Certificate, Planes, Proof, degree_certificate
+from ocs_codesign.fabric.planes.planes import Planes, PlanesCertificate, Proof, degree_certificate
 from ocs_codesign.factorisation import factorise
 from ocs_codesign.topology import Topology
 
@@ -73,8 +73,8 @@ def _bipartite_planes(ends: Topology) -> NDArray[np.int32] | None:
 
 
 def _coloured(
-    ends: Topology, degree: int, certificate: Certificate
-) -> tuple[NDArray[np.int32], Certificate]:
+    ends: Topology, degree: int, certificate: PlanesCertificate
+) -> tuple[NDArray[np.int32], PlanesCertificate]:
     from ocs_codesign.fabric.planes import colouring_kernels as kernels
 
     one, other, nodes = ends.tail.astype(np.int64), ends.head.astype(np.int64), ends.num_nodes
@@ -99,7 +99,7 @@ def _coloured(
                 if plane is not None:
                     return plane, certificate
                 sentence = f"an exhaustive search shows that {num_planes} matchings do not hold all"
-                certificate = Certificate(num_planes + 1, Proof.SEARCH, (), sentence)
+                certificate = PlanesCertificate(num_planes + 1, Proof.SEARCH, (), sentence)
         num_planes += 1
     raise RuntimeError(f"{always} colours were not enough, which Vizing's theorem excludes")
 
@@ -125,7 +125,7 @@ def _by_program(ends: Topology, num_planes: int) -> NDArray[np.int32] | None:
     return None if found is None else plane[found[0] == 1].astype(np.int32)
 
 
-def _odd_component(ends: Topology, degree: int) -> Certificate | None:
+def _odd_component(ends: Topology, degree: int) -> PlanesCertificate | None:
     """The proof by the component of odd size with most links a matching can hold of it."""
     label = connected(ends.tail, ends.head, ends.num_nodes)
     links = np.bincount(label[ends.tail])
@@ -135,7 +135,7 @@ def _odd_component(ends: Topology, degree: int) -> Certificate | None:
     return _crowded(np.flatnonzero(label == best), ends) if planes[best] > degree else None
 
 
-def _odd_set(ends: Topology, num_planes: int) -> Certificate | None:
+def _odd_set(ends: Topology, num_planes: int) -> PlanesCertificate | None:
     """The proof by any odd set that so many planes are too few; None in graphs too large, too."""
     if ends.num_nodes > MAX_CUT_NODES:
         return None
@@ -143,10 +143,10 @@ def _odd_set(ends: Topology, num_planes: int) -> Certificate | None:
     return None if members is None else _crowded(members, ends)
 
 
-def _crowded(members: NDArray[np.int64], ends: Topology) -> Certificate:
+def _crowded(members: NDArray[np.int64], ends: Topology) -> PlanesCertificate:
     inside = int(np.count_nonzero(np.isin(ends.tail, members) & np.isin(ends.head, members)))
     half = len(members) // 2
     sentence = (
         f"{inside} links join {len(members)} nodes, and a matching has at most {half} among them"
     )
-    return Certificate(-(-inside // half), Proof.ODD_SET, tuple(members.tolist()), sentence)
+    return PlanesCertificate(-(-inside // half), Proof.ODD_SET, tuple(members.tolist()), sentence)

@@ -36,7 +36,7 @@ class Proof(Enum):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class PlanesCertificate:
     """A proof that fewer than ``num_planes`` planes do not hold a topology.
 
     ``nodes`` are those that it speaks of: the node of largest degree, or the odd set. ``sentence``
@@ -65,7 +65,7 @@ class Planes:
     link: NDArray[np.int32]
     plane: NDArray[np.int32]
     num_planes: int
-    at_least: Certificate
+    at_least: PlanesCertificate
 
     @property
     def num_circuits(self) -> int:
@@ -162,7 +162,7 @@ def check_ports(planes: Planes) -> None:
         )
 
 
-def degree_certificate(topology: Topology, port_model: PortModel) -> Certificate:
+def degree_certificate(topology: Topology, port_model: PortModel) -> PlanesCertificate:
     """The planes that the node of largest degree needs by itself."""
     nodes, held = topology.num_nodes, 2 if port_model.can_turn else 1
     if port_model.is_bidirectional:
@@ -174,4 +174,4 @@ def degree_certificate(topology: Topology, port_model: PortModel) -> Certificate
         what = f"has {degrees.max()} links on one side, and a plane holds one"
     node = int(degrees.argmax())
     needed = -(-int(degrees[node]) // held)
-    return Certificate(needed, Proof.DEGREE, (node,), f"node {node} {what}")
+    return PlanesCertificate(needed, Proof.DEGREE, (node,), f"node {node} {what}")

@@ -58,7 +58,7 @@ class StrandMove:
 
 @final
 @dataclass(frozen=True, slots=True, order=True)
-class CrossConnect:
+class JoinedPorts:
     """Two ports that a switch joins."""
 
     switch: str
@@ -81,8 +81,8 @@ class Repair:
     configuration: Configuration
     hosts: tuple[HostChange, ...]
     moves: tuple[StrandMove, ...]
-    removed: tuple[CrossConnect, ...]
-    made: tuple[CrossConnect, ...]
+    removed: tuple[JoinedPorts, ...]
+    made: tuple[JoinedPorts, ...]
 
 
 def repair(
@@ -169,13 +169,13 @@ def _named(bench: Bench, port: int) -> Port | None:
     return Port(bench.fabric.switches[switch].name, "AB"[side], number)
 
 
-def _cross_connects(bench: Bench) -> set[CrossConnect]:
+def _cross_connects(bench: Bench) -> set[JoinedPorts]:
     names = [switch.name for switch in bench.fabric.switches]
     # Where a switch has no sides, the lower port comes first.
     ports = bench.rows[:, 1:] if bench.far else np.sort(bench.rows[:, 1:], axis=1)
     switches, _, numbers = bench.place(ports)
     pairs = zip(switches[:, 0].tolist(), numbers.tolist(), strict=True)
-    return {CrossConnect(names[switch], *ends) for switch, ends in pairs}
+    return {JoinedPorts(names[switch], *ends) for switch, ends in pairs}
 
 
 def _moves(first: Bench, bench: Bench) -> Iterator[StrandMove]:

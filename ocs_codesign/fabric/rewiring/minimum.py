@@ -22,7 +22,7 @@ from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.planes.planes import Planes, check_ports
 from ocs_codesign.fabric.rewiring.matchings import exchanged, matched_planes
 from ocs_codesign.fabric.rewiring.program import (
-    Choices,
+    PlacementChoices,
     choices,
     most_kept_by_duals,
     part_program,
@@ -164,7 +164,7 @@ def _first_planes(topology: Topology, port_model: PortModel, held: NDArray[np.in
 
 
 def _bounded(
-    planes: Planes, held: NDArray[np.int32], ways: Choices, options: Options
+    planes: Planes, held: NDArray[np.int32], ways: PlacementChoices, options: Options
 ) -> tuple[Planes, int, Optimality]:
     """Part by part: the bound of the duals and, where planes do not meet it, branch and bound."""
     begin, proofs, total = time.monotonic(), {Optimality.COUNT}, 0

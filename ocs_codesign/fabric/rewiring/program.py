@@ -27,7 +27,7 @@ ROUNDING = 1e-6
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Choices:
+class PlacementChoices:
     """The ways to put circuits on planes: each is a column of a program with 0 or 1.
 
     Circuits between the same nodes are one pair. Column j puts a circuit of ``pair[j]`` in
@@ -69,7 +69,7 @@ class Choices:
         return replace(planes, plane=plane, link=link)
 
 
-def choices(planes: Planes, held: NDArray[np.int32]) -> Choices:
+def choices(planes: Planes, held: NDArray[np.int32]) -> PlacementChoices:
     """All ways to put the circuits of a topology on the planes of ``held``."""
     nodes, model = planes.topology.num_nodes, planes.port_model
     low, high = planes.a_node.astype(np.int64), planes.b_node.astype(np.int64)
@@ -90,10 +90,10 @@ def choices(planes: Planes, held: NDArray[np.int32]) -> Choices:
     pair, a, b = (np.tile(column, len(held)) for column in (pair, a, b))
     ports = np.stack([a, b + b_side], axis=1) + 2 * nodes * plane[:, None]
     kept = (held[plane, a] == b).astype(np.int64)
-    return Choices(count, pair_of, part.astype(np.int64), pair, plane, a, b, kept, ports)
+    return PlacementChoices(count, pair_of, part.astype(np.int64), pair, plane, a, b, kept, ports)
 
 
-def part_program(ways: Choices, columns: NDArray[np.int64]) -> LinearProgram:
+def part_program(ways: PlacementChoices, columns: NDArray[np.int64]) -> LinearProgram:
     """Minimise minus the circuits kept: every pair has its count, and every port one circuit.
 
     ``columns`` are the choices of the pairs of one part, as numbers from 0 to 1.
