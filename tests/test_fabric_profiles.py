@@ -86,6 +86,8 @@ def test_a_price_by_hand():
     }
     assert prices.total_usd == 16 * 520 + 24 * 99 + 24 * 659
     assert prices.unpriced == ("rotor-128 port",)
+    # Two switches of 384 ports are bought, of which the fabric has 8 each.
+    assert prices.whole_switches_usd == prices.total_usd + 2 * (384 - 8) * 520
 
 
 def test_two_sided_planes_take_two_transceivers_and_circulators():

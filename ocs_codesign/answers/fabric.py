@@ -50,6 +50,7 @@ def check_json(file: str, fabric: Fabric, facts: FabricFacts, prices: PriceList)
             "basis": ESTIMATES,
             "items": items,
             "total_usd": prices.total_usd,
+            "whole_switches_usd": prices.whole_switches_usd,
             "unpriced": list(prices.unpriced),
         },
     }
@@ -93,7 +94,8 @@ def check_sections(fabric: Fabric, facts: FabricFacts, prices: PriceList) -> Ite
         (str(item.count), _usd(item.price_usd), _usd(item.total_usd), item.name)
         for item in prices.items
     ]
-    rows.append(("", "", _usd(prices.total_usd), "in all"))
+    rows.append(("", "", _usd(prices.total_usd), "in all, of switches the ports described"))
+    rows.append(("", "", _usd(prices.whole_switches_usd), "in all, with whole switches"))
     yield Table(("count", "each", "USD", "item"), rows, numbers=3, texts=1)
     missing = f"; no price is public of: {', '.join(prices.unpriced)}" if prices.unpriced else ""
     yield f"Prices are {ESTIMATES}{missing}."

@@ -42,14 +42,24 @@ class PriceItem:
 @final
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """List estimates of everything that a fabric is made of."""
+    """List estimates of everything that a fabric is made of.
+
+    Ports of switches count as the fabric has them. A switch is bought as a whole: all its other
+    ports cost ``other_ports_usd``.
+    """
 
     items: tuple[PriceItem, ...]
+    other_ports_usd: float
 
     @property
     def total_usd(self) -> float:
         """The sum of the items that have a price."""
         return sum((item.total_usd or 0.0 for item in self.items), 0.0)
+
+    @property
+    def whole_switches_usd(self) -> float:
+        """The same with the ports of the switches that the fabric does not have."""
+        return self.total_usd + self.other_ports_usd
 
     @property
     def unpriced(self) -> tuple[str, ...]:
@@ -64,9 +74,12 @@ def fabric_price(fabric: Fabric) -> PriceList:
     enough for its part of the host's bandwidth, or several of the fastest.
     """
     ports: Counter[tuple[str, float | None]] = Counter()
+    other_ports_usd = 0.0
     for switch in fabric.switches:
         profile = switch.profile
         ports[profile.name, profile.price_usd_per_port] += switch.num_ports
+        others = profile.num_ports - switch.num_ports
+        other_ports_usd += others * (profile.price_usd_per_port or 0.0)
     items = [PriceItem(f"{name} port", count, usd) for (name, usd), count in ports.items()]
     num_ports = len(fabric.hosts) * fabric.num_ports_per_host
     bits_per_s = exact(fabric.cost_model.node_bandwidth_Bps) * 8 / fabric.num_ports_per_host
@@ -77,7 +90,7 @@ def fabric_price(fabric: Fabric) -> PriceList:
     two_way = sum(model.ports_per_host for model in models.values() if model.is_bidirectional)
     if two_way:
         items.append(PriceItem("circulator", len(fabric.hosts) * two_way * each, None))
-    return PriceList(tuple(items))
+    return PriceList(tuple(items), other_ports_usd)
 
 
 def _rate(gbps: Fraction) -> tuple[int, int]:

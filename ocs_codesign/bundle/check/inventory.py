@@ -100,7 +100,7 @@ def _price_rules(
 
 
 def _items(plant: Plant) -> list[tuple[str, int, float | None, float | None]]:
-    """Name, count and prices (None where none is public) of what is bought, then their sum."""
+    """Name, count and prices (None where none is public) of what is bought, then two sums."""
     fabric = plant.fabric
     ports: Counter[tuple[str, float | None]] = Counter()
     for switch in fabric.switches:
@@ -118,5 +118,9 @@ def _items(plant: Plant) -> list[tuple[str, int, float | None, float | None]]:
     if two_way:
         bought.append(("circulator", len(fabric.hosts) * two_way * each, None))
     rows = [(name, count, usd, None if usd is None else count * usd) for name, count, usd in bought]
-    total = sum((whole or 0.0 for *_, whole in rows), 0.0)
-    return [*rows, ("total", 1, total, total)]
+    total = sum((price or 0.0 for *_, price in rows), 0.0)
+    idle = [
+        (switch.profile, switch.profile.num_ports - switch.num_ports) for switch in fabric.switches
+    ]
+    whole = total + sum(count * (profile.price_usd_per_port or 0.0) for profile, count in idle)
+    return [*rows, ("total", 1, total, total), ("total with whole switches", 1, whole, whole)]

@@ -132,7 +132,7 @@ def ports_table(cabling: Cabling) -> bytes:
 
 
 def price_rows(fabric: Fabric) -> list[tuple[str, int, str, str, str]]:
-    """PRICE_COLUMNS of every item of the fabric, then the sum of those with a price.
+    """PRICE_COLUMNS of every item of the fabric, then the sums of those with a price, without and with whole switches.
 
     Prices are text, empty where none is public.
     """
@@ -141,8 +141,13 @@ def price_rows(fabric: Fabric) -> list[tuple[str, int, str, str, str]]:
         (item.name, item.count, _usd(item.price_usd), _usd(item.total_usd), _source(fabric, item))
         for item in prices.items
     ]
-    total = _usd(prices.total_usd)
-    return [*rows, ("total", 1, total, total, "sum of the above")]
+    total, whole = _usd(prices.total_usd), _usd(prices.whole_switches_usd)
+    other = "the same with the ports of the switches that the fabric does not have"
+    return [
+        *rows,
+        ("total", 1, total, total, "sum of the above"),
+        ("total with whole switches", 1, whole, whole, other),
+    ]
 
 
 def _usd(price: float | None) -> str:
