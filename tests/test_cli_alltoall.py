@@ -6,6 +6,7 @@ import json
 import os
 from fractions import Fraction
 
+import networkx as nx
 import pytest
 
 from ocs_codesign.cli import main
@@ -53,6 +54,22 @@ def test_json_holds_the_proof(capsys):
     assert len(found["prices"]) == len(found["link_use"]) == found["num_link_orbits"] == 36
     assert max(found["link_use"]) == 1
     assert Fraction(found["bound"]) == Fraction(4 + 2 * 4, 9)
+
+
+@pytest.mark.parametrize("recipe", ["GeneralizedKautz(4, 9)", "Torus((4, 6))", "UniRing(1, 5)"])
+def test_the_proof_can_be_checked_from_the_file(capsys, recipe):
+    """Whoever pays the prices on the cheapest paths of all pairs pays at least so much."""
+    found, graph = answer(capsys, recipe), parse(recipe).topology()
+    assert len(found["link_orbit"]) == graph.num_links
+    price = [found["prices"][orbit] for orbit in found["link_orbit"]]
+    weighted = nx.DiGraph()
+    for tail, head, each in zip(graph.tail.tolist(), graph.head.tolist(), price, strict=True):
+        known = weighted.get_edge_data(tail, head, {"price": each})["price"]
+        weighted.add_edge(tail, head, price=min(known, each))
+    lengths = nx.all_pairs_dijkstra_path_length(weighted, weight="price")
+    paid = sum(sum(length.values()) for _, length in lengths)
+    bound = Fraction(paid * graph.degree, sum(price) * graph.num_nodes)
+    assert bound == Fraction(found["proven_bound"])
 
 
 def test_any_spelling(capsys):

@@ -135,7 +135,8 @@ def cost_sections(subject: Subject, costs: Costs) -> Iterator[Section]:
 def alltoall_json(subject: Subject, found: Throughput, least: Fraction) -> dict[str, Any]:
     """The JSON form of the best routing of an all-to-all, with its certificate.
 
-    Prices and loads are one a link orbit: the bottleneck is where the price is not 0.
+    Prices and loads are one a link orbit, ``link_orbit`` is that of every link: the bottleneck is
+    where the price is not 0.
     """
     return {
         **subject.json("alltoall"),
@@ -148,6 +149,7 @@ def alltoall_json(subject: Subject, found: Throughput, least: Fraction) -> dict[
         "bound": str(least),
         "over_bound": float(found.time / least),
         "num_link_orbits": found.quotient.num_orbits,
+        "link_orbit": found.quotient.link_orbit.tolist(),
         "prices": found.prices.tolist(),
         "link_use": _link_use(found),
     }
