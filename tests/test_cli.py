@@ -181,6 +181,26 @@ def test_no_value_is_lost_in_silence(capsys, line, option):
     assert capsys.readouterr().err == f"Error: {option} is given 2 times: it has one value\n"
 
 
+HUGE = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["catalogue", "find", "--nodes", HUGE[:30], "--degree", "4"], "has no design for 9999"),
+        (["catalogue", "find", "--nodes", HUGE, "--degree", "4"], "[...]"),
+        (["cost", f"UniRing(1, {HUGE})"], "cannot read 'UniRing(1, 999"),
+        (["sweep", "--nodes", "2-99999999999", "--catalogue", "c"], "a sweep goes up to 1048576"),
+    ],
+)
+def test_huge_numbers_get_a_short_sentence(capsys, line, said):
+    assert main(line) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert len(error) < 1300
+
+
 def test_interruption(capsys, monkeypatch):
     def interrupt(*_args, **_kwargs):
         raise KeyboardInterrupt

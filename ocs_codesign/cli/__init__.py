@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+_LONGEST = 1200
+"""Characters of a sentence; one that echoes megabytes of what was given is cut."""
 
 COMMANDS = {
     "build": "build",
@@ -138,4 +140,7 @@ def _sentence(error: Exception) -> str:
         text = f"not enough memory. {error}".strip()
     else:
         text = str(error) or type(error).__name__
-    return " ".join(text.split())
+    text = " ".join(text.split())
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 4 :]}"
+    return text

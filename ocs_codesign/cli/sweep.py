@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from ocs_codesign.question import Question
 
 
+MAX_NUMBER = 2**20
+"""Largest number of nodes or ports that a sweep may name."""
+
+
 def read_range(ctx: click.Context, param: click.Parameter, value: str) -> range:
     """Whole numbers written as in 7 or 2-64, the end included."""
     first, dash, last = value.partition("-")
@@ -28,6 +32,8 @@ def read_range(ctx: click.Context, param: click.Parameter, value: str) -> range:
         numbers = range(int(first), int(last if dash else first) + 1)
     except ValueError:
         numbers = range(0)
+    if numbers and numbers[-1] > MAX_NUMBER:
+        raise click.BadParameter(f"{value!r}: a sweep goes up to {MAX_NUMBER}", ctx, param)
     if not numbers or numbers[0] < 1:
         text = f"{value!r} is not a range of whole numbers such as 2-64"
         raise click.BadParameter(text, ctx, param)

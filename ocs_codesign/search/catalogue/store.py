@@ -220,6 +220,8 @@ class Catalogue:
     def _query(self, text: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(text, values).fetchall()
+        except OverflowError:  # nothing is stored of numbers that SQLite cannot hold
+            return []
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{self.path} is damaged or not a catalogue: {error}") from None
 
