@@ -132,7 +132,7 @@ def ports_table(cabling: Cabling) -> bytes:
 
 
 def price_rows(fabric: Fabric) -> list[tuple[str, int, str, str, str]]:
-    """PRICE_COLUMNS of every item of the fabric, then the sums of those with a price, without and with whole switches.
+    """PRICE_COLUMNS of every item of the fabric, then two sums: of all, and with whole switches.
 
     Prices are text, empty where none is public.
     """
