@@ -18,7 +18,7 @@ from ocs_codesign.reconfigure.sequences.generators import (
     direct_sequence,
     direct_time,
 )
-from ocs_codesign.reconfigure.sequences.kernels import draw, hop_sums
+from ocs_codesign.reconfigure.sequences.kernels import hop_sums
 from ocs_codesign.reconfigure.sequences.search import SequenceEffort, search_sequences
 from ocs_codesign.search.generators import multiplication_table
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -153,7 +155,8 @@ def score_generator_sets(
     total = np.zeros(len(generators), dtype=np.int64)
     line_total = np.zeros(len(generators), dtype=np.int64)
     unit = lcm(*range(1, degree + 1))
-    score_sets(table, inverse, generators, unit, least, steps, total, line_total)
+    score = for_work(score_sets, generators.size * order)
+    score(table, inverse, generators, unit, least, steps, total, line_total)
     return GeneratorScores(generators, steps, total, line_total)
 
 
@@ -173,7 +176,7 @@ def generator_hop_sums(
     from ocs_codesign.search.generator_kernels import sum_hops
 
     sums = np.zeros(len(generators), dtype=np.int64)
-    sum_hops(table, generators, sums)
+    for_work(sum_hops, generators.size * len(table))(table, generators, sums)
     return sums
 
 

@@ -17,6 +17,8 @@ import numpy as np
 
 from ocs_codesign.graphs.families.lift import Lift
 from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.kernels import compiled
+from ocs_codesign.search.draws import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -117,7 +119,8 @@ def _best_climb(question: Question, steps: int, effort: Effort, both: bool) -> _
     def improve(state: _Climb, moves: int) -> None:
         arrays = (state.tail, state.voltage, state.mate)
         sizes = (degree, state.order, steps, share, both, least)
-        state.score = climb(*arrays, *sizes, moves, state.rng)
+        with words_of(state.rng, 3 * moves, moves) as drawn:
+            state.score = compiled(climb)(*arrays, *sizes, moves, *drawn)
         state.is_optimal = state.score[:2] == (0, least)
 
     states = list(_starts(question, steps, effort))

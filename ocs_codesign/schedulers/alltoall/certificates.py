@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
 from ocs_codesign.schedulers.alltoall.result import Throughput
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def price_bound(
     if int(prices.max()) * topology.num_nodes >= 2**62:  # the dearest path there could be
         raise ValueError("the prices are too large to add up in 64 bits")
     hops = np.zeros(quotient.num_orbits, dtype=np.int64)
-    if not tree_hops(
+    find_hops = for_work(tree_hops, 2 * quotient.num_sources * topology.num_links)
+    if not find_hops(
         quotient.sources,
         topology.tail,
         topology.head,
@@ -78,7 +80,7 @@ def routed_loads(
     into = topology.links_by_head()
     # One more a link breaks ties between free links by hops.
     priced = prices[quotient.link_orbit] * (2 * topology.num_nodes) + 1
-    reroute(
+    for_work(reroute, 4 * len(flow) * topology.num_links)(
         quotient.sources,
         topology.tail,
         topology.head,
@@ -88,7 +90,7 @@ def routed_loads(
         priced,
         flow.copy(),
         least,
-        UNIT,
+        np.full(topology.num_nodes, UNIT),
         load,
     )
     total = np.zeros(quotient.num_orbits, dtype=np.int64)

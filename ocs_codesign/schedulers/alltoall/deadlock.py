@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
+
 if TYPE_CHECKING:
     from ocs_codesign.schedulers.alltoall.result import PathTable
 
@@ -36,5 +38,5 @@ def dependency_cycle(table: PathTable) -> list[int] | None:
     before, after = np.divmod(np.unique(table.link[here] * links + table.link[here + 1]), links)
     start = np.searchsorted(before, np.arange(links + 1))
     cycle = np.empty(links + 1, dtype=np.int64)
-    length = find_cycle(start, after, cycle)
+    length = for_work(find_cycle, len(after))(start, after, cycle)
     return cycle[:length].tolist() if length else None

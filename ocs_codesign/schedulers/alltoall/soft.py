@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.schedulers.alltoall.certificates import as_prices
 from ocs_codesign.schedulers.alltoall.chunks import conserved
@@ -144,7 +145,8 @@ class Game:
         cost = ROUTE_RATE * self.shape[1] * (self.price + self.last_price).ravel() / self.speed
         wish = np.empty(network.num_arcs)
         nodes = quotient.topology.num_nodes
-        soft_walks(*self.columns, network.row, quotient.sources, nodes, cost, wish)
+        walk = for_work(soft_walks, 2 * network.num_arcs)
+        walk(*self.columns, network.row, quotient.sources, nodes, cost, wish)
         self.flow = conserved(network, wish)
         self.last_load, self.last_price = self.loads(self.flow), price
         self.load += self.last_load

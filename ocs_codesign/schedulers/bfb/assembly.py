@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.kernels import for_work
 from ocs_codesign.reach import in_neighbours
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.bfb.classes import distances_to
@@ -102,6 +103,7 @@ def _rows(
 
     nodes = topology.num_nodes
     neighbours = in_neighbours(topology).node
+    write_rows = for_work(receiver_rows, 2 * nodes**2 * (2 + neighbours.shape[1]))
     proper = np.flatnonzero(topology.tail != topology.head)
     order = proper[np.lexsort((topology.tail[proper], topology.head[proper]))]
     bounds = np.searchsorted(topology.head[order], np.arange(nodes + 1))
@@ -116,7 +118,7 @@ def _rows(
             first = np.flatnonzero(np.diff(topology.tail[links], prepend=-1))
             link_start = np.full(neighbours.shape[1] + 1, len(links), dtype=np.int64)
             link_start[: len(first)] = first
-            fits = receiver_rows(
+            fits = write_rows(
                 distance_to,
                 receiver,
                 neighbours[receiver],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
 from ocs_codesign.reach import all_distances
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ def loads_by_classes(topology: Topology, neighbours: InNeighbours) -> tuple[Frac
     receivers = np.arange(topology.num_nodes)
     if topology.symmetry is not None:
         receivers = topology.symmetry.representatives()
-    best = all_least_loads(
-        distance_to, neighbours.node, neighbours.capacity, receivers, int(distance_to.max())
+    steps, rounds = int(distance_to.max()), neighbours.node.size * len(receivers)
+    best = for_work(all_least_loads, rounds)(
+        distance_to, neighbours.node, neighbours.capacity, receivers, steps
     )
     return tuple(Fraction(int(top), int(bottom)) for top, bottom in best)
 

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.bounds import hop_sum, moore_steps
+from ocs_codesign.kernels import compiled
 from ocs_codesign.search.alltoall.digraphs import ONE_WAY, GroupTable, Spread, VoltageDigraph
+from ocs_codesign.search.draws import words_of
 from ocs_codesign.search.moves import divisors
 from ocs_codesign.search.small_groups import groups_of_order
 
@@ -201,7 +203,9 @@ class _Climbs:
         to, mate, table, least = begin.to.copy(), begin.mate.copy(), begin.table, self.least
         arrays = (to, mate, table.columns, table.inverse)
         sizes = (begin.degree, float(least * begin.num_rows))
-        if climb(*arrays, *sizes, by_use, heat, moves, rng) < NEVER:
+        with words_of(rng, 3 * moves, 2 * moves) as drawn:
+            score = compiled(climb)(*arrays, *sizes, by_use, heat, moves, *drawn)
+        if score < NEVER:
             made = VoltageDigraph(table, begin.degree, to, mate)
             yield Climbed(made, made.spread(), start.by_line)
 

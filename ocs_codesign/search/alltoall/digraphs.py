@@ -14,6 +14,7 @@ import numpy as np
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.graphs.families.lift import Lift
 from ocs_codesign.graphs.recipe import Recipe
+from ocs_codesign.kernels import for_work
 from ocs_codesign.search.bases import cayley_recipe
 from ocs_codesign.search.generators import multiplication_table
 
@@ -137,7 +138,8 @@ class VoltageDigraph:
         places = (np.empty(nodes, np.int32), np.empty(nodes, np.int32))
         shares = (np.empty(nodes), np.empty(nodes))
         sizes = (self.table.group.order, self.num_rows, self.degree)
-        hops, diameter = spread(self.heads(), *sizes, *places, *shares, use)
+        count = for_work(spread, 2 * self.num_rows * self.num_links)
+        hops, diameter = count(self.heads(), *sizes, *places, *shares, use)
         if diameter < 0:
             return Spread(-1, -1, -1, -1)
         most = float(use.max()) * self.degree
