@@ -35,11 +35,10 @@ def for_work(loop: Callable[..., Any], rounds: int) -> Callable[..., Any]:
 
 
 @cache
-def compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(loop: Any) -> Callable[..., Any]:
     """The loop as machine code, and with it those that it calls by name, each once."""
     from numba import njit
 
-    assert isinstance(loop, FunctionType)
     names = loop.__globals__
     helpers = {
         name: compiled(helper)

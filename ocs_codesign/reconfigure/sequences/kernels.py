@@ -91,10 +91,10 @@ def anneal(
                 continue
         ranked += 1
         after = hop_sum_in_order(moved, pool, now, distance, order, previous, queue)
-        if done >= 0 and after > current:
-            if draw_real(words, drawn) >= math.exp((current - after) / temperature):
-                pool[now, phase, i] = before
-                continue
+        is_worse = done >= 0 and after > current
+        if is_worse and draw_real(words, drawn) >= math.exp((current - after) / temperature):
+            pool[now, phase, i] = before
+            continue
         current = after
         if pooled and current < sums[0]:
             pooled = 0

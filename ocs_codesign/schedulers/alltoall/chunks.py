@@ -61,9 +61,7 @@ def conserved(network: TimeNetwork, wish: NDArray[np.float64]) -> NDArray[np.flo
     columns = (network.source, network.tail, network.head)
     sizes = (network.quotient.num_sources, nodes)
     wished = np.where(wish > NOISE, wish, 0.0)
-    for_work(conserve, 2 * network.num_arcs)(
-        network.arcs_before(), *columns, *sizes, wished, flow
-    )
+    for_work(conserve, 2 * network.num_arcs)(network.arcs_before(), *columns, *sizes, wished, flow)
     return flow
 
 

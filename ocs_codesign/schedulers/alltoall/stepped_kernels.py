@@ -40,9 +40,7 @@ def conserve(before, source, tail, head, sources, nodes, wish, flow):
         need, earlier = earlier, need
 
 
-def round_flow(
-    before, source, tail, head, sources, nodes, row, speed, flow, room, chunks, amount
-):
+def round_flow(before, source, tail, head, sources, nodes, row, speed, flow, room, chunks, amount):
     """Fill ``amount`` (int64, an arc) with a flow of ``chunks`` a piece that is close to ``flow``.
 
     At every node whole parts of its share go over each arc, and what is left, a chunk an arc, where

@@ -270,11 +270,12 @@ def _confined_by_step(into: NDArray[np.int32], receiver: int) -> NDArray[np.int6
         sources = into[frontier]
         fresh = ~seen[sources]
         found = sources[fresh]
-        order = np.argsort(found, kind="stable")
-        found, mask = found[order], mask.repeat(np.count_nonzero(fresh, axis=1))[order]
-        first = np.flatnonzero(np.diff(found, prepend=-1))
-        frontier = found[first]
-        mask = np.bitwise_or.reduceat(mask, first) if len(first) else mask
+        order = found.argsort()
+        found, mask = found[order], mask.repeat(fresh.sum(axis=1))[order]
+        is_first = np.ones(len(found), dtype=bool)
+        np.not_equal(found[1:], found[:-1], out=is_first[1:])
+        (first,) = is_first.nonzero()
+        frontier, mask = found[first], np.bitwise_or.reduceat(mask, first) if len(first) else mask
     if total < nodes:
         raise ValueError(_unreached(int(np.flatnonzero(~seen)[0]), receiver))
     if nodes < 2:

@@ -142,5 +142,6 @@ class VoltageDigraph:
         hops, diameter = count(self.heads(), *sizes, *places, *shares, use)
         if diameter < 0:
             return Spread(-1, -1, -1, -1)
+        even = for_work(even_hops, len(use))(use)
         most = float(use.max()) * self.degree
-        return Spread(hops / self.num_rows, even_hops(use) / self.num_rows, most, diameter)
+        return Spread(hops / self.num_rows, even / self.num_rows, most, diameter)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, final
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ocs_codesign.cost import Cost
     from ocs_codesign.design import Candidate
 
 
@@ -74,5 +74,11 @@ class Provenance:
 
 def digest(entries: Iterable[Entry]) -> str:
     """Checksum of a question's entries in order."""
-    text = "\n".join(repr(astuple(entry)) for entry in entries)
+    names = [field.name for field in fields(Entry)]
+    rows = (tuple(_plain(getattr(entry, name)) for name in names) for entry in entries)
+    text = "\n".join(map(repr, rows))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    return (value.steps, value.t_b) if isinstance(value, Cost) else value
