@@ -25,7 +25,7 @@ def words_of(
     ...     numbers = [draw(words, drawn, 10), draw_real(words, drawn), draw(words, drawn, 10)]
     >>> numbers == [same.integers(10), same.random(), same.integers(10)]
     True
-    >>> rng.integers(10) == same.integers(10)
+    >>> bool(rng.integers(10) == same.integers(10))
     True
     """
     source: Any = rng.bit_generator

@@ -144,4 +144,4 @@ class VoltageDigraph:
             return Spread(-1, -1, -1, -1)
         even = for_work(even_hops, len(use))(use)
         most = float(use.max()) * self.degree
-        return Spread(hops / self.num_rows, even / self.num_rows, most, diameter)
+        return Spread(int(hops) / self.num_rows, float(even) / self.num_rows, most, int(diameter))
