@@ -38,8 +38,9 @@ from reporting import (
 )
 
 from ocs_codesign import Cost, CostModel, GeneralizedKautz
-from ocs_codesign.reconfigure.frontier.sources import ReconfiguredCandidate, alltoall_candidates
-from ocs_codesign.reconfigure.phases.message_times import SwitchedCost, break_even_delta_s
+from ocs_codesign.design import Design
+from ocs_codesign.reconfigure.frontier.sources import alltoall_candidates
+from ocs_codesign.reconfigure.phases.message_times import break_even_delta_s
 from ocs_codesign.schedulers.alltoall.throughput import throughput
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ class Pair:
     """A design that changes circuits and the static ones that it is compared with."""
 
     static_name: str
-    static: tuple[SwitchedCost, ...]
+    static: tuple[Cost, ...]
     design: str
-    switched: SwitchedCost
+    switched: Cost
     bound: str
 
 
@@ -80,28 +81,28 @@ def pairs(nodes: int) -> Iterator[Pair]:
     """The comparisons at one size; fewer configurations where fewer connect everybody directly."""
     most = -(-(nodes - 1) // DEGREE)
     found = alltoall_candidates(nodes, DEGREE, most)
-    static = tuple(one.switched for one in found if one.switched.num_configurations == 1)
-    best = min(static, key=lambda one: one.cost.t_b)
+    static = tuple(one.cost for one in found if one.cost.num_configurations == 1)
+    best = min(static, key=lambda one: one.t_b)
     kept = tuple(one for one in static if not best.dominates(one))
     for one in found:
-        number = one.switched.num_configurations
+        number = one.cost.num_configurations
         if one.maker == "direct":
-            yield Pair("best known", kept, "direct", one.switched, "")
+            yield Pair("best known", kept, "direct", one.cost, "")
         elif one.maker == "sequence" and number in CONFIGURATIONS:
-            yield Pair("best known", kept, f"{number} in turn", one.switched, str(one.proven))
+            yield Pair("best known", kept, f"{number} in turn", one.cost, str(one.least_t_b))
     direct = next(one for one in found if one.maker == "direct")
     yield from kautz_pairs(nodes, direct)
 
 
-def kautz_pairs(nodes: int, direct: ReconfiguredCandidate) -> Iterator[Pair]:
+def kautz_pairs(nodes: int, direct: Design) -> Iterator[Pair]:
     """Generalized Kautz digraphs against the direct sequence: really, and by hop counts."""
     topology = GeneralizedKautz(DEGREE, nodes).topology()
-    routed = SwitchedCost(Cost(topology.diameter(), throughput(topology).time), 1)
-    yield Pair("generalized Kautz", (routed,), "direct", direct.switched, "")
+    routed = Cost(topology.diameter(), throughput(topology).time)
+    yield Pair("generalized Kautz", (routed,), "direct", direct.cost, "")
     sums = Fraction(int(topology.distances().sum(axis=1).max()), nodes)
-    counted = SwitchedCost(Cost(topology.diameter(), sums), 1)
-    number = direct.switched.num_configurations
-    ideal = SwitchedCost(Cost(number, Fraction(nodes - 1, nodes)), number)
+    counted = Cost(topology.diameter(), sums)
+    number = direct.cost.num_configurations
+    ideal = Cost(number, Fraction(nodes - 1, nodes), number)
     yield Pair(f"generalized Kautz, {HOPS}", (counted,), f"direct, {HOPS}", ideal, "")
 
 
@@ -119,10 +120,10 @@ def rows(nodes: int) -> Iterator[dict[str, object]]:
                         "port_Gbps": port,
                         "alpha_us": alpha,
                         "static": pair.static_name,
-                        "static_t_b": str(min(one.cost.t_b for one in pair.static)),
+                        "static_t_b": str(min(one.t_b for one in pair.static)),
                         "design": pair.design,
                         "configurations": pair.switched.num_configurations,
-                        "t_b": str(pair.switched.cost.t_b),
+                        "t_b": str(pair.switched.t_b),
                         "bound": pair.bound,
                         "message_bytes": message,
                         "break_even_us": f"{float(delta) * 1e6:.4g}" if delta > 0 else "never",

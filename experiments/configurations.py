@@ -15,6 +15,7 @@ writes figures/configurations.csv and .png in a minute; --quick runs N = 16.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,6 @@ from reporting import (
 from ocs_codesign import Cost, CostModel
 from ocs_codesign.quantities import format_size
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound, tree_bound
-from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
 from ocs_codesign.reconfigure.sequences.search import search_sequences
 from ocs_codesign.search.frontier import joint_frontier
 
@@ -57,14 +57,14 @@ STYLES: dict[int, dict[str, Any]] = {
 }
 
 
-def costs(nodes: int) -> Iterator[tuple[str, SwitchedCost, Fraction]]:
+def costs(nodes: int) -> Iterator[tuple[str, Cost, Fraction]]:
     """The best sequence of every number of configurations: its text, cost and proven bound."""
     most = -(-(nodes - 1) // DEGREE)
     for number in CONFIGURATIONS:
         if number <= most:
             found = search_sequences(nodes, DEGREE, number)
             text = " ".join(map(repr, found.recipes))
-            cost = SwitchedCost(found.alltoall.cost, number)
+            cost = replace(found.alltoall.cost, num_configurations=number)
             known = [(text, cost, found.alltoall.bound)]
             if number == 1:
                 known += static_costs(nodes)
@@ -73,19 +73,17 @@ def costs(nodes: int) -> Iterator[tuple[str, SwitchedCost, Fraction]]:
                     yield one
 
 
-def static_costs(nodes: int) -> Iterator[tuple[str, SwitchedCost, Fraction]]:
+def static_costs(nodes: int) -> Iterator[tuple[str, Cost, Fraction]]:
     """What the finder knows without changes."""
     for one in joint_frontier(nodes, DEGREE, with_allgather=False).candidates:
-        if one.alltoall is not None:
-            cost = SwitchedCost(Cost(one.diameter, one.alltoall.time), 1)
-            yield repr(one.recipe), cost, one.alltoall.bound
+        yield repr(one.recipe), one.cost, one.least_t_b or one.cost.t_b
 
 
 def rows(nodes: int) -> Iterator[dict[str, object]]:
     """First t_b of every number of configurations, then the best number for every dead time."""
     found = list(costs(nodes))
     for text, switched, proven in found:
-        number, t_b = switched.num_configurations, switched.cost.t_b
+        number, t_b = switched.num_configurations, switched.t_b
         bound = sequence_bound(nodes, DEGREE, number)
         tree = tree_bound(nodes, DEGREE, number)
         yield {

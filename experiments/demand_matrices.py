@@ -36,8 +36,11 @@ from reporting import (
     publish,
 )
 
-from ocs_codesign.reconfigure import DemandEffort, DemandMatrix, demand_baselines, plan_demand
+from ocs_codesign.reconfigure.demand.baselines import demand_baselines
+from ocs_codesign.reconfigure.demand.effort import DemandEffort
 from ocs_codesign.reconfigure.demand.greedy import greedy_plans
+from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
+from ocs_codesign.reconfigure.demand.planner import plan_demand
 from ocs_codesign.reconfigure.demand.ticks import demand_ticks
 
 if TYPE_CHECKING:

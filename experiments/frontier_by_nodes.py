@@ -28,7 +28,7 @@ from reporting import (
     publish,
 )
 
-from ocs_codesign import Candidate, GeneralizedKautz, bound, frontier, measure
+from ocs_codesign import Design, GeneralizedKautz, bound, frontier, measure
 from ocs_codesign.search.effort import CLOSED_FORMS
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ PANELS = (
 STEP_TICKS = (0, 1, 2, 5, 10, 20, 50)
 
 
-def candidates(nodes: int, degree: int) -> dict[str, Sequence[Candidate]]:
+def candidates(nodes: int, degree: int) -> dict[str, Sequence[Design]]:
     """Every set's designs of a size."""
     return {
         "ours": frontier(nodes, degree).candidates,

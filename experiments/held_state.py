@@ -35,13 +35,10 @@ from reporting import (
     publish,
 )
 
-from ocs_codesign.reconfigure import (
-    PlaneProblem,
-    ReconfigurationCost,
-    plan_of_usage,
-    plan_planes,
-)
+from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.reconfigure.planes.labels import Effort, Entries, search
+from ocs_codesign.reconfigure.planes.plan import plan_of_usage, plan_planes
+from ocs_codesign.reconfigure.planes.problem import PlaneProblem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

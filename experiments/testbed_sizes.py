@@ -28,10 +28,10 @@ from reporting import (
 
 from ocs_codesign import (
     BiRing,
-    Candidate,
     Circulant,
     Complete,
     CompleteBipartite,
+    Design,
     Hamming,
     Named,
     Recipe,
@@ -71,13 +71,13 @@ SETS: dict[str, dict[str, Any]] = {
 LEGEND = {"frontier": "ours", "testbed": "published testbed", "ring": "bidirectional ring"}
 
 
-def allreduce_s(candidate: Candidate, message_bytes: int) -> float:
+def allreduce_s(candidate: Design, message_bytes: int) -> float:
     """Seconds of the reduce-scatter and the allgather one after the other."""
-    both = candidate.reduce_scatter + candidate.allgather
+    both = candidate.cost_of("allreduce")
     return both.time_s(TESTBED, message_bytes)
 
 
-def designs(nodes: int, ring: Candidate) -> Iterator[tuple[str, Candidate]]:
+def designs(nodes: int, ring: Design) -> Iterator[tuple[str, Design]]:
     """The frontier's points of a size, the published design and the ring, each with its set."""
     for candidate in frontier(nodes, DEGREE).candidates:
         yield "frontier", candidate
@@ -89,7 +89,7 @@ def rows(nodes: int) -> Iterator[dict[str, object]]:
     """A row for every design of a size."""
     ring = measure(BiRing(DEGREE, nodes))
     for name, candidate in designs(nodes, ring):
-        both = candidate.reduce_scatter + candidate.allgather
+        both = candidate.cost_of("allreduce")
         ratios = [allreduce_s(ring, size) / allreduce_s(candidate, size) for size in MESSAGES]
         yield {
             "nodes": nodes,

@@ -37,7 +37,7 @@ from ocs_codesign.fabric.selection.workload import Workload
 from ocs_codesign.formats.fabric.fabric_files import load_fabric
 from ocs_codesign.formats.workload import load_workload
 from ocs_codesign.plot.selection import selection_figure
-from ocs_codesign.reconfigure import recipe_options
+from ocs_codesign.reconfigure.hold.options import recipe_options
 from ocs_codesign.search.catalogue.store import Catalogue
 
 if TYPE_CHECKING:

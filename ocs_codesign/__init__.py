@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from ocs_codesign.cost import CostModel as CostModel
     from ocs_codesign.demand import Demand as Demand
     from ocs_codesign.demand import demand_of as demand_of
-    from ocs_codesign.design import Candidate as Candidate
     from ocs_codesign.design import Design as Design
-    from ocs_codesign.design import Score as Score
+    from ocs_codesign.design import Known as Known
     from ocs_codesign.design import build as build
     from ocs_codesign.design import build_topology as build_topology
     from ocs_codesign.design import measure as measure
@@ -99,21 +98,24 @@ if TYPE_CHECKING:
     from ocs_codesign.networks.switched import fat_tree as fat_tree
     from ocs_codesign.networks.switched import star as star
     from ocs_codesign.plot import frontier_figure as frontier_figure
-    from ocs_codesign.reconfigure import DemandMatrix as DemandMatrix
-    from ocs_codesign.reconfigure import PlaneProblem as PlaneProblem
-    from ocs_codesign.reconfigure import ReconfigurationCost as ReconfigurationCost
-    from ocs_codesign.reconfigure import build_direct as build_direct
-    from ocs_codesign.reconfigure import build_halving_doubling as build_halving_doubling
-    from ocs_codesign.reconfigure import build_sequence as build_sequence
-    from ocs_codesign.reconfigure import check_timeline as check_timeline
-    from ocs_codesign.reconfigure import phased_alltoall as phased_alltoall
-    from ocs_codesign.reconfigure import plan_demand as plan_demand
-    from ocs_codesign.reconfigure import plan_planes as plan_planes
-    from ocs_codesign.reconfigure import plan_trace as plan_trace
-    from ocs_codesign.reconfigure import program_time as program_time
-    from ocs_codesign.reconfigure import reconfigured_frontier as reconfigured_frontier
-    from ocs_codesign.reconfigure import search_sequences as search_sequences
-    from ocs_codesign.reconfigure import switch_plan as switch_plan
+    from ocs_codesign.reconfigure.change import ReconfigurationCost as ReconfigurationCost
+    from ocs_codesign.reconfigure.demand.matrix import DemandMatrix as DemandMatrix
+    from ocs_codesign.reconfigure.demand.planner import plan_demand as plan_demand
+    from ocs_codesign.reconfigure.frontier.reconfigured import (
+        reconfigured_frontier as reconfigured_frontier,
+    )
+    from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan as switch_plan
+    from ocs_codesign.reconfigure.hold.trace_plan import plan_trace as plan_trace
+    from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall as phased_alltoall
+    from ocs_codesign.reconfigure.planes.plan import plan_planes as plan_planes
+    from ocs_codesign.reconfigure.planes.problem import PlaneProblem as PlaneProblem
+    from ocs_codesign.reconfigure.program.designs import build_sequence as build_sequence
+    from ocs_codesign.reconfigure.program.patterns import build_direct as build_direct
+    from ocs_codesign.reconfigure.program.patterns import (
+        build_halving_doubling as build_halving_doubling,
+    )
+    from ocs_codesign.reconfigure.program.program_times import program_time as program_time
+    from ocs_codesign.reconfigure.sequences.search import search_sequences as search_sequences
     from ocs_codesign.routes import Routes as Routes
     from ocs_codesign.routes import direct_routes as direct_routes
     from ocs_codesign.schedule import Schedule as Schedule
@@ -146,6 +148,7 @@ if TYPE_CHECKING:
     from ocs_codesign.verification.schedules import Verdict as Verdict
     from ocs_codesign.verification.schedules import verify as verify
     from ocs_codesign.verification.timed import check_timed as check_timed
+    from ocs_codesign.verification.timelines import check_timeline as check_timeline
     from ocs_codesign.verification.witness import Witness as Witness
 
 _NAMES_BY_MODULE = {
@@ -156,7 +159,7 @@ _NAMES_BY_MODULE = {
     "collective": "Collective",
     "cost": "Cost CostModel",
     "demand": "Demand demand_of",
-    "design": "Candidate Design Score build build_topology measure measure_topology predict",
+    "design": "Design Known build build_topology measure measure_topology predict",
     "fabric.deployment": "Deployment NamedRecipe deploy",
     "fabric.description": "Fabric",
     "fabric.embed.embedding": "embed",
@@ -195,11 +198,19 @@ _NAMES_BY_MODULE = {
     "networks.direct": "direct mesh torus",
     "networks.switched": "fat_tree star",
     "plot": "frontier_figure",
-    "reconfigure": (
-        "DemandMatrix PlaneProblem ReconfigurationCost build_direct build_halving_doubling "
-        "build_sequence check_timeline phased_alltoall plan_demand plan_planes plan_trace "
-        "program_time reconfigured_frontier search_sequences switch_plan"
-    ),
+    "reconfigure.change": "ReconfigurationCost",
+    "reconfigure.demand.matrix": "DemandMatrix",
+    "reconfigure.demand.planner": "plan_demand",
+    "reconfigure.frontier.reconfigured": "reconfigured_frontier",
+    "reconfigure.hold.dynamic_program": "switch_plan",
+    "reconfigure.hold.trace_plan": "plan_trace",
+    "reconfigure.phases.alltoall": "phased_alltoall",
+    "reconfigure.planes.plan": "plan_planes",
+    "reconfigure.planes.problem": "PlaneProblem",
+    "reconfigure.program.designs": "build_sequence",
+    "reconfigure.program.patterns": "build_direct build_halving_doubling",
+    "reconfigure.program.program_times": "program_time",
+    "reconfigure.sequences.search": "search_sequences",
     "routes": "Routes direct_routes",
     "schedule": "Schedule",
     "schedulers.alltoall.deadlock": "dependency_cycle",
@@ -221,6 +232,7 @@ _NAMES_BY_MODULE = {
     "verification.programs": "ProgramVerdict verify_program",
     "verification.schedules": "Verdict verify",
     "verification.timed": "check_timed",
+    "verification.timelines": "check_timeline",
     "verification.witness": "Witness",
 }
 _HOME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}

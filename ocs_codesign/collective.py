@@ -105,6 +105,22 @@ class Collective:
         given = "".join(f", {name}={value!r}" for name, value in named if value is not None)
         return f"Collective({self.name!r}{given})"
 
+    @property
+    def text(self) -> str:
+        """The collective in words.
+
+        >>> Collective("reduce", root=1, groups=[(4, 0), (2, 1, 3)]).text
+        'reduce, root 1, 2 groups'
+        """
+        told = [self.name]
+        if self.root is not None:
+            told.append(f"root {self.root}")
+        if self.sizes is not None:
+            told.append(f"{len(self.sizes)} sizes")
+        if self.groups is not None:
+            told.append(f"{len(self.groups)} groups")
+        return ", ".join(told)
+
     @classmethod
     def parse(cls, text: str | Collective) -> Collective:
         """The collective without parameters of that name (``_`` and ``-`` are the same).

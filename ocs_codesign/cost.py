@@ -60,42 +60,98 @@ class CostModel:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Cost:
-    """Number of steps (T_L in units of alpha) and t_b (T_B in units of M/B), both exact.
+    """Steps (T_L in units of alpha), t_b (T_B in units of M/B) and configurations held, all exact.
+
+    A collective whose circuits change holds several configurations in turn. The fabric stops for
+    every change, so C of them take C - 1 dead times, and one more if the first has to be made as
+    well. Raises ValueError for fewer than 1 configuration.
 
     >>> cost = Cost(3, Fraction(7, 8))
-    >>> cost.dominates(Cost(3, Fraction(1)))
-    True
+    >>> cost.dominates(Cost(3, Fraction(1))), cost.dominates(Cost(3, Fraction(7, 8), 2))
+    (True, True)
     >>> float(cost.time_s(CostModel(10e-6, 12.5e9), 1_000_000))
     0.0001
+    >>> Cost(7, Fraction(7, 8), 7).time_s(CostModel(0, 1e9), 8_000_000, delta_s=10e-6)
+    Fraction(353, 50000)
     """
 
     steps: int
     t_b: Fraction
+    num_configurations: int = 1
+
+    def __post_init__(self) -> None:
+        if self.num_configurations < 1:
+            raise ValueError(
+                f"{self.num_configurations} configurations: at least 1 carries the collective"
+            )
+
+    def __repr__(self) -> str:
+        several = self.num_configurations > 1
+        more = f", num_configurations={self.num_configurations}" if several else ""
+        return f"Cost(steps={self.steps!r}, t_b={self.t_b!r}{more})"
 
     def __add__(self, other: Cost) -> Cost:
-        """The cost of one schedule after the other."""
-        return Cost(self.steps + other.steps, self.t_b + other.t_b)
+        """The cost of one schedule after the other, which starts on the circuits it leaves."""
+        configurations = self.num_configurations + other.num_configurations - 1
+        return Cost(self.steps + other.steps, self.t_b + other.t_b, configurations)
+
+    def point(self) -> tuple[int, int, Fraction]:
+        """What costs are compared by: configurations, steps, t_b."""
+        return self.num_configurations, self.steps, self.t_b
 
     def dominates(self, other: Cost) -> bool:
-        """Whether this cost is no worse in both coordinates and better in one (no tolerance)."""
-        return self.steps <= other.steps and self.t_b <= other.t_b and self != other
+        """Whether this cost is no worse in every coordinate and better in one (no tolerance)."""
+        return self != other and no_worse(self.point(), other.point())
 
-    def time_s(self, model: CostModel, message_bytes: Fraction | float) -> Fraction:
-        """Seconds for a collective of ``message_bytes`` (M, the buffer of a rank)."""
-        return model.time_s(self.steps, self.t_b, message_bytes)
+    def time_s(
+        self,
+        model: CostModel,
+        message_bytes: Fraction | float,
+        delta_s: Fraction | float = 0,
+        *,
+        cold_start: bool = False,
+    ) -> Fraction:
+        """Seconds for ``message_bytes`` (M, the buffer of a rank) if a change takes ``delta_s``."""
+        delta = exact(delta_s, "delta_s")
+        if delta < 0:
+            raise ValueError(f"delta_s is {delta_s}: a time cannot be negative")
+        changes = self.num_configurations - (not cold_start)
+        return model.time_s(self.steps, self.t_b, message_bytes) + changes * delta
+
+
+Point = tuple[Fraction | int, ...]
+"""What is compared, coordinate by coordinate; less is better."""
+
+
+def no_worse(one: Point, other: Point) -> bool:
+    """Whether a point is at most the other in every coordinate."""
+    return all(a <= b for a, b in zip(one, other, strict=True))
+
+
+def split_dominated(items: Iterable[T], point_of: Callable[[T], Point]) -> tuple[list[T], list[T]]:
+    """Items that no other is no worse than, the first of equals, and the rest; ascending in point.
+
+    >>> split_dominated(["ab", "b", "ba", "a"], lambda text: (len(text), ord(text[0])))
+    (['a'], ['b', 'ab', 'ba'])
+    """
+    front: list[tuple[Point, T]] = []
+    rest: list[T] = []
+    for item in sorted(items, key=point_of):  # what is no worse than an item comes before it
+        point = point_of(item)
+        if any(no_worse(other, point) for other, _ in reversed(front)):
+            rest.append(item)
+        else:
+            front.append((point, item))
+    return [item for _, item in front], rest
 
 
 def undominated(items: Iterable[T], cost_of: Callable[[T], Cost]) -> list[T]:
-    """Items whose cost no other's dominates, one a cost (the first of equals), ascending in steps.
+    """Items whose cost no other's dominates, one a cost (the first of equals), ascending.
 
     >>> costs = [Cost(2, Fraction(1)), Cost(3, Fraction(1)), Cost(4, Fraction(7, 8))]
     >>> [cost.steps for cost in undominated(costs, lambda cost: cost)]
     [2, 4]
     """
-    kept: list[T] = []
-    for item in sorted(items, key=lambda one: (cost_of(one).steps, cost_of(one).t_b)):
-        if not kept or cost_of(item).t_b < cost_of(kept[-1]).t_b:
-            kept.append(item)
-    return kept
+    return split_dominated(items, lambda item: cost_of(item).point())[0]

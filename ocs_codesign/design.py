@@ -1,4 +1,4 @@
-"""Scores and designs: what a recipe costs, by prediction and by measurement, and its best schedule.
+"""Designs: what collectives cost on a recipe or a graph, how that is known, and its best schedule.
 
 Two schedules compete for every recipe: BFB on the built graph, and the base's schedule mapped
 through the expansions; on a base without expansions that is the stored one, if there is one. The
@@ -8,6 +8,7 @@ better one is the one with the lower t_b, then with fewer steps.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
@@ -34,71 +35,95 @@ BEST = "best"
 _MAX_VERIFIED_SENDS = 2**22
 
 
+class Known(Enum):
+    """How a cost is known."""
+
+    PREDICTED = "predicted"
+    """By a closed form: an upper bound on what the design can do."""
+    MEASURED = "measured"
+    """Exact: the loads of BFB, a verified schedule, or a routing that was found."""
+    BOUNDED = "bounded"
+    """Proven from below: the design takes at least this."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class Score:
-    """Cost of one collective with the largest link load, in shards, of every step.
+class Design:
+    """What a collective costs on a topology, or on several held in turn, and how that is known.
 
-    ``schedule`` names what achieves it: ``bfb``, ``expansion`` or ``stored``, or one for each half
-    of an allreduce as in ``bfb+expansion``. ``measured`` says that it is exact BFB or a verified
-    schedule; otherwise it is a closed form, an upper bound on what the design can do.
+    ``recipes`` name the topologies in the order in which they are held, none for a given graph.
+    ``maker`` names what achieves the cost: a scheduler, or one for each half of an allreduce as in
+    ``bfb+expansion``. ``loads`` are the largest link loads, in shards, of every step, where they
+    are known; no schedule over these topologies has a t_b below ``least_t_b``, None if nothing is
+    proven. ``others`` are what the same topology costs for other collectives. ``built`` is the
+    verified schedule, if it was built, from whose sends the cost was computed.
     """
 
     collective: Collective
     cost: Cost
-    loads: tuple[Fraction, ...]
-    schedule: str
-    measured: bool
+    maker: str
+    known: Known
+    recipes: tuple[Recipe, ...] = ()
+    loads: tuple[Fraction, ...] = ()
+    least_t_b: Fraction | None = None
+    others: tuple[Design, ...] = ()
+    built: Schedule | None = None
+    name: str = ""
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe; ValueError for a given graph."""
+        if not self.recipes:
+            raise ValueError("this design is of a graph that no recipe describes")
+        return self.recipes[0]
+
+    @property
+    def schedule(self) -> Schedule:
+        """The verified schedule; ValueError if only the cost is known."""
+        if self.built is None:
+            raise ValueError(f"the schedule of {self.label or 'this graph'} was not built")
+        return self.built
+
+    @property
+    def label(self) -> str:
+        """A name for people: the given one, or the recipes in the field's notation."""
+        return self.name or " → ".join(recipe.label() for recipe in self.recipes)
+
+    @property
+    def measured(self) -> bool:
+        """Whether the cost is exact rather than a bound on it."""
+        return self.known == Known.MEASURED
+
+    @property
+    def changes(self) -> bool:
+        """Whether circuits change."""
+        return self.cost.num_configurations > 1
 
     @property
     def num_chunks(self) -> int:
         """Fewest chunks a shard with which whole chunks can have these loads."""
         return num_chunks_for(self.loads)
 
-    def then(self, allgather: Score) -> Score:
-        """Score of the allreduce that runs this reduce-scatter first."""
-        parts = (self.schedule, allgather.schedule)
-        return Score(
-            Collective.ALLREDUCE,
-            self.cost + allgather.cost,
-            self.loads + allgather.loads,
-            parts[0] if parts[0] == parts[1] else "+".join(parts),
-            self.measured and allgather.measured,
-        )
+    def of(self, collective: Collective | str) -> Design:
+        """The same topology under another collective; ValueError if that is not known."""
+        collective = Collective.parse(collective)
+        for design in (self, *self.others):
+            if design.collective == collective:
+                return design
+        raise ValueError(f"what {self.label} costs for {collective.name} is not known")
 
-
-@final
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A recipe, its score for one collective, and the costs of the allgather and its mirror."""
-
-    recipe: Recipe
-    score: Score
-    allgather: Cost
-    reduce_scatter: Cost
-
-    @property
-    def cost(self) -> Cost:
-        """Cost of the collective in question."""
-        return self.score.cost
-
-    def cost_of(self, collective: Collective) -> Cost:
-        """Cost of any collective of GATHERING."""
-        return {
-            Collective.ALLGATHER: self.allgather,
-            Collective.REDUCE_SCATTER: self.reduce_scatter,
-            Collective.ALLREDUCE: self.reduce_scatter + self.allgather,
-        }[Collective.parse_gathering(collective)]
-
-    @property
-    def measured(self) -> bool:
-        """Whether the cost is exact (measured) rather than an upper bound (predicted)."""
-        return self.score.measured
+    def cost_of(self, collective: Collective | str) -> Cost:
+        """Cost of a collective; that of an allreduce is the sum of its halves."""
+        collective = Collective.parse(collective)
+        if collective == Collective.ALLREDUCE != self.collective:
+            scatter, gather = (self.of(half) for half in collective.halves())
+            return scatter.cost + gather.cost
+        return self.of(collective).cost
 
     @property
     def bound(self) -> Cost:
         """What no topology of this size and degree can beat."""
-        return bound(self.recipe.num_nodes, self.recipe.degree, self.score.collective)
+        return bound(self.recipe.num_nodes, self.recipe.degree, self.collective)
 
     @property
     def bw_optimal(self) -> bool:
@@ -110,46 +135,54 @@ class Candidate:
         """Whether the number of steps meets the directed Moore bound."""
         return self.cost.steps == self.bound.steps
 
+    def then(self, allgather: Design) -> Design:
+        """The allreduce that runs this reduce-scatter first."""
+        makers = dict.fromkeys((self.maker, allgather.maker))
+        return Design(
+            Collective.ALLREDUCE,
+            self.cost + allgather.cost,
+            "+".join(makers),
+            Known.MEASURED if self.measured and allgather.measured else Known.PREDICTED,
+            self.recipes,
+            self.loads + allgather.loads,
+        )
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Design:
-    """A verified schedule and the cost recomputed from its sends; recipe None for a given graph."""
 
-    recipe: Recipe | None
-    schedule: Schedule
-    cost: Cost
-    loads: tuple[Fraction, ...]
-    maker: str
+def of_halves(collective: Collective, scatter: Design, gather: Design) -> Design:
+    """The design for a collective of GATHERING that knows the costs of both halves."""
+    halves = (scatter, gather)
+    if collective == Collective.ALLREDUCE:
+        return replace(scatter.then(gather), others=halves)
+    mine, other = halves if collective == Collective.REDUCE_SCATTER else halves[::-1]
+    return replace(mine, others=(other,))
 
 
-def predict(recipe: Recipe, collective: Collective | str = Collective.ALLGATHER) -> Candidate:
-    """The candidate by formula alone; nothing bigger than a base graph is built."""
+def predict(recipe: Recipe, collective: Collective | str = Collective.ALLGATHER) -> Design:
+    """The cost by formula alone; nothing bigger than a base graph is built."""
     collective = Collective.parse_gathering(collective)
-    gather, scatter = (
-        _mapped_half(recipe, kind) for kind in (Collective.ALLGATHER, Collective.REDUCE_SCATTER)
-    )
-    return _candidate(recipe, collective, gather, scatter)
+    scatter, gather = (_mapped_half(recipe, half) for half in Collective.ALLREDUCE.halves())
+    return of_halves(collective, scatter, gather)
 
 
 def measure(
     recipe: Recipe, collective: Collective | str = Collective.ALLGATHER, *, confirm: bool = True
-) -> Candidate:
-    """The candidate with exact costs: BFB on the built graph, or a better schedule of the base.
+) -> Design:
+    """The exact cost: BFB on the built graph, or a better schedule of the base.
 
     A mapped schedule that wins is built and verified; without ``confirm`` its cost stays predicted,
     which is all that a search needs of candidates that may yet be dropped. A stored one is verified
     when it is read.
 
     >>> from ocs_codesign.graphs.text import parse
-    >>> candidate = measure(parse("Degree(CompleteBipartite(2), 2)"))
-    >>> candidate.cost, candidate.score.schedule, candidate.moore_optimal
+    >>> design = measure(parse("Degree(CompleteBipartite(2), 2)"))
+    >>> design.cost, design.maker, design.moore_optimal
     (Cost(steps=2, t_b=Fraction(7, 8)), 'bfb', True)
     """
     collective = Collective.parse_gathering(collective)
-    gather = _better_half(recipe, Collective.ALLGATHER, confirm)
-    scatter = _better_half(recipe, Collective.REDUCE_SCATTER, confirm)
-    return _candidate(recipe, collective, gather, scatter)
+    scatter, gather = (
+        _better_half(recipe, half, confirm) for half in Collective.ALLREDUCE.halves()
+    )
+    return of_halves(collective, scatter, gather)
 
 
 def can_confirm(recipe: Recipe) -> bool:
@@ -159,8 +192,8 @@ def can_confirm(recipe: Recipe) -> bool:
 
 def measure_topology(
     topology: Topology, collective: Collective | str = Collective.ALLGATHER
-) -> Score:
-    """Exact BFB score of any topology, for instance an imported one."""
+) -> Design:
+    """The exact cost of BFB on any topology, for instance an imported one."""
     collective = Collective.parse_gathering(collective)
     if collective == Collective.ALLREDUCE:
         scatter = measure_topology(topology, Collective.REDUCE_SCATTER)
@@ -170,7 +203,7 @@ def measure_topology(
     else:
         loads = bfb_loads(topology.transpose())[::-1]
     cost = Cost(len(loads), topology.t_b(sum(loads, Fraction(0))))
-    return Score(collective, cost, loads, BFB, True)
+    return Design(collective, cost, BFB, Known.MEASURED, loads=loads)
 
 
 def build(
@@ -192,7 +225,7 @@ def build(
     if schedule != BEST:
         return _made(recipe, collective, schedule, on_progress)
     halves = [
-        _made(recipe, half, _better_half(recipe, half).schedule, on_progress)
+        _made(recipe, half, _better_half(recipe, half).maker, on_progress)
         for half in collective.halves()
     ]
     if len(halves) == 1:
@@ -224,42 +257,34 @@ def build_topology(
     return verified(None, bfb(topology, collective, on_progress), BFB)
 
 
-def _candidate(recipe: Recipe, collective: Collective, gather: Score, scatter: Score) -> Candidate:
-    scores = {
-        Collective.ALLGATHER: gather,
-        Collective.REDUCE_SCATTER: scatter,
-        Collective.ALLREDUCE: scatter.then(gather),
-    }
-    return Candidate(recipe, scores[collective], gather.cost, scatter.cost)
-
-
-def _better_half(recipe: Recipe, collective: Collective, confirm: bool = True) -> Score:
-    """Score of an allgather or reduce-scatter under the better of the two schedules."""
+def _better_half(recipe: Recipe, collective: Collective, confirm: bool = True) -> Design:
+    """The allgather or reduce-scatter under the better of the two schedules."""
     transposed = collective == Collective.REDUCE_SCATTER
     loads = measured_gather_loads(recipe, transposed and not recipe.reverse_symmetric)
     loads = loads[::-1] if transposed else loads
     total = sum(loads, Fraction(0)) * recipe.degree / recipe.num_nodes
-    measured = Score(collective, Cost(len(loads), total), loads, BFB, True)
+    cost = Cost(len(loads), total)
+    measured = Design(collective, cost, BFB, Known.MEASURED, (recipe,), loads)
     if not (isinstance(recipe, Expanded) or _is_stored(recipe, collective)):
         return measured
     mapped = _mapped_half(recipe, collective)
     if _rank(mapped) >= _rank(measured):
         return measured
-    if mapped.schedule == STORED:  # verified when it was read
-        return replace(mapped, measured=True)
+    if mapped.maker == STORED:  # verified when it was read
+        return replace(mapped, known=Known.MEASURED)
     if not confirm or not can_confirm(recipe):
         return mapped
     verdict = verify(recipe.expansion_schedule(collective))
     if not verdict.ok:
         raise RuntimeError(f"the mapped schedule of {recipe!r} fails: {verdict.witness}")
-    return Score(collective, verdict.cost, verdict.max_loads, EXPANSION, True)
+    return replace(mapped, cost=verdict.cost, loads=verdict.max_loads, known=Known.MEASURED)
 
 
-def _mapped_half(recipe: Recipe, collective: Collective) -> Score:
-    """Predicted score of the base's schedule, mapped through the expansions if there are any."""
+def _mapped_half(recipe: Recipe, collective: Collective) -> Design:
+    """Predicted cost of the base's schedule, mapped through the expansions if there are any."""
     maker = STORED if _is_stored(recipe, collective) else EXPANSION
     cost, loads = recipe.predict(collective), recipe.predicted_loads(collective)
-    return Score(collective, cost, loads, maker, False)
+    return Design(collective, cost, maker, Known.PREDICTED, (recipe,), loads)
 
 
 def _is_stored(recipe: Recipe, collective: Collective) -> bool:
@@ -268,8 +293,8 @@ def _is_stored(recipe: Recipe, collective: Collective) -> bool:
     return isinstance(recipe, Base) and recipe.stored_schedule(transposed=transposed) is not None
 
 
-def _rank(score: Score) -> tuple[Fraction, int]:
-    return score.cost.t_b, score.cost.steps
+def _rank(design: Design) -> tuple[Fraction, int]:
+    return design.cost.t_b, design.cost.steps
 
 
 def verified(recipe: Recipe | None, schedule: Schedule, maker: str) -> Design:
@@ -277,4 +302,12 @@ def verified(recipe: Recipe | None, schedule: Schedule, maker: str) -> Design:
     verdict = verify(schedule)
     if not verdict.ok:
         raise RuntimeError(f"the schedule made by {maker} fails: {verdict.witness}")
-    return Design(recipe, schedule, verdict.cost, verdict.max_loads, maker)
+    return Design(
+        schedule.collective,
+        verdict.cost,
+        maker,
+        Known.MEASURED,
+        () if recipe is None else (recipe,),
+        verdict.max_loads,
+        built=schedule,
+    )

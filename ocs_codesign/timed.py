@@ -70,20 +70,31 @@ class Timed:
         return self.total_ticks * self.tick_s
 
 
-def synchronous(schedule: Schedule, begin: ArrayLike, end: ArrayLike, tick_s: Fraction) -> Timed:
-    """A schedule whose step i + 1 runs from ``begin[i]`` to ``end[i]`` ticks, all sends alike.
+def synchronous(
+    schedule: Schedule, begin: ArrayLike, chunk_ticks: int, latency: int, tick_s: Fraction
+) -> Timed:
+    """A schedule whose step i + 1 begins at tick ``begin[i]``, one send after the other on a link.
+
+    A chunk takes ``chunk_ticks`` on a link of speed 1 and ``latency`` until it has arrived. Raises
+    ValueError if on a faster link it would not take whole ticks.
 
     >>> from ocs_codesign.collective import Collective
     >>> from ocs_codesign.schedule import Schedule
     >>> from ocs_codesign.topology import Topology
-    >>> pair = Topology(2, [0, 1], [1, 0])
-    >>> swap = Schedule(pair, Collective.ALLGATHER, 1, [0, 1], [0, 0], [1, 1], [0, 1], [1, 2])
-    >>> synchronous(swap, [0, 4], [3, 9], Fraction(1)).start.tolist()
-    [0, 4]
+    >>> line = Topology(3, [0, 1, 1, 2], [1, 0, 2, 1])
+    >>> columns = [0, 1, 1, 2, 0, 2], [0] * 6, [1] * 6, [0, 1, 2, 3, 2, 1], [1, 1, 1, 1, 2, 2]
+    >>> gather = Schedule(line, Collective.ALLGATHER, 1, *columns)
+    >>> gather = synchronous(gather, [0, 4], 3, 1, Fraction(1))
+    >>> gather.start.tolist(), gather.end.tolist()
+    ([0, 0, 0, 0, 4, 4], [4, 4, 4, 4, 8, 8])
     """
-    return Timed(
-        schedule,
-        np.asarray(begin, dtype=np.int64)[schedule.step - 1],
-        np.asarray(end, dtype=np.int64)[schedule.step - 1],
-        tick_s,
-    )
+    speed = schedule.topology.speeds()
+    if (chunk_ticks % speed).any():
+        raise ValueError(f"{chunk_ticks} ticks a chunk are no whole ticks on links of all speeds")
+    lasts = (schedule.hi.astype(np.int64) - schedule.lo) * (chunk_ticks // speed)[schedule.link]
+    # Sends are sorted by (step, link): those before on the same link in the same step come first.
+    before = np.cumsum(lasts) - lasts
+    turn = np.flatnonzero(np.diff(schedule.step, prepend=0) | np.diff(schedule.link, prepend=-1))
+    waits = before - np.repeat(before[turn], np.diff(turn, append=len(before)))
+    start = np.asarray(begin, dtype=np.int64)[schedule.step - 1] + waits
+    return Timed(schedule, start, start + lasts + latency, tick_s)

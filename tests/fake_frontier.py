@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.design import Candidate, Score
+from ocs_codesign.design import Design, Known, of_halves
 from ocs_codesign.graphs.text import parse
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
 
-def candidate(text: str, steps: int, t_b: Fraction, measured: bool = True) -> Candidate:
+def candidate(text: str, steps: int, t_b: Fraction, measured: bool = True) -> Design:
     """A recipe with a made-up cost; its reduce-scatter takes a step more."""
     cost = Cost(steps, t_b)
-    score = Score(Collective.ALLGATHER, cost, (), "bfb" if measured else "expansion", measured)
-    return Candidate(parse(text), score, cost, Cost(steps + 1, t_b))
+    known = Known.MEASURED if measured else Known.PREDICTED
+    recipes, maker = (parse(text),), "bfb" if measured else "expansion"
+    gather = Design(Collective.ALLGATHER, cost, maker, known, recipes)
+    scatter = Design(Collective.REDUCE_SCATTER, Cost(steps + 1, t_b), maker, known, recipes)
+    return of_halves(Collective.ALLGATHER, scatter, gather)
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,8 @@ class FakeFrontier:
     num_nodes: int
     degree: int
     collective: Collective
-    candidates: tuple[Candidate, ...]
-    dominated: tuple[Candidate, ...]
+    candidates: tuple[Design, ...]
+    dominated: tuple[Design, ...]
 
     @property
     def published(self):
@@ -43,6 +46,7 @@ class FakeFrontier:
     def best(self, model, message_bytes):
         return min(self.candidates, key=lambda one: one.cost.time_s(model, message_bytes))
 
-    def dominator(self, cost):
+    def dominator(self, design):
+        cost = design.cost
         better = (one for one in self.candidates if one.cost == cost or one.cost.dominates(cost))
         return next(better, None)

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from ocs_codesign.reconfigure import SwitchProblem
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 
 INFINITE = float("inf")
 COSTS = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]

@@ -8,7 +8,9 @@ from itertools import chain, combinations, product
 import numpy as np
 from scipy.optimize import linprog
 
-from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost, plan_of_usage
+from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.planes.plan import plan_of_usage
+from ocs_codesign.reconfigure.planes.problem import PlaneProblem
 
 KNOWN = [
     ((1, 2, 2, 1), (4, 2, 2, 4), "0.2", "0.44"),

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from ocs_codesign.circuits import CircuitProgram
 from ocs_codesign.graphs.text import parse
-from ocs_codesign.reconfigure import build_direct, build_halving_doubling, build_sequence
+from ocs_codesign.reconfigure.program.designs import build_sequence
+from ocs_codesign.reconfigure.program.patterns import build_direct, build_halving_doubling
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ocs_codesign.reconfigure import ProgramDesign
+    from ocs_codesign.reconfigure.program.designs import ProgramDesign
     from ocs_codesign.topology import Topology
 
 RINGS = ["DirectedCirculant(6, (1,))", "DirectedCirculant(6, (2,))", "DirectedCirculant(6, (5,))"]

@@ -11,7 +11,7 @@ from program_oracle import is_valid_program, ports_are_right, slow_changes, slow
 from program_samples import Columns, designs
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.reconfigure import wire
+from ocs_codesign.reconfigure.program.wiring import wire
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.verification.programs import NO_TIME, TWO_IN, TWO_OUT, verify_program
 

@@ -11,7 +11,7 @@ from interrupts import interrupted
 
 from ocs_codesign.cli import main
 from ocs_codesign.cli.planes import METHODS
-from ocs_codesign.reconfigure import PLANE_METHODS
+from ocs_codesign.reconfigure.planes.plan import PLANE_METHODS
 
 FABRIC = ["--planes", "2", "--bandwidth", "400Gb/s"]
 MODEL = [*FABRIC, "--delta", "200us"]

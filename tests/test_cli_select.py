@@ -13,7 +13,8 @@ from ocs_codesign.fabric.selection.workload import Part, Workload
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.plot.selection import selection_figure
-from ocs_codesign.reconfigure import Job, recipe_options
+from ocs_codesign.reconfigure.hold.options import recipe_options
+from ocs_codesign.reconfigure.hold.trace import Job
 
 FABRIC = """\
 name: small

@@ -11,13 +11,10 @@ from demand_oracle import KNOWN, by_enumeration, by_integer_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.reconfigure import (
-    DemandEffort,
-    DemandMatrix,
-    check_demand_plan,
-    plan_demand,
-)
-from ocs_codesign.reconfigure.demand.planner import LINES, SEARCHED
+from ocs_codesign.reconfigure.demand.effort import DemandEffort
+from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
+from ocs_codesign.reconfigure.demand.plan import check_demand_plan
+from ocs_codesign.reconfigure.demand.planner import LINES, SEARCHED, plan_demand
 
 
 def recheck(plan):

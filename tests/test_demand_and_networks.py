@@ -341,7 +341,7 @@ def _ring_gather():
 
 def test_times_are_checked():
     schedule, tick = _ring_gather(), Fraction(1, 10**9)
-    assert check_timed(synchronous(schedule, [0, 5], [5, 10], tick)) is None
+    assert check_timed(synchronous(schedule, [0, 5], 5, 0, tick)) is None
     # Nothing but what is sent on counts: without barriers the second round may begin one by one.
     eager = Timed(schedule, [0, 0, 0, 9, 5, 7], [5, 7, 9, 12, 8, 11], tick)
     assert check_timed(eager) is not None
@@ -355,7 +355,7 @@ def test_times_are_checked():
 
 
 def test_circuits_must_be_up():
-    timed = synchronous(_ring_gather(), [0, 5], [5, 10], Fraction(1))
+    timed = synchronous(_ring_gather(), [0, 5], 5, 0, Fraction(1))
     up = [0, 1, 2], [0, 0, 0], [10, 10, 10]
     assert check_timed(timed, up=up) is None
     dark = check_timed(timed, up=([0, 1, 2, 2], [0, 0, 0, 6], [10, 10, 5, 10]))
@@ -364,8 +364,8 @@ def test_circuits_must_be_up():
 
 def test_sums_are_complete_in_time():
     mirrored = _ring_gather().reversed()
-    assert check_timed(synchronous(mirrored, [0, 5], [5, 10], Fraction(1))) is None
-    wrong = check_timed(synchronous(mirrored, [0, 4], [5, 10], Fraction(1)), latency=1)
+    assert check_timed(synchronous(mirrored, [0, 5], 5, 0, Fraction(1))) is None
+    wrong = check_timed(synchronous(mirrored, [0, 4], 4, 1, Fraction(1)), latency=1)
     assert "partial sum is incomplete" in wrong.rule
 
 

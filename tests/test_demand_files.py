@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocs_codesign.formats.matrix_files import parse_demand, plan_csv, read_demand
-from ocs_codesign.reconfigure import DemandMatrix, plan_demand
+from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
+from ocs_codesign.reconfigure.demand.planner import plan_demand
 
 MIB = 2**20
 

@@ -10,16 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from ocs_codesign.reconfigure import DemandEffort, DemandMatrix, check_demand_plan, plan_demand
 from ocs_codesign.reconfigure.demand.durations import (
     Timed,
     long_enough,
     with_best_times,
     without_waste,
 )
+from ocs_codesign.reconfigure.demand.effort import DemandEffort
 from ocs_codesign.reconfigure.demand.greedy import greedy_plans, improved
 from ocs_codesign.reconfigure.demand.kernels import cover, decompose, match, shorten, stuff
+from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
 from ocs_codesign.reconfigure.demand.nested_kernels import nest
+from ocs_codesign.reconfigure.demand.plan import check_demand_plan
+from ocs_codesign.reconfigure.demand.planner import plan_demand
 from ocs_codesign.reconfigure.demand.switches import on_switches, packed
 from ocs_codesign.reconfigure.demand.ticks import DemandTicks
 

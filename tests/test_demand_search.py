@@ -10,7 +10,7 @@ from demand_oracle import KNOWN, by_integer_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.reconfigure import DemandMatrix
+from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
 from ocs_codesign.reconfigure.demand.search import MAX_LINES, can_search, search
 from ocs_codesign.reconfigure.demand.ticks import MAX_TICKS, DemandTicks, demand_ticks
 

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from delivery import directly
 from hypothesis import given
 from small_design import SMALL, arrays_of
 from strategies import multigraphs
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.design import build, build_topology
+from ocs_codesign.demand import COPY, SUM, Demand
+from ocs_codesign.design import build, build_topology, verified
 from ocs_codesign.files.atomic import write_files
 from ocs_codesign.formats.designs.archive import write_schedule
 from ocs_codesign.formats.designs.claims import verify_design
@@ -116,16 +118,64 @@ def test_old_designs_are_read_for_ever(name):
     assert again.getvalue() == (OLD / name / "schedule.npz").read_bytes()
 
 
-def test_what_files_do_not_hold_is_not_lost_in_silence():
+WITH_PARAMETERS = [
+    Collective("broadcast", root=2),
+    Collective("reduce", root=1, groups=[(4, 0), (2, 1, 3)]),
+    Collective("gather", root=0, sizes=[3, 0, 1, 2, 5]),
+    Collective("allgather", sizes=[1, 2, 3, 0, 1]),
+    Collective("allreduce", sizes=[2, 1], groups=[(0, 1), (3, 2)]),
+    Collective("alltoall", sizes=[[0, 1, 2], [3, 0, 1], [2, 2, 0]], groups=[(0, 2, 4)]),
+]
+
+
+@pytest.mark.parametrize("collective", WITH_PARAMETERS, ids=repr)
+def test_roots_sizes_and_groups_come_back(tmp_path, collective):
+    design = verified(None, directly(collective, 5), "by hand")
+    save_design(design, tmp_path / "d")
+    loaded = load_design(tmp_path / "d")
+    assert (loaded.schedule, loaded.schedule.collective) == (design.schedule, collective)
+    assert verify_design(loaded).witness is None
+
+
+def test_demands_without_a_name_and_switches_come_back(tmp_path):
+    demand = Demand(2, [SUM, COPY], [1, 0], [0, 1, 2], [1, 2], [0, 0], [0, 2], [0, 1], 3)
     pair = Topology(2, [0, 1], [1, 0])
-    rooted = Schedule(pair, Collective("broadcast", root=0), 1, [0], [0], [1], [0], [1])
-    with pytest.raises(ValueError, match=r"Collective\('broadcast', root=0\) cannot be saved"):
-        write_schedule(io.BytesIO(), rooted)
+    custom = Schedule(pair, demand, 2, [0, 1], [0, 0], [1, 2], [0, 0], [1, 1])
     star = Topology(3, [0, 2, 1, 2], [2, 1, 2, 0])
-    empty: list[int] = []
-    switched = Schedule(star, Collective.ALLGATHER, 1, *[empty] * 5, num_hosts=2)
-    with pytest.raises(ValueError, match="over switches cannot be saved"):
-        write_schedule(io.BytesIO(), switched)
+    columns = [0, 0, 1, 1], [0] * 4, [1] * 4, [0, 1, 2, 3], [1] * 4
+    switched = Schedule(star, Collective.ALLGATHER, 1, *columns, num_hosts=2)
+    for schedule in (custom, switched):
+        save_design(verified(None, schedule, "by hand"), tmp_path / "d")
+        loaded = load_design(tmp_path / "d")
+        assert loaded.schedule == schedule
+        assert loaded.schedule.collective == schedule.collective
+        assert verify_design(loaded).witness is None
+
+
+def changed(schedule, **arrays):
+    """The arrays of a schedule with others in their place, None to leave one out."""
+    values = {**arrays_of(schedule), **arrays}
+    return {name: np.array(value) for name, value in values.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "rule"),
+    [
+        ({"collective_root": 7}, "root is 7: the ranks are 0 to 1"),
+        ({"collective_group_start": None}, "belong together"),
+        ({"collective_group_start": [0, 5]}, "collective_group_start does not cut up"),
+        ({"collective_group_start": [0, 2, 2, 4]}, "collective_group_start does not cut up"),
+        ({"collective_group": [0, 1, 1, 2]}, "host 1 is in groups twice"),
+        ({"size": [1, 2]}, "broadcast has no sizes"),
+        ({"num_hosts": 9}, "9 hosts of 4 nodes"),
+        ({"collective": "custom"}, "demand_kind is missing"),
+    ],
+)
+def test_parameters_that_are_none(tmp_path, arrays, rule):
+    collective = Collective("broadcast", root=1, groups=[(0, 1), (2, 3)])
+    np.savez(tmp_path / "bad.npz", **changed(directly(collective, 4), **arrays))
+    with pytest.raises(ValueError, match=rule):
+        load_design(tmp_path / "bad.npz")
 
 
 def test_saving_makes_parents_and_replaces_a_design(tmp_path):

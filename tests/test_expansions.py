@@ -123,7 +123,7 @@ def test_power_of_a_generalized_kautz_graph_keeps_the_mapped_schedule():
     assert recipe.predict().t_b == Fraction(63, 32)
     candidate = measure(recipe)
     assert candidate.cost.t_b == Fraction(63, 32)
-    assert candidate.score.schedule == "expansion"
+    assert candidate.maker == "expansion"
     assert candidate.measured
     assert build(recipe).maker == "expansion"
     assert build(recipe).cost == candidate.cost

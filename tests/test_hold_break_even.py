@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 from hold_oracle import COSTS, brute_force, random_instance, table
 
-from ocs_codesign.reconfigure import SwitchProblem, break_even, paying, price_plan, switch_plan
 from ocs_codesign.reconfigure.hold import dynamic_program
-from ocs_codesign.reconfigure.hold.paying import ceases_to_pay
+from ocs_codesign.reconfigure.hold.break_even import break_even
+from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.hold.paying import ceases_to_pay, paying
+from ocs_codesign.reconfigure.hold.plan import price_plan
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 
 
 def test_known_pieces():

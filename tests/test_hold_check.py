@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 from hold_oracle import COSTS, table
 
-from ocs_codesign.reconfigure import (
-    Certificate,
-    SwitchProblem,
-    check_plan,
-    price_plan,
-    switch_plan,
-)
+from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.hold.plan import Certificate, price_plan
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
+from ocs_codesign.verification.plans import check_plan
 
 
 @pytest.fixture(params=[1, 10**24], ids=["int64", "big"])
@@ -35,15 +32,14 @@ def with_potentials(plan, potentials, bound=None):
 
 
 def test_the_plan_itself_is_right(plan):
-    assert check_plan(plan).ok
+    assert check_plan(plan) is None
     assert plan.is_optimal
 
 
 @pytest.mark.parametrize("field", ["working", "switching", "hidden", "num_switches"])
 def test_wrong_costs(plan, field):
-    verdict = check_plan(replace(plan, **{field: getattr(plan, field) + 1}))
-    assert not verdict.ok
-    assert verdict.witness.startswith(f"{field} is ")
+    found = check_plan(replace(plan, **{field: getattr(plan, field) + 1}))
+    assert str(found).startswith(f"{field} is ")
 
 
 @pytest.mark.parametrize(
@@ -57,8 +53,8 @@ def test_wrong_costs(plan, field):
     ],
 )
 def test_another_choice(plan, choice, witness):
-    verdict = check_plan(replace(plan, choice=np.array(choice, dtype=np.int32)))
-    assert verdict.witness.startswith(witness)
+    found = check_plan(replace(plan, choice=np.array(choice, dtype=np.int32)))
+    assert str(found).startswith(witness)
 
 
 def test_every_potential_that_is_raised_is_found(plan):
@@ -69,22 +65,22 @@ def test_every_potential_that_is_raised_is_found(plan):
         place = f"step {step + 1}: the potential of topology {topology} is too large"
         if potentials[step, topology] == plan.problem.ticks.infinite:
             place = "potentials are not ticks"
-        assert with_potentials(plan, raised).witness == place
+        assert str(with_potentials(plan, raised)) == place
 
 
 def test_lower_potentials_prove_less(plan):
     potentials, bound = plan.certificate.potentials, plan.certificate.bound
     less = bound - plan.problem.ticks.tick
-    assert with_potentials(plan, potentials - 1).witness.startswith("the potentials prove")
-    assert with_potentials(plan, potentials, less).witness.startswith("the potentials prove")
-    assert with_potentials(plan, potentials - 1, less).ok
+    assert str(with_potentials(plan, potentials - 1)).startswith("the potentials prove")
+    assert str(with_potentials(plan, potentials, less)).startswith("the potentials prove")
+    assert with_potentials(plan, potentials - 1, less) is None
     assert not replace(plan, certificate=Certificate(potentials - 1, less)).is_optimal
 
 
 def test_potentials_of_another_form(plan):
     potentials = plan.certificate.potentials
-    assert with_potentials(plan, potentials[1:]).witness == "potentials have the shape (5, 2)"
-    assert with_potentials(plan, potentials.astype(float)).witness == "potentials are not ticks"
+    assert str(with_potentials(plan, potentials[1:])) == "potentials have the shape (5, 2)"
+    assert str(with_potentials(plan, potentials.astype(float))) == "potentials are not ticks"
 
 
 def test_a_claim_below_the_optimum_is_not_provable(plan):
@@ -92,21 +88,21 @@ def test_a_claim_below_the_optimum_is_not_provable(plan):
     worse = price_plan(plan.problem, [0] * 6)
     claimed = replace(worse, certificate=Certificate(plan.certificate.potentials, worse.total))
     assert claimed.is_optimal
-    assert not check_plan(claimed).ok
+    assert check_plan(claimed) is not None
 
 
 def test_plans_without_a_certificate_claim_nothing():
     plan = price_plan(SwitchProblem(COSTS, 3, start=0), [0] * 6)
     assert not plan.is_optimal
     assert plan.total == 39
-    assert check_plan(plan).ok
+    assert check_plan(plan) is None
 
 
 def test_many_steps_are_checked_in_batches(monkeypatch):
-    monkeypatch.setattr("ocs_codesign.reconfigure.hold.check._BATCH", 12)
+    monkeypatch.setattr("ocs_codesign.verification.plans._BATCH", 12)
     plan = switch_plan(SwitchProblem(COSTS * 4, 3, start=0))
-    assert check_plan(plan).ok
+    assert check_plan(plan) is None
     raised = plan.certificate.potentials.copy()
     raised[14, 1] += 1
     witness = "step 15: the potential of topology 1 is too large"
-    assert with_potentials(plan, raised).witness == witness
+    assert str(with_potentials(plan, raised)) == witness

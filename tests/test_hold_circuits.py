@@ -9,14 +9,10 @@ import numpy as np
 import pytest
 
 from ocs_codesign.graphs.text import parse
-from ocs_codesign.reconfigure import (
-    ReconfigurationCost,
-    SwitchProblem,
-    changed_circuits,
-    first_costs,
-    switch_plan,
-    switching_costs,
-)
+from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.hold.circuits import changed_circuits, first_costs, switching_costs
+from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 from ocs_codesign.topology import Topology
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hold_oracle import table
 
-from ocs_codesign.reconfigure import SwitchProblem, price_plan
+from ocs_codesign.reconfigure.hold.plan import price_plan
+from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 
 COSTS = [(4, 9), (9, 4)]
 INF, NAN = float("inf"), float("nan")

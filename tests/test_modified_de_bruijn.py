@@ -126,10 +126,10 @@ class TestCosts:
         candidate, design = measure(recipe, collective), build(recipe, collective)
         cost = Cost(halves * (n + 1), halves * Fraction(nodes - 1, nodes))
         assert candidate.cost == design.cost == predict(recipe, collective).cost == cost
-        assert candidate.score.schedule == design.maker == "stored"
+        assert candidate.maker == design.maker == "stored"
         assert candidate.measured
         assert candidate.bw_optimal
-        assert design.loads == candidate.score.loads
+        assert design.loads == candidate.loads
         assert design.schedule.topology == recipe.topology()
         assert runs_correctly(design.schedule)
         assert is_valid(design.schedule)
@@ -156,7 +156,7 @@ class TestCosts:
     def test_the_smallest_needs_no_stored_schedule(self):
         recipe = ModifiedDeBruijn(2, 2)
         assert recipe.stored_schedule() is None
-        assert measure(recipe).score.schedule == build(recipe).maker == "bfb"
+        assert measure(recipe).maker == build(recipe).maker == "bfb"
         assert build(recipe).cost == Cost(2, Fraction(3, 4))
 
     @pytest.mark.parametrize(("d", "n"), [(2, 2), (2, 6), (4, 3)])

@@ -82,7 +82,7 @@ class TestExpansions:
     def test_the_published_row_of_1024_nodes(self):
         candidate = measure(parse("Line(Power(ModifiedDeBruijn(2, 4), 2))"))
         assert candidate.cost == Cost(11, Fraction(1))
-        assert candidate.score.schedule == "expansion"
+        assert candidate.maker == "expansion"
         assert candidate.measured
 
     @pytest.mark.parametrize("size", [(2, 3), (2, 4), (3, 2)])
@@ -105,7 +105,7 @@ class TestFinder:
     def test_frontier_lists_it_among_the_published(self):
         answer = frontier(8, 2)
         (one,) = [c for c in answer.published if c.recipe == ModifiedDeBruijn(2, 3)]
-        assert (one.cost, one.score.schedule) == (Cost(4, Fraction(7, 8)), "stored")
+        assert (one.cost, one.maker) == (Cost(4, Fraction(7, 8)), "stored")
         assert one.measured
         assert one not in answer.candidates  # the Diamond needs a step less
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -13,7 +14,6 @@ from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.reconfigure.phases.message_times import (
     MessageRange,
-    SwitchedCost,
     break_even_delta_s,
     merged,
     paying_messages,
@@ -26,7 +26,7 @@ FREE = CostModel(0.0, 4 * 12.5e9)
 
 
 def switched(steps, t_b, number):
-    return SwitchedCost(Cost(steps, Fraction(t_b)), number)
+    return Cost(steps, Fraction(t_b), number)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_time_adds_up():
 @given(costs, costs, st.integers(2, 9), st.integers(1, 10**9))
 def test_at_the_break_even_both_take_as_long(static, other, number, message):
     model = CostModel(3e-6, 1e9)
-    mine, theirs = SwitchedCost(other, number), SwitchedCost(static, 1)
+    mine, theirs = replace(other, num_configurations=number), static
     delta = break_even_delta_s([theirs], mine, model, message)
     if delta >= 0:
         assert mine.time_s(model, message, delta) == theirs.time_s(model, message, delta)
@@ -67,7 +67,7 @@ def test_at_the_break_even_both_take_as_long(static, other, number, message):
 @given(st.lists(costs, min_size=1, max_size=3), costs, st.integers(2, 5), st.integers(0, 50))
 def test_messages_that_pay_are_those_with_less_time(static, other, number, micros):
     model, delta = CostModel(2e-6, 1e9), Fraction(micros, 10**6)
-    fixed, mine = [SwitchedCost(cost, 1) for cost in static], SwitchedCost(other, number)
+    fixed, mine = static, replace(other, num_configurations=number)
     found = paying_messages(fixed, mine, model, delta)
     for message in (1, 100, 5_000, 20_000, 100_000, 10**7, 10**12):
         least = min(one.time_s(model, message, delta) for one in fixed)

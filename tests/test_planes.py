@@ -17,14 +17,10 @@ from planes_oracle import (
     random_problem,
 )
 
-from ocs_codesign.reconfigure import (
-    PLANE_METHODS,
-    PlaneProblem,
-    ReconfigurationCost,
-    plan_of_usage,
-    plan_planes,
-    static_plan_of_planes,
-)
+from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.planes.plan import PLANE_METHODS, plan_of_usage, plan_planes
+from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+from ocs_codesign.reconfigure.planes.static import static_plan_of_planes
 
 MS = Fraction(1, 1000)
 ROUNDING = Fraction(1, 10**6)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ocs_codesign.reconfigure import (
-    PlaneProblem,
-    ReconfigurationCost,
-    plan_of_usage,
-    plan_planes,
-)
+from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.planes.plan import plan_of_usage, plan_planes
+from ocs_codesign.reconfigure.planes.problem import PlaneProblem
 
 COST = ReconfigurationCost(1)
 

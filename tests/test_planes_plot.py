@@ -8,13 +8,10 @@ import pytest
 from planes_oracle import listed
 
 from ocs_codesign.plot.gantt import planes_figure
-from ocs_codesign.reconfigure import (
-    Activity,
-    PlaneProblem,
-    ReconfigurationCost,
-    plan_of_usage,
-    plan_planes,
-)
+from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.planes.plan import plan_of_usage, plan_planes
+from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+from ocs_codesign.timeline import Activity
 
 PLAN = plan_planes(listed((1, 2, 2), (10, 1, 10), "0.2"))
 

@@ -15,9 +15,7 @@ from strategies import without_symmetry
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.graphs.text import parse
-from ocs_codesign.reconfigure import (
-    build_sequence,
-)
+from ocs_codesign.reconfigure.program.designs import build_sequence
 from ocs_codesign.topology import Topology
 
 

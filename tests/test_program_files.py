@@ -15,7 +15,8 @@ from small_design import SMALL, packed
 from ocs_codesign.formats.designs.archive import read_archive, write_schedule
 from ocs_codesign.formats.designs.design_files import load_design, save_design, save_program
 from ocs_codesign.graphs.text import parse
-from ocs_codesign.reconfigure import build_halving_doubling, build_sequence
+from ocs_codesign.reconfigure.program.designs import build_sequence
+from ocs_codesign.reconfigure.program.patterns import build_halving_doubling
 from ocs_codesign.verification.programs import verify_program
 
 RINGS = [parse("DirectedCirculant(6, (1,))"), parse("DirectedCirculant(6, (2,))")]

@@ -16,10 +16,8 @@ from ocs_codesign.collective import GATHERING
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build
 from ocs_codesign.graphs.text import parse
-from ocs_codesign.reconfigure import (
-    build_halving_doubling,
-    build_sequence,
-)
+from ocs_codesign.reconfigure.program.designs import build_sequence
+from ocs_codesign.reconfigure.program.patterns import build_halving_doubling
 
 
 @pytest.mark.parametrize("collective", GATHERING)

@@ -12,7 +12,8 @@ from replay_oracle import runs_correctly
 
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.reconfigure import build_direct, build_halving_doubling, wire
+from ocs_codesign.reconfigure.program.patterns import build_direct, build_halving_doubling
+from ocs_codesign.reconfigure.program.wiring import wire
 
 # Direct all-to-all.
 

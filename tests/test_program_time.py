@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.circuits import Change
 from ocs_codesign.cost import Cost, CostModel
-from ocs_codesign.reconfigure import (
-    ReconfigurationCost,
-    build_direct,
-    build_halving_doubling,
-    program_time,
-)
+from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.program.patterns import build_direct, build_halving_doubling
+from ocs_codesign.reconfigure.program.program_times import program_time
 from ocs_codesign.verification.programs import ProgramVerdict
+from ocs_codesign.verification.timed import check_timed
 from ocs_codesign.verification.witness import Witness
 
 MODEL = CostModel(2e-6, 1e10)
@@ -86,6 +85,34 @@ def test_the_last_step_ends_when_the_longest_path_does(verdict, cold, overlap, f
     assert time.total_s == max(end.values())
     assert time.total_s == time.steps_s + time.transmission_s + time.dead_s
     assert time.dead_s >= 0
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_programs_are_in_time(overlap):
+    """Held by start, link free, circuit up from when its change is done to when it goes."""
+    design = build_halving_doubling(16, 4, overlap=overlap)
+    delta = ReconfigurationCost(Fraction(1, 10**5), cold_start=False, overlap=overlap)
+    time = program_time(design.verdict, MODEL, 2**20, delta)
+    timed = time.timed(design.schedule)
+    assert timed.total_s == time.total_s
+    program, ended = design.program, [Fraction(0), *time.end_s]
+    ready = {
+        (change.step, change.plane): ended[change.step - 1 - change.dark_steps * overlap]
+        + delta.fixed_s * (change.step > 1)
+        for change in design.verdict.changes
+    }
+    rows = zip(program.link, program.first_step, program.last_step, strict=True)
+    up = [
+        (link, ready[first, program.plane[link]] / timed.tick_s, ended[last] / timed.tick_s)
+        for link, first, last in rows
+    ]
+    columns = [np.array(list(map(int, column))) for column in zip(*up, strict=True)]
+    latency = int(MODEL.alpha_s / timed.tick_s)
+    assert check_timed(timed, latency, tuple(columns)) is None
+    columns[1][-1] += int(ended[-1] / timed.tick_s)
+    assert "is not up" in str(check_timed(timed, latency, tuple(columns)))
+    with pytest.raises(ValueError, match="steps, but"):
+        time.timed(build_direct(4).schedule)
 
 
 def test_what_has_no_time():

@@ -49,8 +49,8 @@ def test_designs_are_verified_and_cost_what_was_measured(recipe):
     for collective in GATHERING:
         candidate, design = measure(recipe, collective), build(recipe, collective)
         assert design.cost == candidate.cost
-        assert design.loads == candidate.score.loads
-        assert design.maker == candidate.score.schedule
+        assert design.loads == candidate.loads
+        assert design.maker == candidate.maker
         assert design.schedule.topology == built(recipe)
         assert design.schedule.collective == collective
 

@@ -55,7 +55,7 @@ def test_a_sample_is_rebuilt_with_its_costs(shipped):
     for entry in chosen:
         recipe = parse(entry.recipe)
         candidate = measure(recipe)
-        assert (candidate.allgather, candidate.reduce_scatter) == (
+        assert (candidate.cost_of("allgather"), candidate.cost_of("reduce-scatter")) == (
             entry.allgather,
             entry.reduce_scatter,
         )

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.formats.step_files import MAX_STEP_BYTES, StepList, parse_steps, read_steps
-from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.planes.problem import PlaneProblem
 
 CSV = """\
 # two directions of a ring, then a star

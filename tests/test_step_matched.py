@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import CostModel
-from ocs_codesign.reconfigure import ReconfigurationCost
+from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
 from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 from ocs_codesign.reconfigure.planes.problem import PlaneProblem
@@ -40,7 +40,7 @@ def test_hop_units_of_bruck_for_64_nodes():
     assert [plan.num_reconfigurations for plan in plans] == [0, 1, 2, 3, 4, 5, 5, 5]
     assert [plan.cost.t_b for plan in plans[:6]] == [Fraction(n, 2) for n in (63, 14, 9, 8, 7, 6)]
     assert plans[1].held == (0, 0, 0, 3, 3, 3)
-    assert plans[2].switched.num_configurations == 3
+    assert plans[2].cost.num_configurations == 3
 
 
 def test_a_shift_serves_later_steps_in_powers_of_two_hops():
@@ -111,7 +111,7 @@ def test_keep_or_switch_finds_the_best_number_of_changes(nodes, micros):
     rows = zip(bruck.hops().tolist(), hop_s, strict=True)
     costs = [[hops * step_s if hops else float("inf") for hops in row] for row, step_s in rows]
     plans = [reuse_plan(bruck, changes) for changes in range(len(bruck.steps))]
-    least = min(plan.switched.time_s(model, 2**20, delta) for plan in plans)
+    least = min(plan.cost.time_s(model, 2**20, delta) for plan in plans)
     held = switch_plan(SwitchProblem(costs, delta, first=0)).total
     assert held <= least
     if nodes & (nodes - 1) == 0:  # all steps move as much, so t_b alone decides the placement

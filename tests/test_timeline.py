@@ -10,15 +10,11 @@ import pytest
 from planes_oracle import listed, random_problem
 
 from ocs_codesign.answers.planes import timeline_json, timeline_table
-from ocs_codesign.reconfigure import (
-    Activity,
-    Interval,
-    PlaneProblem,
-    ReconfigurationCost,
-    Timeline,
-    check_timeline,
-    plan_planes,
-)
+from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.planes.plan import plan_planes
+from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+from ocs_codesign.timeline import Activity, Interval, Timeline
+from ocs_codesign.verification.timelines import check_timeline
 
 EPS = Fraction(1, 1000)
 SEND, CHANGE, IDLE = Activity.SEND, Activity.RECONFIGURE, Activity.IDLE
@@ -113,17 +109,17 @@ def test_right_ones_pass():
 @pytest.mark.parametrize(
     ("at", "other", "said"),
     [
-        (1, send(0, 1, 5, 0, 1), "plane 0, step 1: an interval begins at 1 s, before the last one"),
+        (1, send(0, 1, 5, 0, 1), "step 1, plane 0: an interval begins at 1 s, before the last one"),
         (0, change(0, 0, 1, 0), "plane 0: a change to configuration 0 lasts 1 s of 2 s"),
         (0, change(0, -2, 0, 0), "plane 0: an interval from -2 to 0 s is not within time"),
         (0, change(0, 0, 2, 7), "plane 0: it changes to configuration 7"),
         (0, change(0, 0, 2, 1), "sends over configuration 0 while it holds configuration 1"),
-        (1, send(0, 2, 6, 1, 1), "plane 0, step 1: it sends over configuration 1, not 0"),
-        (1, send(0, 2, 5, 0, 1, 4), "plane 0, step 1: 4 bytes in 3 s, which takes 4 s"),
+        (1, send(0, 2, 6, 1, 1), "step 1, plane 0: it sends over configuration 1, not 0"),
+        (1, send(0, 2, 5, 0, 1, 4), "step 1, plane 0: 4 bytes in 3 s, which takes 4 s"),
         (1, send(0, 2, 5, 0, 1), "step 1: 3 of 4 bytes are sent"),
-        (1, send(0, 2, 6, 0, 3), "plane 0, step 3: a send is of no step"),
-        (1, send(0, 2, 6, 0, 1, -4), "plane 0, step 1: it sends -4 bytes"),
-        (3, send(1, 5, 9, 1, 2), "plane 1, step 2: it begins at 5 s, before all of the steps"),
+        (1, send(0, 2, 6, 0, 3), "step 3, plane 0: a send is of no step"),
+        (1, send(0, 2, 6, 0, 1, -4), "step 1, plane 0: it sends -4 bytes"),
+        (3, send(1, 5, 9, 1, 2), "step 2, plane 1: it begins at 5 s, before all of the steps"),
         (3, send(2, 6, 10, 1, 2), "plane 2: there are 2 planes, from 0"),
         (3, interval(1, 6, 10, IDLE, 1, 2, 4), "plane 1: it has a step or bytes in idle"),
     ],
@@ -137,7 +133,7 @@ def test_order_on_a_plane_without_barriers():
     of = problem((0, 0), planes=1, barrier=False)
     assert witness(of, change(0, 0, 2, 0), send(0, 2, 6, 0, 1), send(0, 6, 10, 0, 2)) == "None"
     swapped = (change(0, 0, 2, 0), send(0, 2, 6, 0, 2), send(0, 6, 10, 0, 1))
-    assert witness(of, *swapped) == "plane 0, step 1: it sends after step 2 has been served"
+    assert witness(of, *swapped) == "step 1, plane 0: it sends after step 2 has been served"
     apart = problem(barrier=False)
     together = (*RIGHT[:3], send(1, 2, 6, 1, 2))
     assert witness(apart, *together) == "None"
@@ -149,7 +145,7 @@ def test_the_whole_fabric_stops():
     held = (change(0, 0, 2, 0), send(0, 2, 6, 0, 1), change(1, 6, 8, 1), send(1, 8, 12, 1, 2))
     assert witness(of, *held) == "None"
     while_sending = (*held[:2], change(1, 3, 5, 1), send(1, 6, 10, 1, 2))
-    assert witness(of, *while_sending) == "plane 0, step 1: it sends while the fabric stops at 3 s"
+    assert witness(of, *while_sending) == "step 1, plane 0: it sends while the fabric stops at 3 s"
     staggered = (change(0, 0, 2, 0), change(1, 1, 3, 1), send(0, 3, 7, 0, 1), send(1, 7, 11, 1, 2))
     assert witness(of, *staggered) == "a stop begins at 1 s, while another lasts to 2 s"
     costly = PlaneProblem(
@@ -165,7 +161,7 @@ def test_the_whole_fabric_stops():
         *(change(0, 4, 6, 1), send(1, 6, 8, 0, 1), send(0, 8, 12, 1, 2)),
     )
     assert witness(of, *inside) == (
-        "plane 1, step 1: it sends after a stop at 4 s that is after the step"
+        "step 1, plane 1: it sends after a stop at 4 s that is after the step"
     )
 
 

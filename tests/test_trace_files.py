@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from ocs_codesign.collective import WITHOUT_PARAMETERS
 from ocs_codesign.formats.trace_files import read_csv_trace, read_json_trace, read_trace
-from ocs_codesign.reconfigure import Job, Trace
-from ocs_codesign.reconfigure.hold.trace import MAX_JOBS
+from ocs_codesign.reconfigure.hold.trace import MAX_JOBS, Job, Trace
 
 CSV = """\
 # a step of training

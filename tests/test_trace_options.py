@@ -8,8 +8,7 @@ from ocs_codesign.collective import GATHERING, WITHOUT_PARAMETERS, Collective
 from ocs_codesign.design import measure
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.reconfigure import recipe_option, recipe_options
-from ocs_codesign.reconfigure.hold.options import catalogue_recipes
+from ocs_codesign.reconfigure.hold.options import catalogue_recipes, recipe_option, recipe_options
 from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.search.catalogue.store import Catalogue
 

@@ -10,7 +10,9 @@ from matplotlib.colors import to_hex
 from trace_samples import ALTERNATING, OPTIONS, SECONDS, option
 
 from ocs_codesign.plot.trace import _COLOURS, _DARK, _GAP, _HIDDEN, _MIXED, trace_figure
-from ocs_codesign.reconfigure import Job, ReconfigurationCost, Trace, plan_trace
+from ocs_codesign.reconfigure.change import ReconfigurationCost
+from ocs_codesign.reconfigure.hold.trace import Job, Trace
+from ocs_codesign.reconfigure.hold.trace_plan import plan_trace
 
 GAPS = Trace(
     [Job("allreduce", 1, gap_after_s=4), Job("alltoall", 1, gap_before_s=6, gap_after_s=90)], 2

@@ -13,7 +13,7 @@ from replay_oracle import runs_correctly
 from ocs_codesign.circuits import CircuitProgram
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.reconfigure import build_direct, build_halving_doubling
+from ocs_codesign.reconfigure.program.patterns import build_direct, build_halving_doubling
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification.programs import (

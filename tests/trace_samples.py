@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ocs_codesign.cost import Cost, CostModel
-from ocs_codesign.reconfigure import FabricOption, Job, Trace
+from ocs_codesign.reconfigure.hold.options import FabricOption
+from ocs_codesign.reconfigure.hold.trace import Job, Trace
 
 SECONDS = CostModel(0, 1)
 """With this model a message of a byte takes t_b seconds."""

@@ -14,6 +14,7 @@ from ocs_codesign.answers.texts import (
     loads_table,
     optimality,
 )
+from ocs_codesign.collective import Collective
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.cost import Cost
-    from ocs_codesign.design import Score
+    from ocs_codesign.design import Design
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.schedulers.alltoall.result import Throughput
 
@@ -61,14 +62,12 @@ class Subject:
 @final
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """A score with what it is compared with.
+    """A design with what it is compared with.
 
     ``predicted`` is None for a graph, ``topology_bound`` where the graph is too large to look at.
     """
 
-    score: Score
-    allgather: Cost
-    reduce_scatter: Cost
+    design: Design
     predicted: Cost | None
     bound: Cost
     topology_bound: Cost | None
@@ -76,12 +75,12 @@ class Costs:
     @property
     def bw_optimal(self) -> bool:
         """Whether t_b is the least of any topology of this size."""
-        return self.score.cost.t_b == self.bound.t_b
+        return self.design.cost.t_b == self.bound.t_b
 
     @property
     def moore_optimal(self) -> bool:
         """Whether the steps are the least of any topology of this size."""
-        return self.score.cost.steps == self.bound.steps
+        return self.design.cost.steps == self.bound.steps
 
 
 def cost_answer_json(subject: Subject, costs: Costs) -> dict[str, Any]:
@@ -90,22 +89,22 @@ def cost_answer_json(subject: Subject, costs: Costs) -> dict[str, Any]:
     def known(cost: Cost | None) -> dict[str, Any] | None:
         return None if cost is None else cost_json(cost)
 
-    score = costs.score
+    design = costs.design
     return {
-        **subject.json(score.collective.name),
-        **cost_json(score.cost),
-        "t_b_float": float(score.cost.t_b),
-        "measured": score.measured,
-        "schedule": score.schedule,
-        "max_load_per_step": [str(load) for load in score.loads],
-        "num_chunks": score.num_chunks,
+        **subject.json(design.collective.name),
+        **cost_json(design.cost),
+        "t_b_float": float(design.cost.t_b),
+        "measured": design.measured,
+        "schedule": design.maker,
+        "max_load_per_step": [str(load) for load in design.loads],
+        "num_chunks": design.num_chunks,
         "predicted": known(costs.predicted),
         "bound": cost_json(costs.bound),
         "topology_bound": known(costs.topology_bound),
         "bw_optimal": costs.bw_optimal,
         "moore_optimal": costs.moore_optimal,
-        "allgather": cost_json(costs.allgather),
-        "reduce_scatter": cost_json(costs.reduce_scatter),
+        "allgather": cost_json(design.cost_of(Collective.ALLGATHER)),
+        "reduce_scatter": cost_json(design.cost_of(Collective.REDUCE_SCATTER)),
     }
 
 
@@ -115,22 +114,22 @@ def cost_sections(subject: Subject, costs: Costs) -> Iterator[Section]:
     def known(cost: Cost | None) -> str | None:
         return None if cost is None else cost_text(cost)
 
-    score = costs.score
-    kind = "measured" if score.measured else "predicted, an upper bound"
+    design = costs.design
+    kind = "measured" if design.measured else "predicted, an upper bound"
     yield Facts(
-        *subject.facts(score.collective.name),
-        ("cost", f"{cost_text(score.cost)}, {kind}"),
+        *subject.facts(design.collective.name),
+        ("cost", f"{cost_text(design.cost)}, {kind}"),
         ("predicted", known(costs.predicted)),
         ("bound", f"{cost_text(costs.bound)} (no topology of this size can beat it)"),
         ("bound of this graph", known(costs.topology_bound)),
         ("optimal", optimality(costs.bw_optimal, costs.moore_optimal)),
-        ("allgather", cost_text(costs.allgather)),
-        ("reduce-scatter", cost_text(costs.reduce_scatter)),
-        ("schedule", score.schedule),
-        ("chunks a shard", score.num_chunks),
+        ("allgather", cost_text(design.cost_of(Collective.ALLGATHER))),
+        ("reduce-scatter", cost_text(design.cost_of(Collective.REDUCE_SCATTER))),
+        ("schedule", design.maker),
+        ("chunks a shard", design.num_chunks),
     )
     yield ""
-    yield loads_table(score.loads)
+    yield loads_table(design.loads)
 
 
 def alltoall_json(subject: Subject, found: Throughput, least: Fraction) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ocs_codesign.answers.texts import (
     optimality,
     t_b_text,
 )
+from ocs_codesign.collective import Collective
 from ocs_codesign.quantities import format_size, format_time
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.design import Candidate
+    from ocs_codesign.design import Design
     from ocs_codesign.search.pareto import Frontier
 
     Workload = tuple[CostModel, float]
@@ -35,7 +36,7 @@ def frontier_json(answer: Frontier, workload: Workload | None = None) -> dict[st
     dominated = []
     for candidate in answer.dominated:
         entry = _candidate_json(candidate, workload)
-        dominator = answer.dominator(candidate.cost)
+        dominator = answer.dominator(candidate)
         entry["dominated_by"] = None if dominator is None else repr(dominator.recipe)
         dominated.append(entry)
     value: dict[str, Any] = {
@@ -53,7 +54,7 @@ def frontier_json(answer: Frontier, workload: Workload | None = None) -> dict[st
     return value
 
 
-def _candidate_json(candidate: Candidate, workload: Workload | None) -> dict[str, Any]:
+def _candidate_json(candidate: Design, workload: Workload | None) -> dict[str, Any]:
     value = {
         "recipe": repr(candidate.recipe),
         "label": candidate.recipe.label(),
@@ -62,10 +63,10 @@ def _candidate_json(candidate: Candidate, workload: Workload | None) -> dict[str
         "measured": candidate.measured,
         "bw_optimal": candidate.bw_optimal,
         "moore_optimal": candidate.moore_optimal,
-        "schedule": candidate.score.schedule,
+        "schedule": candidate.maker,
         "reverse_symmetric": candidate.recipe.reverse_symmetric,
-        "allgather": cost_json(candidate.allgather),
-        "reduce_scatter": cost_json(candidate.reduce_scatter),
+        "allgather": cost_json(candidate.cost_of(Collective.ALLGATHER)),
+        "reduce_scatter": cost_json(candidate.cost_of(Collective.REDUCE_SCATTER)),
     }
     if workload is not None:
         value["time_s"] = candidate.cost.time_s(*workload)
@@ -86,7 +87,7 @@ def frontier_sections(
     yield ASK_FOR_A_MODEL if workload is None else _best_sentence(answer, *workload)
     if answer.published:
         yield "\nPublished designs of this size:"
-        better = [answer.dominator(candidate.cost) for candidate in answer.published]
+        better = [answer.dominator(candidate) for candidate in answer.published]
         names = [
             "on the frontier" if other is None or other == candidate else other.recipe.label()
             for other, candidate in zip(better, answer.published, strict=True)
@@ -97,7 +98,7 @@ def frontier_sections(
 
 
 def _candidates(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[Design],
     workload: Workload | None,
     last: tuple[str, Sequence[str]] | None = None,
 ) -> Table:
@@ -129,7 +130,7 @@ def _dominated(answer: Frontier, workload: Workload | None) -> Iterator[Section]
     if workload is not None:
         ranked.sort(key=lambda candidate: candidate.cost.time_s(*workload))
     ranked = ranked[:MAX_DOMINATED_ROWS]
-    dominators = [answer.dominator(candidate.cost) for candidate in ranked]
+    dominators = [answer.dominator(candidate) for candidate in ranked]
     names = ["-" if other is None else other.recipe.label() for other in dominators]
     yield "\nDominated:"
     yield _candidates(ranked, workload, ("dominated by", names))

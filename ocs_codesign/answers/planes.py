@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.answers.sections import Facts, Table, counted
 from ocs_codesign.quantities import format_size, format_time
-from ocs_codesign.reconfigure.planes.timeline import Activity
+from ocs_codesign.timeline import Activity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.formats.step_files import StepList
-    from ocs_codesign.reconfigure import Interval, PlanePlan, Timeline
+    from ocs_codesign.reconfigure.planes.problem import PlanePlan
+    from ocs_codesign.timeline import Interval, Timeline
 
 _LONGEST = 24
 _CHANGES = ("the whole fabric stops for a change", "planes change while others send")
@@ -91,7 +92,7 @@ def timeline_json(timeline: Timeline, names: Sequence[str]) -> list[dict[str, An
 def timeline_table(timeline: Timeline, names: Sequence[str]) -> Table:
     """A row an interval.
 
-    >>> from ocs_codesign.reconfigure import Interval, Timeline
+    >>> from ocs_codesign.timeline import Interval, Timeline
     >>> row = Interval(1, Fraction(0), Fraction(1, 5), Activity.SEND, 0, 1, Fraction(10))
     >>> timeline_table(Timeline.of([row]), ["ring"]).rows
     [('1', '0', '200000', 'send', 'ring', '1', '10')]

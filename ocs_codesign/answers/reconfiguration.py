@@ -10,7 +10,14 @@ from ocs_codesign.answers.texts import MAX_FRACTION, cost_text, in_decimals, mod
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import CostModel
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
-from ocs_codesign.reconfigure.frontier.reconfigured import AllreduceGain
+from ocs_codesign.reconfigure.frontier.reconfigured import (
+    AllreduceGain,
+    best_static,
+    break_even_of,
+    messages_that_pay,
+    t_b_bound,
+    t_b_tree_bound,
+)
 from ocs_codesign.reconfigure.sequences.generators import in_turn
 
 if TYPE_CHECKING:
@@ -19,15 +26,15 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.frontier import Workload
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.reconfigure.frontier.reconfigured import ReconfiguredFrontier
-    from ocs_codesign.reconfigure.frontier.sources import ReconfiguredCandidate
+    from ocs_codesign.design import Design
     from ocs_codesign.reconfigure.phases.message_times import MessageRange
+    from ocs_codesign.search.pareto import Frontier
 
 _SHOWN_RECIPES = 3
 
 
 def reconfiguration_json(
-    answer: ReconfiguredFrontier, deltas: Sequence[float], workload: Workload | None
+    answer: Frontier, deltas: Sequence[float], workload: Workload | None
 ) -> dict[str, Any]:
     """The JSON form of a frontier with reconfiguration, with times if there is a workload."""
     value: dict[str, Any] = {
@@ -49,20 +56,20 @@ def reconfiguration_json(
         value["most_steps_saved"] = gain.steps_saved
     if workload is not None:
         value["cost_model"] = model_json(*workload)
-        even = answer.break_even(*workload)
+        even = break_even_of(answer, *workload)
         value["break_even_s"] = None if even is None else float(even[0])
         value["verdicts"] = [_verdict_json(answer, delta, *workload) for delta in deltas]
     return value
 
 
 def _design_json(
-    answer: ReconfiguredFrontier,
-    design: ReconfiguredCandidate,
+    answer: Frontier,
+    design: Design,
     deltas: Sequence[float],
     workload: Workload | None,
 ) -> dict[str, Any]:
-    steps, t_b, number = design.switched.point()
-    least = answer.t_b_bound(number)
+    number, steps, t_b = design.cost.point()
+    least = t_b_bound(answer, number)
     value: dict[str, Any] = {
         "maker": design.maker,
         "label": design.label,
@@ -71,38 +78,38 @@ def _design_json(
         "steps": steps,
         "t_b": str(t_b),
         "t_b_float": float(t_b),
-        "proven_bound": None if design.proven is None else str(design.proven),
+        "proven_bound": None if design.least_t_b is None else str(design.least_t_b),
         "bound": str(least),
         "gap": float(t_b / least - 1),
-        "tree_bound": str(answer.t_b_tree_bound(number)),
+        "tree_bound": str(t_b_tree_bound(answer, number)),
     }
     if workload is not None:
-        value["time_s"] = [float(design.switched.time_s(*workload, delta)) for delta in deltas]
+        value["time_s"] = [float(design.cost.time_s(*workload, delta)) for delta in deltas]
     return value
 
 
 def _verdict_json(
-    answer: ReconfiguredFrontier, delta: float, model: CostModel, message_bytes: float
+    answer: Frontier, delta: float, model: CostModel, message_bytes: float
 ) -> dict[str, Any]:
     best = answer.best(model, message_bytes, delta)
-    static = answer.best_static(model, message_bytes)
+    static = best_static(answer, model, message_bytes)
     return {
         "reconfiguration_s": delta,
         "best": best.label,
-        "configurations": best.switched.num_configurations,
-        "time_s": float(best.switched.time_s(model, message_bytes, delta)),
+        "configurations": best.cost.num_configurations,
+        "time_s": float(best.cost.time_s(model, message_bytes, delta)),
         "static": static.label,
-        "static_time_s": float(static.switched.time_s(model, message_bytes, 0)),
+        "static_time_s": float(static.cost.time_s(model, message_bytes)),
         "pays": best.changes,
         "pays_for_bytes": [
             [float(sizes.begin_bytes), None if sizes.end_bytes is None else float(sizes.end_bytes)]
-            for sizes in answer.paying_messages(model, delta)
+            for sizes in messages_that_pay(answer, model, delta)
         ],
     }
 
 
 def reconfiguration_sections(
-    answer: ReconfiguredFrontier, deltas: Sequence[float], workload: Workload | None
+    answer: Frontier, deltas: Sequence[float], workload: Workload | None
 ) -> Iterator[Section]:
     """The table of candidates, then whether changing circuits pays."""
     yield (
@@ -135,7 +142,7 @@ def reconfiguration_sections(
 
 
 def _candidates_table(
-    answer: ReconfiguredFrontier, deltas: Sequence[float], workload: Workload | None
+    answer: Frontier, deltas: Sequence[float], workload: Workload | None
 ) -> Table:
     columns = ["configurations", "steps", "t_b", "decimal", "bound", "over bound"]
     has_tree = answer.collective == Collective.ALLTOALL
@@ -144,30 +151,30 @@ def _candidates_table(
         columns += [f"at {format_time(delta)}" for delta in deltas]
     rows = []
     for design in answer.candidates:
-        steps, t_b, number = design.switched.point()
+        number, steps, t_b = design.cost.point()
         text = in_decimals(t_b) if len(str(t_b)) > MAX_FRACTION else str(t_b)
         row = [str(number), str(steps), text, f"{float(t_b):.6g}"]
-        for least in [answer.t_b_bound(number), *[answer.t_b_tree_bound(number)] * has_tree]:
+        for least in [t_b_bound(answer, number), *[t_b_tree_bound(answer, number)] * has_tree]:
             row += [f"{float(least):.6g}", f"{float(t_b / least - 1):.2%}"]
         if workload is not None:
-            times = (design.switched.time_s(*workload, delta) for delta in deltas)
+            times = (design.cost.time_s(*workload, delta) for delta in deltas)
             row += [format_time(float(time)) for time in times]
         rows.append((*row, design.maker, _short_label(design)))
     return Table((*columns, "design", "label"), rows, len(columns), texts=1)
 
 
-def _short_label(design: ReconfiguredCandidate) -> str:
+def _short_label(design: Design) -> str:
     more = len(design.recipes) - _SHOWN_RECIPES
     if more < 1:
         return design.label
     return f"{in_turn(islice(design.recipes, _SHOWN_RECIPES))} → {more} more"
 
 
-def _gain_of(answer: ReconfiguredFrontier) -> AllreduceGain | None:
+def _gain_of(answer: Frontier) -> AllreduceGain | None:
     """What an allreduce can save, None for an all-to-all."""
     if answer.collective == Collective.ALLTOALL:
         return None
-    costs = tuple(design.switched.cost for design in answer.static)
+    costs = tuple(design.cost for design in answer.static)
     return AllreduceGain(answer.num_nodes, answer.degree, costs)
 
 
@@ -191,9 +198,9 @@ def _gain_sentence(gain: AllreduceGain, workload: Workload | None) -> str:
     )
 
 
-def _units_sentence(answer: ReconfiguredFrontier) -> str:
+def _units_sentence(answer: Frontier) -> str:
     """When changes pay where steps cost nothing."""
-    even = answer.break_even(CostModel(0.0, 1.0), 1)
+    even = break_even_of(answer, CostModel(0.0, 1.0), 1)
     if even is None:
         return "Changing circuits does not pay if only t_b counts."
     return (
@@ -202,33 +209,29 @@ def _units_sentence(answer: ReconfiguredFrontier) -> str:
     )
 
 
-def _break_even_sentence(
-    answer: ReconfiguredFrontier, model: CostModel, message_bytes: float
-) -> str:
+def _break_even_sentence(answer: Frontier, model: CostModel, message_bytes: float) -> str:
     what = (
         f"For {format_size(message_bytes)} at alpha {format_time(model.alpha_s)} and "
         f"{format_bandwidth(model.node_bandwidth_Bps)} a node changing circuits"
     )
-    even = answer.break_even(model, message_bytes)
+    even = break_even_of(answer, model, message_bytes)
     if even is None:
         return f"{what} does not pay, even without dead time."
     limit = format_time(float(even[0]))
     return f"{what} pays below a dead time of {limit}, with {_configurations(even[1])}."
 
 
-def _delta_sentence(
-    answer: ReconfiguredFrontier, delta: float, model: CostModel, message_bytes: float
-) -> str:
+def _delta_sentence(answer: Frontier, delta: float, model: CostModel, message_bytes: float) -> str:
     best = answer.best(model, message_bytes, delta)
-    static = answer.best_static(model, message_bytes)
-    static_s = format_time(float(static.switched.time_s(model, message_bytes, 0)))
-    best_s = format_time(float(best.switched.time_s(model, message_bytes, delta)))
+    static = best_static(answer, model, message_bytes)
+    static_s = format_time(float(static.cost.time_s(model, message_bytes)))
+    best_s = format_time(float(best.cost.time_s(model, message_bytes, delta)))
     if best.changes:
         against = f"against {static_s} of the best static design"
         verdict = f"yes: {best_s} with {_configurations(best)} {against}"
     else:
         verdict = f"no: {static.label} stays the fastest in {static_s}"
-    sizes = " and ".join(map(_range_text, answer.paying_messages(model, delta)))
+    sizes = " and ".join(map(_range_text, messages_that_pay(answer, model, delta)))
     return (
         f"At a dead time of {format_time(delta)} {verdict}; "
         f"it pays for messages {sizes or 'of no size'}."
@@ -248,5 +251,5 @@ def _size(num_bytes: Fraction) -> str:
     return f"{value / 1000**power:.4g} {('B', 'kB', 'MB', 'GB', 'TB')[power]}"
 
 
-def _configurations(design: ReconfiguredCandidate) -> str:
-    return f"{design.switched.num_configurations} configurations"
+def _configurations(design: Design) -> str:
+    return f"{design.cost.num_configurations} configurations"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from ocs_codesign.answers.circuits import changes_sections, circuits_facts, circuits_json
 from ocs_codesign.answers.sections import Facts
 from ocs_codesign.answers.texts import cost_json, cost_text, loads_table
-from ocs_codesign.formats.designs.archive import collective_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +27,7 @@ def verify_json(loaded: LoadedDesign, found: DesignVerdict) -> dict[str, Any]:
         "recipe": loaded.recipe,
         "nodes": schedule.topology.num_nodes,
         "degree": _degree(loaded),
-        "collective": collective_text(schedule.collective),
+        "collective": schedule.collective.name,
         **cost_json(cost),
         "t_b_float": float(cost.t_b),
         "max_load_per_step": [str(load) for load in found.verdict.max_loads],
@@ -53,13 +52,12 @@ def verify_sections(loaded: LoadedDesign, found: DesignVerdict) -> Iterator[Sect
         yield "Valid: every send was replayed over circuits that are up."
         changes = circuits_facts(circuits, changing)
     recipes = () if loaded.program is None else loaded.program.recipes
-    collective = collective_text(schedule.collective)
     ports = "degree" if circuits is None else "planes"
     yield Facts(
         ("recipe", loaded.recipe),
         ("recipes", ", ".join(recipes) or None),
         (f"nodes, {ports}", f"{schedule.topology.num_nodes}, {_degree(loaded)}"),
-        ("collective", collective),
+        ("collective", schedule.collective.text),
         ("cost", cost_text(found.verdict.cost)),
         ("claimed", None if loaded.claimed is None else "the same"),
         *changes,
@@ -67,7 +65,8 @@ def verify_sections(loaded: LoadedDesign, found: DesignVerdict) -> Iterator[Sect
         ("chunks a shard", schedule.num_chunks),
     )
     yield ""
-    yield loads_table(found.verdict.max_loads, "pieces" if collective == "alltoall" else "shards")
+    unit = "pieces" if schedule.collective.name == "alltoall" else "shards"
+    yield loads_table(found.verdict.max_loads, unit)
     if changing is not None:
         yield from changes_sections(changing.changes)
 

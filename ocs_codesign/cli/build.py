@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.answers.build import built_json, built_sections
+from ocs_codesign.cli.choices import LiveChoice
 from ocs_codesign.cli.exact import chunks_option, refuse
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
-    LiveChoice,
     SolverChoice,
     Source,
     collective_choice,
@@ -40,7 +40,7 @@ BEST, STEPPED = "best", "stepped"
     "--scheduler",
     "--schedule",
     "scheduler",
-    type=LiveChoice(lambda: [BEST, *SCHEDULERS]),
+    type=LiveChoice(lambda: {BEST: None, **SCHEDULERS}),
     default=BEST,
     show_default=True,
     help="Who makes the schedule: BFB, the one mapped through the expansions, the one stored with "

@@ -172,7 +172,7 @@ def _rescored(
     for done, entry in enumerate(chosen):
         shown.tell(done, len(chosen))
         candidate = measure(parse(entry.recipe))
-        if (candidate.allgather, candidate.reduce_scatter) != (
+        if (candidate.cost_of("allgather"), candidate.cost_of("reduce-scatter")) != (
             entry.allgather,
             entry.reduce_scatter,
         ):

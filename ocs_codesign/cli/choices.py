@@ -6,29 +6,35 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
-from ocs_codesign.cli.options import LiveChoice
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ocs_codesign.formats.file_format import Format
 
 
 @final
-class LazyChoice(LiveChoice):
-    """A live choice whose names are not listed before an argument or a help text needs them."""
+class LiveChoice(click.Choice[str]):
+    """A choice of names that are not listed before an argument or a help text needs them."""
 
     def __init__(self, names: Callable[[], Mapping[str, Any]]) -> None:
         self.names = names
-        self._names = lambda: tuple(names())
         self.case_sensitive = True
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The names that a registry has by now."""
+        return tuple(self.names())
+
+    @choices.setter
+    def choices(self, names: Sequence[str]) -> None:
+        """Nothing: the registry says."""
 
 
 @final
 class FormatOption(click.Option):
     """``--format``, of which the help lists what formats there are, as in ``Edge list or DOT``."""
 
-    type: LazyChoice
+    type: LiveChoice
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The option and its help, ``{}`` in which stands for the descriptions of the formats."""

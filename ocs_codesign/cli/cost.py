@@ -31,7 +31,7 @@ from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
     from ocs_codesign.cost import Cost
-    from ocs_codesign.design import Score
+    from ocs_codesign.design import Design
     from ocs_codesign.topology import Topology
 
 MAX_BOUND_NODES = 2**14
@@ -94,38 +94,35 @@ def _measured(source: Source, collective_name: str) -> tuple[Subject, Costs]:
     """The topology, and what it costs."""
     from ocs_codesign.bounds import bound
     from ocs_codesign.collective import Collective
-    from ocs_codesign.design import measure, measure_topology, predict
+    from ocs_codesign.design import measure, measure_topology, of_halves, predict
 
     collective = Collective.parse(collective_name)
     predicted: Cost | None = None
     if source.recipe is not None:
-        candidate = measure(source.recipe, collective)
-        score, gather, scatter = candidate.score, candidate.allgather, candidate.reduce_scatter
+        design = measure(source.recipe, collective)
         predicted = predict(source.recipe, collective).cost
         is_small = source.recipe.num_nodes <= MAX_BOUND_NODES
         topology = source.topology() if is_small else None
     else:
         topology = source.topology()
-        halves = {half: measure_topology(topology, half) for half in Collective.ALLREDUCE.halves()}
-        second, first = halves.values()
-        score = halves.get(collective, second.then(first))
-        gather, scatter = first.cost, second.cost
+        halves = (measure_topology(topology, half) for half in Collective.ALLREDUCE.halves())
+        design = of_halves(collective, *halves)
     subject = source.subject(topology)
     least = bound(subject.num_nodes, subject.degree, collective)
-    own = _topology_bound(topology, score)
-    return subject, Costs(score, gather, scatter, predicted, least, own)
+    own = _topology_bound(topology, design)
+    return subject, Costs(design, predicted, least, own)
 
 
-def _topology_bound(topology: Topology | None, score: Score) -> Cost | None:
+def _topology_bound(topology: Topology | None, design: Design) -> Cost | None:
     """The bound of this very graph; every half of a BFB schedule takes its diameter in steps."""
     from ocs_codesign.bounds import topology_bound
     from ocs_codesign.design import BFB
 
     if topology is None:
         return None
-    halves = len(score.collective.halves())
-    diameter = score.cost.steps // halves if score.schedule == BFB else None
-    return topology_bound(topology, score.collective, diameter)
+    halves = len(design.collective.halves())
+    diameter = design.cost.steps // halves if design.maker == BFB else None
+    return topology_bound(topology, design.collective, diameter)
 
 
 def _cost_of_alltoall(source: Source, choice: SolverChoice, json_path: str | None) -> None:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ocs_codesign.formats.matrix_files import DemandFile
-    from ocs_codesign.reconfigure import DemandBaselines, DemandEffort, DemandPlan
+    from ocs_codesign.reconfigure.demand.baselines import DemandBaselines
+    from ocs_codesign.reconfigure.demand.effort import DemandEffort
+    from ocs_codesign.reconfigure.demand.plan import DemandPlan
 
 _EXACT_NODES, _EXACT_TIME_S = 10**12, 60.0
 _SHOWN_CONFIGURATIONS, _SHOWN_CIRCUITS = 32, 16
@@ -80,7 +82,8 @@ def demand(
         check_suffix(Path(plot_path).suffix)
     check_outputs(plan_path, plot_path, json_path)
     from ocs_codesign.formats.matrix_files import plan_csv, read_demand
-    from ocs_codesign.reconfigure import demand_baselines, plan_demand
+    from ocs_codesign.reconfigure.demand.baselines import demand_baselines
+    from ocs_codesign.reconfigure.demand.planner import plan_demand
 
     file = read_demand(matrix, unit)
     effort = _effort(file, exact, time_limit, seed)
@@ -100,7 +103,7 @@ def demand(
 
 
 def _effort(file: DemandFile, exact: bool, time_limit: float | None, seed: int) -> DemandEffort:
-    from ocs_codesign.reconfigure import DemandEffort
+    from ocs_codesign.reconfigure.demand.effort import DemandEffort
     from ocs_codesign.reconfigure.demand.search import MAX_LINES
 
     if not exact:

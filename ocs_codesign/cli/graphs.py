@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ocs_codesign.cli.choices import FormatOption, LazyChoice, graph_formats
+from ocs_codesign.cli.choices import FormatOption, LiveChoice, graph_formats
 from ocs_codesign.cli.options import (
     Source,
     graph_option,
@@ -25,7 +25,7 @@ from ocs_codesign.cli.progress import progress
     "--format",
     "format_name",
     cls=FormatOption,
-    type=LazyChoice(graph_formats("write")),
+    type=LiveChoice(graph_formats("write")),
     default="edgelist",
     show_default=True,
     help="{}.",
@@ -58,7 +58,7 @@ def topology(
     "--format",
     "format_name",
     cls=FormatOption,
-    type=LazyChoice(graph_formats("read")),
+    type=LiveChoice(graph_formats("read")),
     help="The file's format ({}), if its suffix and content do not tell.",
 )
 @click.option("--out", metavar="FILE", help="Write it as an edge list of nodes 0 to N - 1.")

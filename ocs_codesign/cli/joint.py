@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ocs_codesign.cost import CostModel
     from ocs_codesign.question import Question
     from ocs_codesign.search.catalogue.store import Catalogue
-    from ocs_codesign.search.joint import JointFrontier
+    from ocs_codesign.search.pareto import Frontier
 
     Workload = tuple[CostModel, float]
 
@@ -62,13 +62,13 @@ def frontier_of_alltoall(
     _refuse_if_stopped(answer, choice)
 
 
-def _refuse_if_stopped(answer: JointFrontier, choice: SolverChoice) -> None:
+def _refuse_if_stopped(answer: Frontier, choice: SolverChoice) -> None:
     """ClickException, with the answer out, if some were not solved as well as was asked."""
     if answer.stopped is not None:
         raise click.ClickException(f"not all was solved: {choice.advised(answer.stopped)}")
 
 
-def _figure(answer: JointFrontier, workload: Workload | None, plot: str) -> bytes:
+def _figure(answer: Frontier, workload: Workload | None, plot: str) -> bytes:
     from pathlib import Path
 
     from ocs_codesign.plot import figure_bytes
@@ -106,7 +106,7 @@ def stored_by_alltoall(
     with progress("Solving") as shown, choice.solving() as options:
         answer = rank_jointly(
             question,
-            [entry.candidate() for entry in entries],
+            [entry.design() for entry in entries],
             shown.tell_phase,
             with_allgather=False,
             options=options,
@@ -114,8 +114,8 @@ def stored_by_alltoall(
     kept = tuple(
         one
         for one in answer.candidates
-        if (limits.max_steps is None or one.diameter <= limits.max_steps)
-        and (limits.max_t_b is None or one.alltoall_cost.t_b <= limits.max_t_b)
+        if (limits.max_steps is None or one.cost.steps <= limits.max_steps)
+        and (limits.max_t_b is None or one.cost.t_b <= limits.max_t_b)
     )
     answer = replace(answer, candidates=kept)
     sections = stored_sections(answer, asked, len(entries))

@@ -17,7 +17,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.quantities import parse_bandwidth, parse_size, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
@@ -44,23 +44,6 @@ message_option = quantity_option("--message", parse_size, "Size of the whole dat
 
 GATHERING = tuple(kind.name for kind in GATHERING_COLLECTIVES)
 ALLTOALL = Collective.ALLTOALL.name
-
-
-class LiveChoice(click.Choice[str]):
-    """A choice of the names that a registry has when a command runs."""
-
-    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
-        self._names = names
-        super().__init__(names())
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """The names."""
-        return tuple(self._names())
-
-    @choices.setter
-    def choices(self, names: Sequence[str]) -> None:
-        """Nothing: the registry says."""
 
 
 def collective_choice(*names: str) -> Callable[..., Any]:

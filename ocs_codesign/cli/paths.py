@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.choices import LazyChoice, path_formats
+from ocs_codesign.cli.choices import LiveChoice, path_formats
 from ocs_codesign.cli.options import (
     SolverChoice,
     Source,
@@ -58,7 +58,7 @@ CSV = "csv"
 )
 @click.option("--out", metavar="FILE", help="Write the table: .csv or .json; - is standard output.")
 @click.option(
-    "--format", "format_name", type=LazyChoice(path_formats), help="Instead of the suffix."
+    "--format", "format_name", type=LiveChoice(path_formats), help="Instead of the suffix."
 )
 @solver_options
 @json_option

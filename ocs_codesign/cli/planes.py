@@ -21,7 +21,7 @@ from ocs_codesign.quantities import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
     from ocs_codesign.formats.step_files import StepList
-    from ocs_codesign.reconfigure import PlanePlan, PlaneProblem
+    from ocs_codesign.reconfigure.planes.problem import PlanePlan, PlaneProblem
 
 # Spelled out, since importing ocs_codesign.reconfigure for a help text would take too long.
 AUTO, MILP, FAST = "auto", "milp", "fast"
@@ -128,7 +128,8 @@ def _problem(
     barrier: bool,
 ) -> PlaneProblem:
     """These steps on these planes; ValueError for what is no problem."""
-    from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    from ocs_codesign.reconfigure.change import ReconfigurationCost
+    from ocs_codesign.reconfigure.planes.problem import PlaneProblem
 
     if delta_per_circuit and listed.changed_circuits is None:
         raise click.UsageError(
@@ -160,7 +161,8 @@ def _plans(
     problem: PlaneProblem, method: str, choice: SolverChoice
 ) -> tuple[PlanePlan, PlanePlan, PlanePlan | None]:
     """The plan, and what it is compared with: the other rule of changes, and no changes."""
-    from ocs_codesign.reconfigure import plan_planes, static_plan_of_planes
+    from ocs_codesign.reconfigure.planes.plan import plan_planes
+    from ocs_codesign.reconfigure.planes.static import static_plan_of_planes
 
     other = problem.with_cost(replace(problem.cost, overlap=not problem.cost.overlap))
     with progress("Planning") as shown, choice.solving(default_limit_s=60.0) as options:

@@ -143,7 +143,8 @@ def sequence(
     time = None
     if alpha is not None and bandwidth is not None and message is not None and delta is not None:
         from ocs_codesign.cost import CostModel
-        from ocs_codesign.reconfigure import ReconfigurationCost, program_time
+        from ocs_codesign.reconfigure.change import ReconfigurationCost
+        from ocs_codesign.reconfigure.program.program_times import program_time
 
         each = delta_per_circuit or 0
         change = ReconfigurationCost(delta, each, cold_start=not warm, overlap=not stop_all)

@@ -28,13 +28,12 @@ import numpy as np
 from ocs_codesign.files.limited import first_mark, read_limited
 from ocs_codesign.files.naming import shown
 from ocs_codesign.quantities import exact, parse_size
-from ocs_codesign.reconfigure import DemandMatrix
-from ocs_codesign.reconfigure.demand.matrix import MAX_NODES
+from ocs_codesign.reconfigure.demand.matrix import MAX_NODES, DemandMatrix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ocs_codesign.reconfigure import DemandPlan
+    from ocs_codesign.reconfigure.demand.plan import DemandPlan
 
 MAX_MATRIX_BYTES = 64 * 2**20
 

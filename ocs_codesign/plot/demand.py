@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.reconfigure import DemandPlan
+    from ocs_codesign.reconfigure.demand.plan import DemandPlan
 
 _UP, _UP_NEXT, _DARK, _BOUND = "#0b5fa5", "#6ea8d8", "#c8442b", "#5f7a1f"
 _NUMBER, _NUMBER_NEXT = "white", "#10243a"

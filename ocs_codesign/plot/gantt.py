@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ocs_codesign.plot.files import STYLE
 from ocs_codesign.plot.labels import FONT_SIZE, plain, shortened
 from ocs_codesign.quantities import format_time
-from ocs_codesign.reconfigure.planes.timeline import Activity
+from ocs_codesign.timeline import Activity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.patches import Patch
 
     from ocs_codesign.reconfigure.planes.problem import PlanePlan
-    from ocs_codesign.reconfigure.planes.timeline import Interval
+    from ocs_codesign.timeline import Interval
 
 _PALETTE = (
     *("#5b9bd5", "#7fb77e", "#d08a2e", "#b07cc6", "#d9747a", "#4fb3ab"),

@@ -10,6 +10,7 @@ from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import Label, draw_labels
 from ocs_codesign.plot.marks import BOUND, FRONT, REST, draw_legend, mark_best, mark_candidates
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
+from ocs_codesign.search.joint import best_jointly, counts_allgather, joint_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,14 +19,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.search.joint import JointCandidate, JointFrontier
+    from ocs_codesign.design import Design
+    from ocs_codesign.search.pareto import Frontier
 
 _ABOVE, _BESIDE = 0.1, 0.15
 """Room beyond the frontier in which dominated ones are drawn, relative to the bounds."""
 
 
 def joint_figure(
-    frontier: JointFrontier, model: CostModel | None = None, message_bytes: float | None = None
+    frontier: Frontier, model: CostModel | None = None, message_bytes: float | None = None
 ) -> Figure:
     """All-to-all time against the allgather's t_b, with the steps as labels, and the bounds.
 
@@ -44,64 +46,66 @@ def joint_figure(
         _draw_dominated(axes, frontier, shown)
         _draw_candidates(axes, frontier)
         labels = [Label(_name(frontier, c), *_at(frontier, c), True) for c in frontier.candidates]
-        draw_labels(axes, labels, float(frontier.bound))
+        draw_labels(axes, labels, float(frontier.bound.t_b))
         if model is not None and message_bytes is not None:
             _draw_best(axes, frontier, model, message_bytes)
         draw_legend(axes)
     return figure
 
 
-def _at(frontier: JointFrontier, one: JointCandidate) -> tuple[float, float]:
+def _at(frontier: Frontier, one: Design) -> tuple[float, float]:
     """Where a candidate is drawn: all-to-all time over the allgather's t_b or the diameter."""
-    gather = float(one.candidate.cost.t_b)
-    return gather if frontier.with_allgather else one.diameter, float(one.alltoall_cost.t_b)
+    gather = float(one.cost_of(Collective.ALLGATHER).t_b)
+    return gather if counts_allgather(frontier) else one.cost.steps, float(one.cost.t_b)
 
 
-def _name(frontier: JointFrontier, one: JointCandidate) -> str:
+def _name(frontier: Frontier, one: Design) -> str:
     """Its label, where the steps are no axis with them in front."""
-    if not frontier.with_allgather:
-        return one.recipe.label()
-    steps = one.candidate.cost.steps
-    return f"{steps} step{'s' * (steps != 1)}: {one.recipe.label()}"
+    if not counts_allgather(frontier):
+        return one.label
+    steps = one.cost_of(Collective.ALLGATHER).steps
+    return f"{steps} step{'s' * (steps != 1)}: {one.label}"
 
 
-def _least(frontier: JointFrontier) -> tuple[float, float]:
+def _least(frontier: Frontier) -> tuple[float, float]:
     """The bounds of both axes."""
     question = frontier.question
     gather = bound(question.num_nodes, question.degree, Collective.ALLGATHER)
-    return float(gather.t_b if frontier.with_allgather else gather.steps), float(frontier.bound)
+    return float(gather.t_b if counts_allgather(frontier) else gather.steps), float(
+        frontier.bound.t_b
+    )
 
 
-def _in_view(frontier: JointFrontier) -> list[JointCandidate]:
+def _in_view(frontier: Frontier) -> list[Design]:
     """The dominated candidates that are not far above or to the right of the frontier."""
     places = [_at(frontier, one) for one in frontier.candidates]
     least = _least(frontier)
-    beside = _BESIDE * least[0] if frontier.with_allgather else 1
+    beside = _BESIDE * least[0] if counts_allgather(frontier) else 1
     right = max(x for x, _ in places) + beside
     top = max(y for _, y in places) + _ABOVE * least[1]
     near = [(one, _at(frontier, one)) for one in frontier.dominated]
     return [one for one, (x, y) in near if x <= right and y <= top]
 
 
-def _set_axes(axes: Axes, frontier: JointFrontier, shown: Sequence[JointCandidate]) -> None:
+def _set_axes(axes: Axes, frontier: Frontier, shown: Sequence[Design]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     least = _least(frontier)
     places = [_at(frontier, one) for one in shown]
     right = max(*(x for x, _ in places), least[0] * 1.05)
     top = max(*(y for _, y in places), least[1] * 1.03)
-    if frontier.with_allgather:
+    if counts_allgather(frontier):
         margin = 0.07 * (right - least[0])
         axes.set_xlabel(r"allgather $t_b$  ($T_B$ in units of $M/B$)")
     else:
         margin = 0.5
         axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         axes.set_xlabel(r"diameter  (steps, $T_L$ in units of $\alpha$)")
-    axes.set_xlim(least[0] - margin, right + (3 if frontier.with_allgather else 1) * margin)
+    axes.set_xlim(least[0] - margin, right + (3 if counts_allgather(frontier) else 1) * margin)
     axes.set_ylim(least[1] - 0.16 * (top - least[1]), top + 0.12 * (top - least[1]))
     axes.set_ylabel(r"all-to-all $t_b$  ($T_B$ in units of $M/B$)")
     question = frontier.question
-    both = "allgather and all-to-all" if frontier.with_allgather else "all-to-all"
+    both = "allgather and all-to-all" if counts_allgather(frontier) else "all-to-all"
     axes.set_title(
         f"{question.num_nodes} nodes of degree {question.degree}: {both} frontier", fontsize=11.5
     )
@@ -111,22 +115,22 @@ def _set_axes(axes: Axes, frontier: JointFrontier, shown: Sequence[JointCandidat
         axes.spines[side].set_visible(False)
 
 
-def _draw_bounds(axes: Axes, frontier: JointFrontier) -> None:
+def _draw_bounds(axes: Axes, frontier: Frontier) -> None:
     style: dict[str, Any] = {"color": BOUND, "linewidth": 1, "zorder": 1.5}
     question, (x, y) = frontier.question, _least(frontier)
     gather = bound(question.num_nodes, question.degree, Collective.ALLGATHER)
     note = f"fewest steps (Moore): {gather.steps}"
-    if frontier.with_allgather:
+    if counts_allgather(frontier):
         note = f"least allgather $t_b$: {gather.t_b}"
     axes.axvline(x, linestyle=(0, (5, 3)), label=note, **style)
-    note = f"least all-to-all $t_b$: {frontier.bound}"
+    note = f"least all-to-all $t_b$: {frontier.bound.t_b}"
     axes.axhline(y, linestyle=(0, (1.5, 2)), label=note, **style)
 
 
-def _draw_dominated(axes: Axes, frontier: JointFrontier, shown: Sequence[JointCandidate]) -> None:
+def _draw_dominated(axes: Axes, frontier: Frontier, shown: Sequence[Design]) -> None:
     """Grey dots for those that were solved, triangles for what hops prove of the others."""
-    solved = [one for one in shown if one.alltoall is not None]
-    bounded = [one for one in shown if one.alltoall is None]
+    solved = [one for one in shown if one.measured]
+    bounded = [one for one in shown if not one.measured]
     missing = len(frontier.dominated) - len(shown)
     outside = f" ({missing} more outside)" if missing else ""
     kinds = (
@@ -140,19 +144,19 @@ def _draw_dominated(axes: Axes, frontier: JointFrontier, shown: Sequence[JointCa
             axes.plot(x, y, linestyle="", marker=marker, markersize=4.5, label=text, **style)
 
 
-def _draw_candidates(axes: Axes, frontier: JointFrontier) -> None:
+def _draw_candidates(axes: Axes, frontier: Frontier) -> None:
     x, y = zip(*(_at(frontier, one) for one in frontier.candidates), strict=True)
-    if not frontier.with_allgather:
+    if not counts_allgather(frontier):
         axes.step(x, y, where="post", color=FRONT, linewidth=1.4, zorder=1.8)
     mark_candidates(axes, x, y)
 
 
-def _draw_best(axes: Axes, frontier: JointFrontier, model: CostModel, message_bytes: float) -> None:
-    best = frontier.best(model, message_bytes)
-    times = best.times(model, message_bytes)
-    seconds = times.total_s if frontier.with_allgather else times.alltoall_s
+def _draw_best(axes: Axes, frontier: Frontier, model: CostModel, message_bytes: float) -> None:
+    best = best_jointly(frontier, model, message_bytes)
+    times = joint_times(best, model, message_bytes)
+    seconds = times.total_s if counts_allgather(frontier) else times.alltoall_s
     label = (
-        f"best for {format_size(message_bytes)}{' each' * frontier.with_allgather} "
+        f"best for {format_size(message_bytes)}{' each' * counts_allgather(frontier)} "
         f"(α = {format_time(model.alpha_s)}, B = "
         f"{format_bandwidth(model.node_bandwidth_Bps)}): {format_time(seconds)}"
     )

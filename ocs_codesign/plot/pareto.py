@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ocs_codesign.cost import Cost, CostModel
-    from ocs_codesign.design import Candidate
+    from ocs_codesign.design import Design
     from ocs_codesign.search.pareto import Frontier
 
 _PUBLISHED = "#6b7280"
@@ -51,15 +51,15 @@ def frontier_figure(
     return figure
 
 
-def _label(candidate: Candidate, *, strong: bool) -> Label:
+def _label(candidate: Design, *, strong: bool) -> Label:
     return Label(candidate.recipe.label(), *_point(candidate), strong)
 
 
-def _point(candidate: Candidate) -> tuple[float, float]:
+def _point(candidate: Design) -> tuple[float, float]:
     return candidate.cost.steps, float(candidate.cost.t_b)
 
 
-def _in_view(frontier: Frontier) -> list[Candidate]:
+def _in_view(frontier: Frontier) -> list[Design]:
     """The candidates that are drawn: those not far above or to the right of the frontier."""
     least = float(frontier.bound.t_b)
     front = max(float(candidate.cost.t_b) for candidate in frontier.candidates)
@@ -74,7 +74,7 @@ def _in_view(frontier: Frontier) -> list[Candidate]:
     return [*frontier.candidates, *rest]
 
 
-def _set_axes(axes: Axes, frontier: Frontier, shown: Sequence[Candidate]) -> None:
+def _set_axes(axes: Axes, frontier: Frontier, shown: Sequence[Design]) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
     bound = frontier.bound
@@ -128,7 +128,7 @@ def _draw_bounds(axes: Axes, bound: Cost) -> None:
     )
 
 
-def _draw_dominated(axes: Axes, frontier: Frontier, shown: Sequence[Candidate]) -> None:
+def _draw_dominated(axes: Axes, frontier: Frontier, shown: Sequence[Design]) -> None:
     rest = [candidate for candidate in shown if candidate not in frontier.candidates]
     if not rest:
         return
@@ -142,7 +142,7 @@ def _draw_dominated(axes: Axes, frontier: Frontier, shown: Sequence[Candidate]) 
         _dots(axes, published, note, color="white", markeredgecolor=_PUBLISHED, zorder=3)
 
 
-def _dots(axes: Axes, candidates: Sequence[Candidate], label: str, **style: Any) -> None:
+def _dots(axes: Axes, candidates: Sequence[Design], label: str, **style: Any) -> None:
     x, y = zip(*(_point(candidate) for candidate in candidates), strict=True)
     axes.plot(x, y, linestyle="", marker="o", markersize=4.5, label=label, **style)
 

@@ -8,6 +8,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
+from ocs_codesign.reconfigure.frontier.reconfigured import best_static, break_even_of, t_b_bound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.reconfigure.frontier.reconfigured import ReconfiguredFrontier
-    from ocs_codesign.reconfigure.frontier.sources import ReconfiguredCandidate
+    from ocs_codesign.design import Design
+    from ocs_codesign.search.pareto import Frontier
 
 _STATIC, _SWITCHING, _REST, _BOUND, _ASKED = "#0b5fa5", "#c8442b", "#b4bac1", "#5f7a1f", "#6b7280"
 _MOST_OVER_FRONT = 3.0
@@ -25,7 +26,7 @@ _LOG_RATIO = 10
 
 
 def reconfigured_figure(
-    frontier: ReconfiguredFrontier,
+    frontier: Frontier,
     deltas_s: Sequence[float] = (),
     workload: tuple[CostModel, float] | None = None,
 ) -> Figure:
@@ -52,11 +53,11 @@ def reconfigured_figure(
     return figure
 
 
-def _draw_costs(axes: Axes, frontier: ReconfiguredFrontier) -> None:
+def _draw_costs(axes: Axes, frontier: Frontier) -> None:
     by_steps = frontier.collective == Collective.ALLREDUCE
     top = _MOST_OVER_FRONT * max(_t_b(design) for design in frontier.candidates)
     rest = [design for design in frontier.dominated if _t_b(design) <= top]
-    sets: list[tuple[Sequence[ReconfiguredCandidate], str, str, float]] = [
+    sets: list[tuple[Sequence[Design], str, str, float]] = [
         (rest, "dominated", _REST, 4.5),
         (frontier.switching, "circuits change", _SWITCHING, 6.5),
         (frontier.static, "static", _STATIC, 6.5),
@@ -80,7 +81,7 @@ def _draw_costs(axes: Axes, frontier: ReconfiguredFrontier) -> None:
     axes.legend(frameon=False, fontsize=FONT_SIZE)
 
 
-def _annotate(axes: Axes, frontier: ReconfiguredFrontier, *, by_steps: bool) -> None:
+def _annotate(axes: Axes, frontier: Frontier, *, by_steps: bool) -> None:
     """What the axes leave out, steps or configurations; points that coincide share their text."""
     texts: dict[tuple[int, str], set[int]] = {}
     for design in frontier.candidates:
@@ -98,7 +99,7 @@ def _annotate(axes: Axes, frontier: ReconfiguredFrontier, *, by_steps: bool) -> 
         )
 
 
-def _draw_bound(axes: Axes, frontier: ReconfiguredFrontier, *, by_steps: bool) -> None:
+def _draw_bound(axes: Axes, frontier: Frontier, *, by_steps: bool) -> None:
     style: dict[str, Any] = {"color": _BOUND, "linestyle": (0, (5, 3)), "linewidth": 1}
     if by_steps:
         from matplotlib.ticker import MaxNLocator
@@ -108,9 +109,9 @@ def _draw_bound(axes: Axes, frontier: ReconfiguredFrontier, *, by_steps: bool) -
         axes.margins(x=0.12)
         axes.set_xlabel(r"steps  ($T_L$ in units of $\alpha$)")
         return
-    most = max(design.switched.num_configurations for design in frontier.candidates)
+    most = max(design.cost.num_configurations for design in frontier.candidates)
     numbers = range(1, most + 1)
-    bounds = [float(frontier.t_b_bound(number)) for number in numbers]
+    bounds = [float(t_b_bound(frontier, number)) for number in numbers]
     axes.plot(numbers, bounds, label="no design is below", **style)
     _set_plain_log(axes, "x", (1, 2, 4, 8), base=16)
     axes.set_xlim(0.85, 1.45 * max(most, 2))
@@ -130,25 +131,25 @@ def _set_plain_log(axes: Axes, which: str, digits: Sequence[int], base: int = 10
 
 def _draw_times(
     axes: Axes,
-    frontier: ReconfiguredFrontier,
+    frontier: Frontier,
     deltas_s: Sequence[float],
     model: CostModel,
     message_bytes: float,
 ) -> None:
     import numpy as np
 
-    found = frontier.break_even(model, message_bytes)
+    found = break_even_of(frontier, model, message_bytes)
     even = float(found[0]) if found is not None else 0.0
     asked = [delta for delta in deltas_s if delta > 0]
-    static = frontier.best_static(model, message_bytes).switched.time_s(model, message_bytes, 0)
+    static = best_static(frontier, model, message_bytes).cost.time_s(model, message_bytes)
     middle = even or float(static) / 10
     low = min([middle * 10**-3, *(delta / 3 for delta in asked)])
     high = max([middle * 10, *(delta * 3 for delta in asked)])
     deltas = np.logspace(np.log10(low), np.log10(high), 400)
     envelope = np.full(len(deltas), float(static))
     for design in frontier.switching:
-        base = float(design.switched.time_s(model, message_bytes, 0))
-        times = base + (design.switched.num_configurations - 1) * deltas
+        base = float(design.cost.time_s(model, message_bytes))
+        times = base + (design.cost.num_configurations - 1) * deltas
         axes.plot(deltas, times, color=_REST, linewidth=0.8, zorder=1.5)
         envelope = np.minimum(envelope, times)
     axes.axhline(float(static), color=_STATIC, linewidth=1.6, label="fastest static design")
@@ -183,10 +184,9 @@ def _set_time_axes(axes: Axes) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def _across(design: ReconfiguredCandidate, *, by_steps: bool) -> int:
-    steps, _, configurations = design.switched.point()
-    return steps if by_steps else configurations
+def _across(design: Design, *, by_steps: bool) -> int:
+    return design.cost.steps if by_steps else design.cost.num_configurations
 
 
-def _t_b(design: ReconfiguredCandidate) -> float:
-    return float(design.switched.cost.t_b)
+def _t_b(design: Design) -> float:
+    return float(design.cost.t_b)

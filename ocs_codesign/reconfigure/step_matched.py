@@ -19,7 +19,6 @@ import numpy as np
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.quantities import exact
-from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
 from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.topology import Topology
 
@@ -134,7 +133,7 @@ MATCHED: dict[str, Callable[[int], MatchedCollective]] = {
 class ReusePlan:
     """A step-matched collective with the configuration held at every step, and the hops it takes.
 
-    ``cost`` counts every hop as a step, and the bytes of a step once a hop.
+    ``cost`` counts every hop as a step, the bytes of a step once a hop, and what is held in turn.
     """
 
     matched: MatchedCollective
@@ -153,14 +152,10 @@ class ReusePlan:
 
     @property
     def cost(self) -> Cost:
-        """Steps and t_b."""
+        """Steps, t_b, and the number of configurations held in turn."""
         steps = zip(self.hops, self.matched.steps, strict=True)
-        return Cost(self.hop_units, sum((h * step.fraction for h, step in steps), Fraction(0)))
-
-    @property
-    def switched(self) -> SwitchedCost:
-        """The cost with the number of configurations held in turn."""
-        return SwitchedCost(self.cost, self.num_reconfigurations + 1)
+        t_b = sum((hops * step.fraction for hops, step in steps), Fraction(0))
+        return Cost(self.hop_units, t_b, self.num_reconfigurations + 1)
 
 
 def reuse_plan(matched: MatchedCollective, num_reconfigurations: int) -> ReusePlan:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ocs_codesign.lp import Options
-    from ocs_codesign.search.joint import JointFrontier
 
 MAX_NODES = 2**20
 
@@ -58,7 +57,7 @@ def joint_frontier(
     effort: Effort | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
     options: Options | None = None,
-) -> JointFrontier:
+) -> Frontier:
     """Which topologies serve all-to-all best, and with ``with_allgather`` both collectives.
 
     Undominated in (steps, all-to-all time), or in (steps, allgather t_b, all-to-all time), among
@@ -66,7 +65,7 @@ def joint_frontier(
     solver; their time limit is that of all programs together, and the answer's ``stopped`` says if
     the solver cannot take a program. Other arguments and errors are those of ``frontier``.
 
-    >>> [(c.recipe.label(), str(c.alltoall.time)) for c in joint_frontier(8, 4).candidates]
+    >>> [(c.recipe.label(), str(c.cost.t_b)) for c in joint_frontier(8, 4).candidates]
     [('K4,4', '5/4')]
     """
     from ocs_codesign.lp import Options

@@ -1,36 +1,69 @@
-"""Frontier: the mutually undominated candidates of one question; exact comparison, no tolerance."""
+"""Frontier: the mutually undominated designs of one question; exact comparison, no tolerance."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bounds import bound
-from ocs_codesign.cost import Cost, undominated
-from ocs_codesign.design import Candidate
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost, no_worse, split_dominated
+from ocs_codesign.design import Design, Known
 from ocs_codesign.search.literature import literature
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from fractions import Fraction
 
-    from ocs_codesign.collective import Collective
-    from ocs_codesign.cost import CostModel
+    from ocs_codesign.cost import CostModel, Point
     from ocs_codesign.question import Question
+
+CRITERIA: dict[str, Callable[[Design], Fraction | int]] = {
+    "configurations": lambda design: design.cost.num_configurations,
+    "steps": lambda design: design.cost.steps,
+    "t_b": lambda design: design.cost.t_b,
+    "allgather steps": lambda design: design.cost_of(Collective.ALLGATHER).steps,
+    "allgather t_b": lambda design: design.cost_of(Collective.ALLGATHER).t_b,
+}
+"""What designs can be compared by; less is better."""
+
+
+def point_of(design: Design, criteria: Iterable[str]) -> Point:
+    """The design's values of some criteria."""
+    return tuple(CRITERIA[name](design) for name in criteria)
+
+
+def least_point_of(design: Design, criteria: Iterable[str]) -> Point:
+    """The same with the t_b that is proven where that is less than what was found."""
+    at_best = replace(design.cost, t_b=proven_t_b(design))
+    return point_of(replace(design, cost=at_best), criteria)
+
+
+def proven_t_b(design: Design) -> Fraction:
+    """The least t_b that is proven of a design, or what was found where nothing is."""
+    return design.cost.t_b if design.least_t_b is None else design.least_t_b
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Frontier:
-    """Answer to a question: which topologies of this size trade steps against t_b best?
+    """Answer to a question: which designs of this size trade the criteria off best?
 
-    ``candidates`` do not dominate each other and have pairwise different costs, ascending in steps;
-    ``dominated`` are all others that were scored, the best first.
+    ``candidates`` are no worse than each other in no case and have pairwise different values of
+    the criteria, in whose order they ascend; ``dominated`` are all others that were looked at. With
+    ``max_configurations`` above 1 designs may change circuits. ``unsolved`` are those that might
+    belong to the frontier but were too large to solve, and ``stopped`` says why some are not solved
+    as well as they could be, else None.
     """
 
     question: Question
     collective: Collective
-    candidates: tuple[Candidate, ...]
-    dominated: tuple[Candidate, ...]
+    candidates: tuple[Design, ...]
+    dominated: tuple[Design, ...]
+    criteria: tuple[str, ...] = ("steps", "t_b")
+    max_configurations: int = 1
+    unsolved: tuple[Design, ...] = ()
+    stopped: str | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -43,19 +76,36 @@ class Frontier:
         return self.question.degree
 
     @property
-    def published(self) -> tuple[Candidate, ...]:
+    def published(self) -> tuple[Design, ...]:
         """The designs of the literature that have this size, on the frontier or dominated."""
         recipes = literature(self.num_nodes, self.degree)
-        scored = {c.recipe: c for c in (*self.candidates, *self.dominated)}
+        scored = {design.recipe: design for design in (*self.candidates, *self.dominated)}
         return tuple(scored[recipe] for recipe in recipes if recipe in scored)
 
     @property
+    def static(self) -> tuple[Design, ...]:
+        """The candidates that never change circuits."""
+        return tuple(design for design in self.candidates if not design.changes)
+
+    @property
+    def switching(self) -> tuple[Design, ...]:
+        """The candidates that do."""
+        return tuple(design for design in self.candidates if design.changes)
+
+    @property
     def bound(self) -> Cost:
-        """Least steps and least t_b of any topology of this size; no one need meet both."""
+        """Least steps and least t_b of any static topology of this size; no one need meet both."""
         return bound(self.num_nodes, self.degree, self.collective)
 
-    def best(self, model: CostModel, message_bytes: float) -> Candidate:
-        """The candidate with the least time for a message, on a tie the one with fewer steps.
+    def best(
+        self,
+        model: CostModel,
+        message_bytes: Fraction | float,
+        delta_s: Fraction | float = 0,
+        *,
+        cold_start: bool = False,
+    ) -> Design:
+        """The candidate with the least time for a message, on a tie the first.
 
         >>> from ocs_codesign.cost import CostModel
         >>> from ocs_codesign.search.frontier import frontier
@@ -63,42 +113,37 @@ class Frontier:
         >>> answer.best(CostModel(1e-5, 1e10), 1e6).cost.steps
         2
         """
-        return min(
-            self.candidates,
-            key=lambda candidate: (
-                candidate.cost.time_s(model, message_bytes),
-                candidate.cost.steps,
-            ),
-        )
 
-    def dominator(self, cost: Cost) -> Candidate | None:
-        """The candidate with the fewest steps that is no worse in both, None if there is none."""
+        def time_s(design: Design) -> Fraction:
+            return design.cost.time_s(model, message_bytes, delta_s, cold_start=cold_start)
+
+        return min(self.candidates, key=time_s)
+
+    def dominator(self, other: Design | Cost) -> Design | None:
+        """The first candidate no worse than the least that is proven of the other, None if none is.
+
+        A candidate is its own dominator. Anything is compared by its cost alone, if the allgather
+        does not count beside another collective.
+        """
+        if isinstance(other, Cost):
+            other = Design(self.collective, other, "given", Known.MEASURED)
+        mine = least_point_of(other, self.criteria)
         for candidate in self.candidates:
-            if candidate.cost == cost or candidate.cost.dominates(cost):
+            if no_worse(point_of(candidate, self.criteria), mine):
                 return candidate
         return None
 
 
 def pareto(
-    candidates: Iterable[Candidate], collective: Collective | None = None
-) -> tuple[list[Candidate], list[Candidate]]:
-    """Undominated candidates, one a cost, and the rest, both ascending in (steps, t_b).
+    designs: Iterable[Design], collective: Collective | None = None
+) -> tuple[list[Design], list[Design]]:
+    """Undominated designs, one a cost, and the rest, both ascending in (steps, t_b).
 
     By the cost of the collective, or of that for which they were scored. Of equal costs the first
     measured one stays.
     """
-
-    def cost(candidate: Candidate) -> Cost:
-        return candidate.cost_of(collective) if collective else candidate.cost
-
-    ordered = sorted(candidates, key=lambda c: (cost(c).steps, cost(c).t_b, not c.measured))
-    kept = undominated(ordered, cost)
-    pending = iter([*kept, None])
-    expected = next(pending)
-    rest = []
-    for candidate in ordered:  # in the order of ``kept``, so one pass tells the two apart
-        if candidate is expected:
-            expected = next(pending)
-        else:
-            rest.append(candidate)
-    return kept, rest
+    measured_first = sorted(designs, key=lambda design: not design.measured)
+    return split_dominated(
+        measured_first,
+        lambda design: (design.cost_of(collective) if collective else design.cost).point(),
+    )

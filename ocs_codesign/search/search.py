@@ -13,7 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.design import Candidate, can_confirm, measure, predict
+from ocs_codesign.design import can_confirm, measure, predict
 from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.question import Question
@@ -27,6 +27,7 @@ from ocs_codesign.search.pareto import pareto
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from ocs_codesign.design import Design
     from ocs_codesign.search.effort import Effort
 
     Progress = Callable[[str, int, int], None]
@@ -55,7 +56,7 @@ def enumerate_candidates(
     collective: Collective,
     effort: Effort,
     on_progress: Progress | None = None,
-) -> list[Candidate]:
+) -> list[Design]:
     """All candidates scored for a question: measured ones, and predicted ones left unmeasured.
 
     Those on the frontier are verified.
@@ -85,7 +86,7 @@ def candidates_from(
     effort: Effort,
     always: tuple[Recipe, ...] = (),
     on_progress: Progress | None = None,
-) -> list[Candidate]:
+) -> list[Design]:
     """Candidates of a question, given the answers to all that its expansions start from.
 
     The most promising and ``always`` are measured (but not verified), the rest predicted; a local
@@ -107,8 +108,8 @@ def candidates_from(
 
 
 def confirmed(
-    scored: list[Candidate], select: Callable[[list[Candidate]], list[Candidate]]
-) -> tuple[list[Candidate], list[Candidate]]:
+    scored: list[Design], select: Callable[[list[Design]], list[Design]]
+) -> tuple[list[Design], list[Design]]:
     """The candidates after all that ``select`` picks were verified if size allows; the picks.
 
     A verified schedule may be better than predicted, so the picks are made again until they stay.
@@ -120,16 +121,14 @@ def confirmed(
         if not unsure:
             return scored, picks
         tried |= unsure
-        scored = [
-            measure(c.recipe, c.score.collective) if c.recipe in unsure else c for c in scored
-        ]
+        scored = [measure(c.recipe, c.collective) if c.recipe in unsure else c for c in scored]
 
 
 def _lifts(
-    question: Question, scored: list[Candidate], collective: Collective, effort: Effort
-) -> list[Candidate]:
+    question: Question, scored: list[Design], collective: Collective, effort: Effort
+) -> list[Design]:
     """Measured lifts, and their transposes, for steps that the frontier has no good design for."""
-    front = [c.allgather for c in pareto(scored, Collective.ALLGATHER)[0]]
+    front = [c.cost_of(Collective.ALLGATHER) for c in pareto(scored, Collective.ALLGATHER)[0]]
     both = collective == Collective.ALLREDUCE
     found: dict[Recipe, None] = {}
     for recipe in climbed(question, front, effort, both=both):
@@ -139,12 +138,12 @@ def _lifts(
     return [measure(recipe, collective, confirm=False) for recipe in found]
 
 
-def keep(scored: list[Candidate], collectives: Iterable[Collective]) -> list[Candidate]:
+def keep(scored: list[Design], collectives: Iterable[Collective]) -> list[Design]:
     """For every point of the collectives' frontiers up to _KEPT_PER_STEPS candidates that meet it.
 
     Of equals those come first whose line expansion is predicted to cost least.
     """
-    kept: dict[Candidate, None] = {}
+    kept: dict[Design, None] = {}
     for collective in collectives:
         front, rest = pareto(scored, collective)
         for point in front:
@@ -207,16 +206,16 @@ def _parts(move: Move, question: Question, answers: Answers) -> tuple[Part, ...]
     return parts
 
 
-def _by_promise(candidates: list[Candidate]) -> list[Candidate]:
+def _by_promise(candidates: list[Design]) -> list[Design]:
     """Candidates in the order to measure: the predicted frontier, then that of the rest, ..."""
-    kept: list[Candidate] = []
+    kept: list[Design] = []
     while candidates:
         front, candidates = pareto(candidates)
         kept += front
     return kept
 
 
-def _line_cost(candidate: Candidate) -> Fraction:
+def _line_cost(candidate: Design) -> Fraction:
     recipe = candidate.recipe
     if recipe.num_nodes > _MAX_RANKED_NODES or recipe.degree > 4:
         return Fraction(0)

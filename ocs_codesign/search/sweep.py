@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
     from pathlib import Path
 
-    from ocs_codesign.design import Candidate
+    from ocs_codesign.design import Design
     from ocs_codesign.question import Question
 
 _AHEAD = 3
@@ -124,9 +124,9 @@ def answer(
     return Answered(question, entries, time.process_time() - start)
 
 
-def as_entry(candidate: Candidate) -> Entry:
-    """A candidate as the catalogue stores it."""
-    recipe = candidate.recipe
+def as_entry(design: Design) -> Entry:
+    """A design as the catalogue stores it."""
+    recipe = design.recipe
     return Entry(
         repr(recipe),
         recipe.label(),
@@ -134,10 +134,10 @@ def as_entry(candidate: Candidate) -> Entry:
         recipe.degree,
         recipe.bidirectional,
         recipe.reverse_symmetric,
-        candidate.allgather,
-        candidate.reduce_scatter,
-        candidate.score.schedule,
-        candidate.measured,
+        design.cost_of(Collective.ALLGATHER),
+        design.cost_of(Collective.REDUCE_SCATTER),
+        design.maker,
+        design.measured,
     )
 
 

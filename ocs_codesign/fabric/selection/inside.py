@@ -12,7 +12,6 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.fabric.rewiring.stages import slowest_change
 from ocs_codesign.reconfigure.hold.options import recipe_option
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
-from ocs_codesign.reconfigure.phases.message_times import transmission_s
 from ocs_codesign.reconfigure.phases.network import num_columns, phase_network
 from ocs_codesign.reconfigure.sequences.search import (
     MAX_NODES,
@@ -112,8 +111,8 @@ def _verdict(
     size = max(sizes)
     bound = sequence_bound(fabric.num_working_hosts, fabric.num_ports_per_host, num_configurations)
     costs = [option.alltoall for option, _ in fitting if option.alltoall is not None]
-    now = min(transmission_s(cost, model, size) for cost in costs)
-    at_best = transmission_s(Cost(num_configurations, bound), model, size)
+    now = min(cost.time_s(model, size) for cost in costs)
+    at_best = Cost(num_configurations, bound).time_s(model, size)
     return InsideVerdict(num_configurations, now - at_best, dead, ())
 
 

@@ -15,10 +15,9 @@ from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.rewiring.stages import slowest_change
 from ocs_codesign.fabric.rewiring.state import DARK, plane_state
 from ocs_codesign.quantities import exact
-from ocs_codesign.reconfigure.hold.check import check_plan
 from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
 from ocs_codesign.reconfigure.hold.problem import SwitchProblem
-from ocs_codesign.reconfigure.phases.message_times import transmission_s
+from ocs_codesign.verification.plans import check_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,7 +133,7 @@ def legs_problem(legs: Legs, embeddings: Sequence[Embedding]) -> SwitchProblem:
     for row, leg in enumerate(legs.legs):
         for at, cost in enumerate(leg.costs):
             if cost is not None:
-                costs[row, at] = transmission_s(cost, model, leg.message_bytes)
+                costs[row, at] = cost.time_s(model, leg.message_bytes)
     delta, first = _change_times(embeddings)
     gaps = [leg.gap_s for leg in legs.legs]
     return SwitchProblem(costs, delta, first=first, gaps=gaps, rows=legs.rows)
@@ -173,9 +172,9 @@ def _change_times(embeddings: Sequence[Embedding]) -> tuple[NDArray[Any], NDArra
 def best_plan(problem: SwitchProblem) -> SwitchPlan:
     """The optimal plan, its proof checked."""
     plan = switch_plan(problem)
-    verdict = check_plan(plan)
-    if not verdict.ok:
-        raise RuntimeError(f"the plan of the workload fails: {verdict.witness}")
+    witness = check_plan(plan)
+    if witness is not None:
+        raise RuntimeError(f"the plan of the workload fails: {witness}")
     return plan
 
 

@@ -4,26 +4,31 @@ An archive holds one-dimensional integer arrays ``tail`` and ``head`` (and ``lin
 speeds differ), the columns ``root``, ``lo``, ``hi``, ``link`` and ``step`` (and ``phase`` for an
 allreduce), and two scalars: the integer ``num_chunks`` (chunks of a shard; in an ``alltoall`` a
 multiple of the number of nodes) and the text ``collective``. The number of nodes is the largest
-endpoint plus one. Where circuits change, ``plane`` says in which plane each link's is, and row i of
-``up_link``, ``up_first``, ``up_last`` that it is up from one step to another; before the steps
+endpoint plus one; where only the first ones are hosts, ``num_hosts`` says how many. What a
+collective has beside its name is in ``collective_root``, ``size`` (of an all-to-all row by row) and
+``collective_group`` with ``collective_group_start``; a ``custom`` one is a demand, whose arrays
+begin with ``demand_``. Where circuits change, ``plane`` says in which plane each link's is, and row
+i of ``up_link``, ``up_first``, ``up_last`` that it is up from one step to another; before the steps
 ``pauses`` everything stops. ``numpy.load`` reads it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 from typing import IO, TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from ocs_codesign.circuits import CircuitProgram
-from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
+from ocs_codesign.collective import CUSTOM, Collective
+from ocs_codesign.demand import Demand
 from ocs_codesign.files.npz import Layout, read_npz, write_npz
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import MAX_LINKS, Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -34,10 +39,12 @@ _ROWS = (*_SENDS, "phase")
 _LINKS = (*_ENDS, "link_speed")
 _INTERVALS = ("up_link", "up_first", "up_last")
 _CIRCUITS = ("plane", *_INTERVALS, "pauses")
+_PARAMETERS = ("size", "collective_group", "collective_group_start")
+_DEMAND = ("kind", "root", "piece_start", "weight", "group", "group_start", "member")
 _LAYOUT = Layout(
     what="a schedule",
-    columns=(*_LINKS, *_ROWS, *_CIRCUITS),
-    scalars=("num_chunks",),
+    columns=(*_LINKS, *_ROWS, *_CIRCUITS, *_PARAMETERS, *(f"demand_{name}" for name in _DEMAND)),
+    scalars=("num_chunks", "num_hosts", "collective_root", "message_units"),
     texts=("collective",),
     required=(*_ENDS, *_SENDS, "num_chunks", "collective"),
     alike=(_LINKS, _ROWS, ("tail", "plane"), _INTERVALS),
@@ -54,19 +61,12 @@ class Archive:
 
 
 def collective_text(collective: Collective) -> str:
-    """How files write a collective; ValueError for one with parameters, which they do not hold.
+    """How files name a collective.
 
     >>> collective_text(Collective.ALLREDUCE)
     'allreduce'
     """
-    if collective not in WITHOUT_PARAMETERS:
-        raise ValueError(f"{collective!r} cannot be saved: files hold no roots, sizes or groups")
     return collective.name
-
-
-def read_collective(text: str) -> Collective:
-    """The collective that a file writes so; ValueError if there is none."""
-    return Collective.parse(text)
 
 
 def write_schedule(
@@ -75,22 +75,42 @@ def write_schedule(
     """Write a schedule with its topology, and its circuits if they change.
 
     The same values always give the same bytes. Raises ValueError if the circuits are not those of
-    the schedule's links, and for what files do not hold: switches and collectives with parameters.
+    the schedule's links.
     """
     if circuits is not None and circuits.topology != schedule.topology:
         raise ValueError("the links of the schedule are not those of the program's circuits")
     topology = schedule.topology
-    if schedule.num_hosts < topology.num_nodes:
-        raise ValueError("a schedule over switches cannot be saved: in files all nodes are hosts")
     arrays: dict[str, NDArray[Any]] = {"tail": topology.tail, "head": topology.head}
     if topology.link_speed is not None:
         arrays["link_speed"] = topology.link_speed
     arrays.update(zip(_ROWS, schedule.columns(), strict=False))
     arrays["num_chunks"] = np.array(schedule.num_chunks, dtype=np.int64)
-    arrays["collective"] = np.array(collective_text(schedule.collective))
+    arrays["collective"] = np.array(schedule.collective.name)
+    arrays.update(_demanded(schedule))
     if circuits is not None:
         arrays.update(zip(_CIRCUITS, circuits.columns(), strict=True))
     write_npz(file, arrays)
+
+
+def _demanded(schedule: Schedule) -> Iterator[tuple[str, NDArray[Any]]]:
+    """What is to be said of a collective beside its name."""
+    collective = schedule.collective
+    if schedule.num_hosts < schedule.topology.num_nodes:
+        yield "num_hosts", np.array(schedule.num_hosts, dtype=np.int64)
+    if collective.name == CUSTOM:
+        (demand,) = schedule.demands
+        yield "num_hosts", np.array(demand.num_hosts, dtype=np.int64)
+        yield "message_units", np.array(demand.message_units, dtype=np.int64)
+        for name in _DEMAND:
+            yield f"demand_{name}", getattr(demand, name)
+    if collective.root is not None:
+        yield "collective_root", np.array(collective.root, dtype=np.int64)
+    if collective.sizes is not None:
+        yield "size", np.ravel(np.array(collective.sizes, dtype=np.int64))
+    if collective.groups is not None:
+        yield "collective_group", np.concatenate([np.array(each) for each in collective.groups])
+        starts = np.cumsum([0, *map(len, collective.groups)], dtype=np.int64)
+        yield "collective_group_start", starts
 
 
 def read_archive(path: Path) -> Archive:
@@ -113,11 +133,13 @@ def _check_lengths(lengths: Mapping[str, int]) -> None:
 
 def _archive(arrays: dict[str, NDArray[Any]]) -> Archive:
     ends = [arrays[name] for name in _ENDS]
-    # With as many links as nodes or fewer, every node that a schedule can serve has a link.
     num_nodes = max(int(end.max()) for end in ends) + 1
-    if num_nodes > len(ends[0]):
+    plain = not any(name in arrays for name in (*_PARAMETERS, "collective_root", "num_hosts"))
+    # Where everybody sends and receives, every node has a link in; else a link at least.
+    if num_nodes > len(ends[0]) * (1 if plain else 2):
+        what = "in-link" if plain else "link"
         raise ValueError(
-            f"{num_nodes} nodes but only {len(ends[0])} links: some node has no in-link"
+            f"{num_nodes} nodes but only {len(ends[0])} links: some node has no {what}"
         )
     topology = Topology(num_nodes, ends[0], ends[1], arrays.get("link_speed"))
     sends = len(arrays["step"])
@@ -125,8 +147,51 @@ def _archive(arrays: dict[str, NDArray[Any]]) -> Archive:
     if last > sends:
         raise ValueError(f"the last step is {last}, but there are only {sends} sends")
     columns = [arrays[name] for name in _ROWS if name in arrays]
-    collective = read_collective(str(arrays["collective"]))
-    schedule = Schedule(topology, collective, int(arrays["num_chunks"]), *columns)
+    num_hosts = int(arrays.get("num_hosts", num_nodes))
+    if not 1 <= num_hosts <= num_nodes:
+        raise ValueError(f"{num_hosts} hosts of {num_nodes} nodes")
+    collective = _collective(arrays, num_hosts)
+    chunks = int(arrays["num_chunks"])
+    schedule = Schedule(topology, collective, chunks, *columns, num_hosts=num_hosts)
     if "plane" not in arrays:
         return Archive(schedule, None)
     return Archive(schedule, CircuitProgram(topology, *(arrays[name] for name in _CIRCUITS)))
+
+
+def _collective(arrays: dict[str, NDArray[Any]], num_hosts: int) -> Collective | Demand:
+    """What an archive demands; ValueError for what is no collective."""
+    name = str(arrays["collective"])
+    if name == CUSTOM:
+        return _demand(arrays, num_hosts)
+    groups = _parts(arrays, "collective_group")
+    sizes = arrays["size"].tolist() if "size" in arrays else None
+    if sizes is not None and name == "alltoall":
+        ranks = isqrt(len(sizes))
+        sizes = [sizes[at : at + ranks] for at in range(0, len(sizes), max(ranks, 1))]
+    root = int(arrays["collective_root"]) if "collective_root" in arrays else None
+    if (root, sizes, groups) == (None, None, None):
+        return Collective.parse(name)
+    return Collective(name, root, sizes, groups)
+
+
+def _demand(arrays: dict[str, NDArray[Any]], num_hosts: int) -> Demand:
+    for array in (*(f"demand_{column}" for column in _DEMAND), "message_units"):
+        if array not in arrays:
+            raise ValueError(f"the array {array} is missing: a custom collective needs it")
+    kind, root, start, weight, group, group_start, member = (
+        arrays[f"demand_{column}"] for column in _DEMAND
+    )
+    units = int(arrays["message_units"])
+    return Demand(num_hosts, kind, root, start, weight, group, group_start, member, units)
+
+
+def _parts(arrays: dict[str, NDArray[Any]], name: str) -> list[list[int]] | None:
+    """A column cut up where another says, None if both are missing."""
+    column, start = arrays.get(name), arrays.get(f"{name}_start")
+    if column is None and start is None:
+        return None
+    if column is None or start is None or not len(start):
+        raise ValueError(f"the arrays {name} and {name}_start belong together")
+    if start[0] != 0 or start[-1] != len(column) or (np.diff(start.astype(np.int64)) < 1).any():
+        raise ValueError(f"{name}_start does not cut up {name}")
+    return [part.tolist() for part in np.split(column, start[1:-1].astype(np.int64))]

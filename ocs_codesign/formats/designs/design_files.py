@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, final
 
 from ocs_codesign.files.atomic import check_replaceable, whole_directory
 from ocs_codesign.files.limited import read_limited
-from ocs_codesign.formats.designs.archive import collective_text, read_archive, write_schedule
+from ocs_codesign.formats.designs.archive import read_archive, write_schedule
 from ocs_codesign.formats.designs.record import design_record, program_record, read_record
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _contradiction(
 ) -> str | None:
     """What a record says that is not so of the schedule beside it; None if both are of one."""
     real = {
-        "collective": collective_text(schedule.collective),
+        "collective": schedule.collective.name,
         "nodes": schedule.topology.num_nodes,
         "degree": schedule.topology.degree if circuits is None else circuits.num_planes,
         "num_chunks": schedule.num_chunks,

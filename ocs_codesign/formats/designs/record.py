@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, final
 import ocs_codesign
 from ocs_codesign.circuits import Change
 from ocs_codesign.cost import Cost
-from ocs_codesign.formats.designs.archive import collective_text
 
 if TYPE_CHECKING:
     from ocs_codesign.design import Design
@@ -61,9 +60,9 @@ def design_record(design: Design, graph: str | None = None) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": ocs_codesign.__version__,
-        "recipe": None if design.recipe is None else repr(design.recipe),
+        "recipe": repr(design.recipe) if design.recipes else None,
         "graph": graph,
-        "collective": collective_text(schedule.collective),
+        "collective": schedule.collective.name,
         "nodes": schedule.topology.num_nodes,
         "degree": schedule.topology.degree,
         **_cost_fields(design.cost, design.loads),
@@ -87,7 +86,7 @@ def program_record(design: ProgramDesign) -> dict[str, Any]:
         "graph": None,
         "recipes": [repr(recipe) for recipe in design.recipes],
         "recipe_of_step": list(design.recipe_of_step),
-        "collective": collective_text(schedule.collective),
+        "collective": schedule.collective.name,
         "nodes": schedule.topology.num_nodes,
         "degree": design.program.num_planes,
         **_cost_fields(design.cost, verdict.max_loads),

@@ -14,17 +14,16 @@ from math import prod
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.cost import Cost
+from ocs_codesign.cost import Cost, split_dominated, undominated
 from ocs_codesign.design import measure
 from ocs_codesign.graphs.families.rings import BiRing, DirectedCirculant, UniRing
-from ocs_codesign.reconfigure.phases.message_times import SwitchedCost, split_dominated
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.frontier import frontier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ocs_codesign.design import Candidate
+    from ocs_codesign.design import Design
     from ocs_codesign.graphs.recipe import Recipe
 
 _EFFORT = Effort(work=2**20, num_groups=4, num_measured=12)
@@ -38,7 +37,7 @@ class FactoredAllreduce:
     With k factors 2k - 1 configurations are held in turn: the last factor's serves both halves.
     """
 
-    factors: tuple[Candidate, ...]
+    factors: tuple[Design, ...]
 
     @property
     def num_nodes(self) -> int:
@@ -48,16 +47,11 @@ class FactoredAllreduce:
     @property
     def cost(self) -> Cost:
         """Steps of all factors; each one's t_b counts for the part of M that is left."""
-        total, left = Cost(0, Fraction(0)), Fraction(1)
+        total, left = Cost(0, Fraction(0), 2 * len(self.factors) - 1), Fraction(1)
         for factor in self.factors:
             total = total + Cost(factor.cost.steps, factor.cost.t_b * left)
             left /= factor.recipe.num_nodes
         return total
-
-    @property
-    def switched(self) -> SwitchedCost:
-        """The cost with the number of configurations held in turn."""
-        return SwitchedCost(self.cost, 2 * len(self.factors) - 1)
 
     def label(self) -> str:
         """The factors in the field's notation."""
@@ -79,7 +73,7 @@ def factored_allreduces(
     """
     most = None if max_configurations is None else (max_configurations + 1) // 2
     sizes = [size for size in range(2, num_nodes // 2 + 1) if num_nodes % size == 0]
-    options: list[Candidate] = []
+    options: list[Design] = []
     for done, size in enumerate(sizes):
         if on_progress is not None:
             on_progress("factors", done, len(sizes))
@@ -88,11 +82,10 @@ def factored_allreduces(
         FactoredAllreduce(tuple(sorted(chosen, key=_excess)))
         for chosen in _factorisations(num_nodes, options, most)
     )
-    front, _ = split_dominated(every, lambda factored: factored.switched)
-    return tuple(sorted(front, key=lambda factored: factored.switched.point()))
+    return tuple(split_dominated(every, lambda factored: factored.cost.point())[0])
 
 
-def factor_options(num_nodes: int, degree: int) -> list[Candidate]:
+def factor_options(num_nodes: int, degree: int) -> list[Design]:
     """Topologies of a size with d ports a node, undominated in the cost of an allreduce.
 
     Where a node has more ports than others to reach, ports are parallel.
@@ -109,16 +102,12 @@ def factor_options(num_nodes: int, degree: int) -> list[Candidate]:
         offsets = (1 + i % (num_nodes - 1) for i in range(degree))
         recipes.append(DirectedCirculant(num_nodes, tuple(sorted(offsets))))
     measured = [measure(recipe, Collective.ALLREDUCE) for recipe in recipes]
-    return [
-        factor
-        for factor in measured
-        if not any(other.cost.dominates(factor.cost) for other in measured)
-    ]
+    return undominated(measured, lambda factor: factor.cost)
 
 
 def _factorisations(
-    num_nodes: int, options: Sequence[Candidate], most: int | None, first: int = 0
-) -> Iterator[tuple[Candidate, ...]]:
+    num_nodes: int, options: Sequence[Design], most: int | None, first: int = 0
+) -> Iterator[tuple[Design, ...]]:
     """Multisets of options whose sizes multiply to N, at most ``most`` of them.
 
     None has N nodes itself, so there are at least two.
@@ -136,7 +125,7 @@ def _factorisations(
                 yield (options[at], *others)
 
 
-def _excess(factor: Candidate) -> Fraction:
+def _excess(factor: Design) -> Fraction:
     """How far t_b is above the least: such factors come late, where less data is left."""
     nodes = factor.recipe.num_nodes
     return factor.cost.t_b * Fraction(nodes, nodes - 1)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
-from ocs_codesign.cost import Cost
+from ocs_codesign.cost import Cost, split_dominated
+from ocs_codesign.question import Question
 from ocs_codesign.reconfigure.frontier.sources import (
-    ReconfiguredCandidate,
     allreduce_candidates,
     alltoall_candidates,
 )
@@ -26,108 +26,63 @@ from ocs_codesign.reconfigure.phases.message_times import (
     break_even_delta_s,
     merged,
     paying_messages,
-    split_dominated,
-    transmission_s,
 )
+from ocs_codesign.search.pareto import Frontier, point_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ocs_codesign.cost import CostModel
+    from ocs_codesign.design import Design
     from ocs_codesign.reconfigure.sequences.search import SequenceEffort
 
+CRITERIA = ("configurations", "steps", "t_b")
 MAX_CONFIGURATIONS = 16
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class ReconfiguredFrontier:
-    """Designs that do not dominate each other in steps, t_b and configurations held in turn.
+def t_b_bound(frontier: Frontier, num_configurations: int) -> Fraction:
+    """What no design that holds so many configurations in turn can beat, in M/B."""
+    if frontier.collective == Collective.ALLTOALL:
+        return sequence_bound(frontier.num_nodes, frontier.degree, num_configurations)
+    return frontier.bound.t_b
 
-    ``candidates`` ascend in configurations, so static designs, with one, come first; ``dominated``
-    are all others that were looked at.
+
+def t_b_tree_bound(frontier: Frontier, num_configurations: int) -> Fraction:
+    """The weaker bound of an all-to-all by a full (C d)-ary tree, else ``t_b_bound``."""
+    if frontier.collective == Collective.ALLTOALL:
+        return tree_bound(frontier.num_nodes, frontier.degree, num_configurations)
+    return t_b_bound(frontier, num_configurations)
+
+
+def best_static(frontier: Frontier, model: CostModel, message_bytes: Fraction | float) -> Design:
+    """The fastest candidate that never changes circuits."""
+    return min(frontier.static, key=lambda design: design.cost.time_s(model, message_bytes))
+
+
+def break_even_of(
+    frontier: Frontier, model: CostModel, message_bytes: Fraction | float
+) -> tuple[Fraction, Design] | None:
+    """Below which dead time (s) changing circuits pays for a message, and what it pays for.
+
+    The one with the fewest configurations of those that pay last; None if nothing that changes
+    circuits is faster, even at no dead time. Whether the start is cold is the same to all.
     """
+    static = [design.cost for design in frontier.static]
+    deltas = [
+        (break_even_delta_s(static, design.cost, model, message_bytes), design)
+        for design in frontier.switching
+    ]
+    last = max(deltas, key=lambda pair: pair[0], default=None)
+    return None if last is None or last[0] <= 0 else last
 
-    num_nodes: int
-    degree: int
-    collective: Collective
-    max_configurations: int
-    candidates: tuple[ReconfiguredCandidate, ...]
-    dominated: tuple[ReconfiguredCandidate, ...]
 
-    @property
-    def static(self) -> tuple[ReconfiguredCandidate, ...]:
-        """The candidates that never change circuits."""
-        return tuple(design for design in self.candidates if not design.changes)
-
-    @property
-    def switching(self) -> tuple[ReconfiguredCandidate, ...]:
-        """The candidates that do."""
-        return tuple(design for design in self.candidates if design.changes)
-
-    @property
-    def bound(self) -> Cost:
-        """Least steps and least t_b of any static topology."""
-        return bound(self.num_nodes, self.degree, self.collective)
-
-    def t_b_bound(self, num_configurations: int) -> Fraction:
-        """What no design that holds so many configurations in turn can beat, in M/B."""
-        if self.collective == Collective.ALLTOALL:
-            return sequence_bound(self.num_nodes, self.degree, num_configurations)
-        return self.bound.t_b
-
-    def t_b_tree_bound(self, num_configurations: int) -> Fraction:
-        """The weaker bound of an all-to-all by a full (C d)-ary tree, else ``t_b_bound``."""
-        if self.collective == Collective.ALLTOALL:
-            return tree_bound(self.num_nodes, self.degree, num_configurations)
-        return self.t_b_bound(num_configurations)
-
-    def best(
-        self,
-        model: CostModel,
-        message_bytes: Fraction | float,
-        delta_s: Fraction | float,
-        *,
-        cold_start: bool = False,
-    ) -> ReconfiguredCandidate:
-        """The fastest candidate, on a tie the one with fewer configurations."""
-
-        def time_s(design: ReconfiguredCandidate) -> Fraction:
-            return design.switched.time_s(model, message_bytes, delta_s, cold_start=cold_start)
-
-        return min(self.candidates, key=time_s)
-
-    def best_static(
-        self, model: CostModel, message_bytes: Fraction | float
-    ) -> ReconfiguredCandidate:
-        """The fastest candidate that never changes circuits."""
-        return min(self.static, key=lambda design: design.switched.time_s(model, message_bytes, 0))
-
-    def break_even(
-        self, model: CostModel, message_bytes: Fraction | float
-    ) -> tuple[Fraction, ReconfiguredCandidate] | None:
-        """Below which dead time (s) changing circuits pays for a message, and what it pays for.
-
-        The one with the fewest configurations of those that pay last; None if nothing that changes
-        circuits is faster, even at no dead time. Whether the start is cold is the same to all.
-        """
-        static = [design.switched for design in self.static]
-        deltas = [
-            (break_even_delta_s(static, design.switched, model, message_bytes), design)
-            for design in self.switching
-        ]
-        last = max(deltas, key=lambda pair: pair[0], default=None)
-        return None if last is None or last[0] <= 0 else last
-
-    def paying_messages(
-        self, model: CostModel, delta_s: Fraction | float
-    ) -> tuple[MessageRange, ...]:
-        """Message sizes for which changing circuits pays at a dead time, as ascending ranges."""
-        static = [design.switched for design in self.static]
-        sizes = (
-            paying_messages(static, design.switched, model, delta_s) for design in self.switching
-        )
-        return merged(those for those in sizes if those is not None)
+def messages_that_pay(
+    frontier: Frontier, model: CostModel, delta_s: Fraction | float
+) -> tuple[MessageRange, ...]:
+    """Message sizes for which changing circuits pays at a dead time, as ascending ranges."""
+    static = [design.cost for design in frontier.static]
+    sizes = (paying_messages(static, design.cost, model, delta_s) for design in frontier.switching)
+    return merged(those for those in sizes if those is not None)
 
 
 def reconfigured_frontier(
@@ -138,7 +93,7 @@ def reconfigured_frontier(
     max_configurations: int = MAX_CONFIGURATIONS,
     effort: SequenceEffort | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
-) -> ReconfiguredFrontier:
+) -> Frontier:
     """The frontier of static designs and of those that hold up to so many configurations in turn.
 
     Costs leave out dead times: C configurations take C - 1 of them, and one more from a cold start.
@@ -147,7 +102,7 @@ def reconfigured_frontier(
     search for sequences does not take, and for fewer than 1 configuration.
 
     >>> found = reconfigured_frontier(8, 2, max_configurations=4)
-    >>> [(one.switched.num_configurations, str(one.switched.cost.t_b)) for one in found.candidates]
+    >>> [(one.cost.num_configurations, str(one.cost.t_b)) for one in found.candidates]
     [(1, '5/3'), (2, '5/4'), (3, '1'), (4, '7/8')]
     """
     collective = Collective.parse(collective)
@@ -162,10 +117,9 @@ def reconfigured_frontier(
         found = alltoall_candidates(num_nodes, degree, max_configurations, effort, on_progress)
     else:
         found = allreduce_candidates(num_nodes, degree, max_configurations, on_progress)
-    front, rest = split_dominated(found, lambda design: design.switched)
-    return ReconfiguredFrontier(
-        num_nodes, degree, collective, max_configurations, tuple(front), tuple(rest)
-    )
+    front, rest = split_dominated(found, lambda design: point_of(design, CRITERIA))
+    question = Question(num_nodes, degree)
+    return Frontier(question, collective, tuple(front), tuple(rest), CRITERIA, max_configurations)
 
 
 def most_steps_saved(num_nodes: int, degree: int, diameter: int) -> int:
@@ -223,5 +177,5 @@ class AllreduceGain:
         An allreduce that reduce-scatters and allgathers takes 2 L steps and its least t_b.
         """
         t_b = bound(self.num_nodes, self.degree, Collective.ALLREDUCE).t_b
-        least = transmission_s(Cost(2 * self.fewest_steps, t_b), model, message_bytes)
-        return min(transmission_s(cost, model, message_bytes) for cost in self.costs) - least
+        least = Cost(2 * self.fewest_steps, t_b).time_s(model, message_bytes)
+        return min(cost.time_s(model, message_bytes) for cost in self.costs) - least

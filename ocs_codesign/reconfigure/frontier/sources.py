@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
+from ocs_codesign.design import Design, Known
 from ocs_codesign.graphs.families.shifts import DeBruijn
 from ocs_codesign.reconfigure.frontier.factors import factored_allreduces
-from ocs_codesign.reconfigure.phases.message_times import SwitchedCost
-from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time, in_turn
+from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time
 from ocs_codesign.reconfigure.sequences.search import (
     MAX_NODES,
     SequenceEffort,
@@ -38,35 +38,13 @@ _SOLVED_COLUMNS = 400_000
 _MAX_COLUMNS = 100_000
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class ReconfiguredCandidate:
-    """A design with its cost and the configurations that it holds in turn.
-
-    ``maker`` says where it comes from. ``recipes`` names the configurations where they have names,
-    one for each. ``proven`` is the least t_b of any routing over just these configurations, where
-    that is known.
-    """
-
-    maker: str
-    label: str
-    switched: SwitchedCost
-    recipes: tuple[Recipe, ...] = ()
-    proven: Fraction | None = None
-
-    @property
-    def changes(self) -> bool:
-        """Whether circuits change."""
-        return self.switched.num_configurations > 1
-
-
 def alltoall_candidates(
     num_nodes: int,
     degree: int,
     max_configurations: int,
     effort: SequenceEffort | None = None,
     on_progress: Progress | None = None,
-) -> list[ReconfiguredCandidate]:
+) -> list[Design]:
     """Static designs, searched sequences, the direct one, and Bruck on reusable circuits."""
     found = list(_static_alltoalls(num_nodes, degree, on_progress))
     effort = effort or SequenceEffort()
@@ -80,10 +58,9 @@ def alltoall_candidates(
             found.append(_searched(num_nodes, degree, phases, limited, on_progress))
     direct = direct_sequence(num_nodes, degree)
     if 1 < len(direct) <= max_configurations:
-        cost = Cost(len(direct), direct_time(num_nodes, degree))
-        switched = SwitchedCost(cost, len(direct))
-        label = f"direct circulants, {degree} offsets at a time"
-        found.append(ReconfiguredCandidate(DIRECT, label, switched, direct))
+        cost = Cost(len(direct), direct_time(num_nodes, degree), len(direct))
+        name = f"direct circulants, {degree} offsets at a time"
+        found.append(_design(Collective.ALLTOALL, DIRECT, cost, direct, name=name))
     if num_nodes <= MAX_NODES:
         found += _bruck_plans(num_nodes, max_configurations)
     return found
@@ -94,36 +71,33 @@ def allreduce_candidates(
     degree: int,
     max_configurations: int,
     on_progress: Progress | None = None,
-) -> list[ReconfiguredCandidate]:
+) -> list[Design]:
     """Static designs, products of small topologies, and step-matched algorithms."""
     found = list(_static_allreduces(num_nodes, degree, on_progress))
     found += [
-        ReconfiguredCandidate(FACTORED, factored.label(), factored.switched)
+        _design(Collective.ALLREDUCE, FACTORED, factored.cost, name=factored.label())
         for factored in factored_allreduces(num_nodes, degree, max_configurations, on_progress)
     ]
     if num_nodes <= MAX_NODES and not num_nodes & (num_nodes - 1):
         for name in ("halving-doubling", "recursive-doubling"):
             algorithm = matched(name, num_nodes)
             plan = reuse_plan(algorithm, len(algorithm.steps))
-            if plan.switched.num_configurations <= max_configurations:
-                found.append(ReconfiguredCandidate(MATCHED, algorithm.name, plan.switched))
+            if plan.cost.num_configurations <= max_configurations:
+                found.append(_design(Collective.ALLREDUCE, MATCHED, plan.cost, name=algorithm.name))
     return found
 
 
 def _static_alltoalls(
     num_nodes: int, degree: int, on_progress: Progress | None
-) -> Iterator[ReconfiguredCandidate]:
+) -> Iterator[Design]:
     answer = joint_frontier(num_nodes, degree, with_allgather=False, on_progress=on_progress)
-    for candidate in answer.candidates:
-        recipe, routed = candidate.recipe, candidate.alltoall
-        if routed is not None:
-            cost = SwitchedCost(Cost(candidate.diameter, routed.time), 1)
-            yield ReconfiguredCandidate(STATIC, recipe.label(), cost, (recipe,), routed.bound)
+    for design in answer.candidates:
+        yield replace(design, maker=STATIC)
 
 
 def _static_allreduces(
     num_nodes: int, degree: int, on_progress: Progress | None
-) -> Iterator[ReconfiguredCandidate]:
+) -> Iterator[Design]:
     """What the finder knows, and for small messages exchanges of all of M.
 
     In an allgather of whole vectors every node reduces for itself. In a de Bruijn digraph there is
@@ -131,10 +105,9 @@ def _static_allreduces(
     the sum of what came in end with the sum of all.
     """
 
-    def static(recipe: Recipe, what: str, cost: Cost) -> ReconfiguredCandidate:
-        return ReconfiguredCandidate(
-            STATIC, what + recipe.label(), SwitchedCost(cost, 1), (recipe,)
-        )
+    def static(recipe: Recipe, what: str, cost: Cost) -> Design:
+        name = what + recipe.label()
+        return _design(Collective.ALLREDUCE, STATIC, cost, (recipe,), name=name)
 
     for candidate in frontier(
         num_nodes, degree, Collective.ALLREDUCE, on_progress=on_progress
@@ -171,22 +144,34 @@ def _numbers_to_search(num_nodes: int, degree: int, most: int) -> list[int]:
 
 def _searched(
     num_nodes: int, degree: int, phases: int, effort: SequenceEffort, on_progress: Progress | None
-) -> ReconfiguredCandidate:
+) -> Design:
     found = search_sequences(num_nodes, degree, phases, effort=effort, on_progress=on_progress)
-    return ReconfiguredCandidate(
+    return _design(
+        Collective.ALLTOALL,
         SEQUENCE if phases > 1 else STATIC,
-        in_turn(found.recipes),
-        SwitchedCost(found.alltoall.cost, phases),
+        replace(found.alltoall.cost, num_configurations=phases),
         found.recipes,
-        found.alltoall.bound,
+        least_t_b=found.alltoall.bound,
     )
 
 
-def _bruck_plans(num_nodes: int, max_configurations: int) -> Iterator[ReconfiguredCandidate]:
+def _design(
+    collective: Collective,
+    maker: str,
+    cost: Cost,
+    recipes: tuple[Recipe, ...] = (),
+    least_t_b: Fraction | None = None,
+    name: str = "",
+) -> Design:
+    known = Known.MEASURED
+    return Design(collective, cost, maker, known, recipes, least_t_b=least_t_b, name=name)
+
+
+def _bruck_plans(num_nodes: int, max_configurations: int) -> Iterator[Design]:
     algorithm = matched("bruck", num_nodes)
     for changes in range(min(max_configurations, len(algorithm.steps))):
         plan = reuse_plan(algorithm, changes)
         if plan.num_reconfigurations == changes:
             shifts = [algorithm.configurations[held].head[0] for held in plan.held]
-            label = f"Bruck on circuits of shift {', '.join(map(str, dict.fromkeys(shifts)))}"
-            yield ReconfiguredCandidate(MATCHED, label, plan.switched)
+            name = f"Bruck on circuits of shift {', '.join(map(str, dict.fromkeys(shifts)))}"
+            yield _design(Collective.ALLTOALL, MATCHED, plan.cost, name=name)

@@ -60,7 +60,7 @@ def switching_costs(
     """Dead time in seconds of every switch, Fractions of shape (K, K), as ``SwitchProblem`` wants.
 
     >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> from ocs_codesign.reconfigure import ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> rings = [DirectedCirculant(8, (1,)).topology(), DirectedCirculant(8, (3,)).topology()]
     >>> print(switching_costs(rings, ReconfigurationCost(10, 1))[0, 1])
     18

@@ -77,8 +77,9 @@ def recipe_option(recipe: Recipe, collectives: Iterable[Collective]) -> FabricOp
     topology = recipe.topology()
     allgather = reduce_scatter = alltoall = bound = None
     if wanted & set(GATHERING):
-        candidate = measure(recipe)
-        allgather, reduce_scatter = candidate.allgather, candidate.reduce_scatter
+        design = measure(recipe)
+        allgather = design.cost_of(Collective.ALLGATHER)
+        reduce_scatter = design.cost_of(Collective.REDUCE_SCATTER)
     if Collective.ALLTOALL in wanted:
         found = throughput(topology)
         alltoall, bound = Cost(topology.diameter(), found.time), found.bound

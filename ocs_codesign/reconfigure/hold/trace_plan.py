@@ -10,7 +10,6 @@ import numpy as np
 
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.reconfigure.hold.break_even import MAX_SOLVES, BreakEven, break_even
-from ocs_codesign.reconfigure.hold.check import check_plan
 from ocs_codesign.reconfigure.hold.circuits import dead_times, first_costs, switching_costs
 from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
 from ocs_codesign.reconfigure.hold.inside import InsideBound, inside_bounds
@@ -24,7 +23,7 @@ from ocs_codesign.reconfigure.hold.policies import (
 )
 from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 from ocs_codesign.reconfigure.hold.ticks import is_finite
-from ocs_codesign.reconfigure.phases.message_times import transmission_s
+from ocs_codesign.verification.plans import check_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -133,9 +132,9 @@ def plan_trace(
         unit = ReconfigurationCost(1, cold_start=reconfiguration.cold_start)
         scaled, factor_s, here = problem_with(unit), Fraction(1), reconfiguration.fixed_s
     offline = switch_plan(problem)
-    verdict = check_plan(offline)
-    if not verdict.ok:
-        raise RuntimeError(f"the plan of the trace fails: {verdict.witness}")
+    witness = check_plan(offline)
+    if witness is not None:
+        raise RuntimeError(f"the plan of the trace fails: {witness}")
     limit = _max_solves(problem) if max_solves is None else max_solves
     found = break_even(scaled, around=here, max_solves=limit, on_progress=on_progress)
     end = found.pieces[-1].end
@@ -168,7 +167,7 @@ def _seconds(steps: TraceSteps, options: Sequence[FabricOption], model: CostMode
         for at, option in enumerate(options):
             cost = option.cost(demand.collective)
             if cost is not None:
-                times[row, at] = transmission_s(cost, model, demand.message_bytes)
+                times[row, at] = cost.time_s(model, demand.message_bytes)
     served = is_finite(times).any(axis=1)
     if not served.all():
         row = int(np.argmin(served))

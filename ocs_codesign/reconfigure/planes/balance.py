@@ -40,7 +40,8 @@ class _Loads:
 def balanced_usage(problem: PlaneProblem) -> Usage:
     """Step by step, the best few ways to go on; a step's bytes level the loads of its planes.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> cost = ReconfigurationCost(1, barrier=False)
     >>> balanced_usage(PlaneProblem((0, 1), (6, 6), 2, 1, cost))
     ((0,), (1,))
@@ -66,7 +67,8 @@ def balanced_usage(problem: PlaneProblem) -> Usage:
 def improved(problem: PlaneProblem, usage: Usage) -> Usage:
     """The usage after single planes joined or left steps as long as that helps, within limits.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> cost = ReconfigurationCost(1, overlap=False, barrier=False)
     >>> improved(PlaneProblem((0, 0), (9, 1), 2, 1, cost, latency_s=5), ((0, 1), (0, 1)))
     ((0, 1), (1,))

@@ -32,7 +32,8 @@ def window_bound_s(
 ) -> Fraction:
     """The sum of the least times of windows; the first one begins as the problem does.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> problem = PlaneProblem((0, 1) * 4, (5,) * 8, 2, 1, ReconfigurationCost(1))
     >>> round(float(window_bound_s(problem)), 6)
     28.0
@@ -59,7 +60,8 @@ def held_bound_s(problem: PlaneProblem) -> Fraction:
     Without overlap all are dark at once: as often as there are more configurations in a row than
     planes, and while the least number of changed circuits takes.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> cost = ReconfigurationCost(1, barrier=False)
     >>> held_bound_s(PlaneProblem((0, 1, 2), (6, 6, 6), 2, 1, cost))
     Fraction(21, 2)

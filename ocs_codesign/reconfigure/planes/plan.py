@@ -13,8 +13,8 @@ from ocs_codesign.reconfigure.planes.milp import by_milp
 from ocs_codesign.reconfigure.planes.problem import Draft, PlanePlan
 from ocs_codesign.reconfigure.planes.stops import stopping, usage_of
 from ocs_codesign.reconfigure.planes.stretches import by_stretches
-from ocs_codesign.reconfigure.planes.timeline_check import check_timeline
 from ocs_codesign.reconfigure.planes.timing import timed
+from ocs_codesign.verification.timelines import check_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,7 +53,8 @@ def plan_planes(
     ``on_step`` is told how many steps of how many are done. Raises ValueError for a method that
     cannot take the problem.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> problem = PlaneProblem((0, 1, 1, 0), (4e6, 2e6, 2e6, 4e6), 2, 50e9,
     ...                        ReconfigurationCost(200e-6))
     >>> plan = plan_planes(problem)
@@ -76,7 +77,8 @@ def plan_planes(
 def plan_of_usage(problem: PlaneProblem, usage: Sequence[Sequence[int]]) -> PlanePlan:
     """The best times when these planes serve the steps; no bound is proven on other usages.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> problem = PlaneProblem((0, 1), (4, 4), 2, 1, ReconfigurationCost(1))
     >>> plan_of_usage(problem, ((0, 1), (0, 1))).total_s
     Fraction(6, 1)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ocs_codesign.reconfigure.change import ReconfigurationCost
-    from ocs_codesign.reconfigure.planes.timeline import Timeline
+    from ocs_codesign.timeline import Timeline
 
 MAX_PLANES = 16
 MAX_STEPS = 100_000
@@ -56,7 +56,7 @@ class PlaneProblem:
     Times are exact: a float is read as the decimal that it prints as. Raises ValueError for
     anything that is no such problem.
 
-    >>> from ocs_codesign.reconfigure import ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> problem = PlaneProblem((0, 1, 1, 0), (4e6, 2e6, 2e6, 4e6), 2, 50e9,
     ...                        ReconfigurationCost(200e-6))
     >>> problem.num_steps, problem.num_configurations, problem.send_s[0]

@@ -19,7 +19,8 @@ def static_plan_of_planes(problem: PlaneProblem) -> PlanePlan | None:
     are ready together, that is the best of all. There is no such plan if more configurations are
     needed than planes can have.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> cost = ReconfigurationCost(1)
     >>> static_plan_of_planes(PlaneProblem((0, 1, 0), (4, 2, 4), 2, 1, cost)).total_s
     Fraction(11, 1)

@@ -32,7 +32,8 @@ MAX_ENTRIES = 100_000_000
 def stopping(problem: PlaneProblem) -> Draft:
     """The best usage without overlap and with barriers.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> cost = ReconfigurationCost(2, overlap=False)
     >>> stopping(PlaneProblem((0, 1, 0), (6, 6, 6), 2, 1, cost)).usage
     ((0, 1), (0, 1), (0, 1))

@@ -23,7 +23,8 @@ Work = dict[int, tuple[float, float]]
 def by_stretches(problem: PlaneProblem) -> list[Held]:
     """What is held in every step; between two stretches the whole fabric stops.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> cost = ReconfigurationCost(2, overlap=False)
     >>> by_stretches(PlaneProblem((0, 1, 0), (6, 6, 6), 2, 1, cost))
     [(0, 0), (1, 1), (0, 0)]

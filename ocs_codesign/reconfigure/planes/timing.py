@@ -30,8 +30,8 @@ import numpy as np
 from ocs_codesign.lp import Options, Status, exact_vertex, solve
 from ocs_codesign.reconfigure.planes.loads import stops_of
 from ocs_codesign.reconfigure.planes.rows import ProgramRows, Term
-from ocs_codesign.reconfigure.planes.timeline import Activity, Interval, Timeline
 from ocs_codesign.reconfigure.planes.uses import START, Change, changes_of, checked_usage
+from ocs_codesign.timeline import Activity, Interval, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ Shares = list[dict[int, Fraction]]
 
 @final
 @dataclass(frozen=True, slots=True)
-class Timed:
+class TimedUsage:
     """What planes do for a usage, and by when all is done.
 
     ``usage`` is what the timeline serves: planes that would send nothing in a step are taken out.
@@ -60,12 +60,13 @@ class Timed:
     timeline: Timeline
 
 
-def timed(problem: PlaneProblem, usage: Sequence[Sequence[int]]) -> Timed:
+def timed(problem: PlaneProblem, usage: Sequence[Sequence[int]]) -> TimedUsage:
     """The best times of a usage; for very long ones the best within rounding.
 
     Raises ValueError unless some plane of the problem serves every step.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> problem = PlaneProblem((0, 1, 1), (10, 1, 10), 2, 50, ReconfigurationCost(Fraction(1, 5)))
     >>> timed(problem, ((0, 1), (0, 1), (0, 1))).total_s
     Fraction(61, 100)
@@ -214,7 +215,7 @@ def _solved(program: LinearProgram, least: list[Fraction]) -> list[Fraction]:
     return [grid * max(0, int(value * scale)) for value in found.values.tolist()]
 
 
-def _timed(groups: _Groups, shares: Shares) -> Timed:
+def _timed(groups: _Groups, shares: Shares) -> TimedUsage:
     """All that planes do, as early as they can."""
     problem = groups.problem
     now, free = Fraction(0), [Fraction(0)] * problem.num_planes
@@ -243,7 +244,7 @@ def _timed(groups: _Groups, shares: Shares) -> Timed:
         if problem.cost.barrier:
             now = max(now, *(free[plane] for plane in sends))
     usage = tuple(tuple(sends) for sends in shares)
-    return Timed(max(free), usage, Timeline.of(_with_idle(problem, rows, max(free))))
+    return TimedUsage(max(free), usage, Timeline.of(_with_idle(problem, rows, max(free))))
 
 
 def _with_idle(

@@ -38,7 +38,8 @@ class Change:
 def changes_of(problem: PlaneProblem, usage: Usage) -> list[Change]:
     """All changes that the usage needs, by step, then by plane.
 
-    >>> from ocs_codesign.reconfigure import PlaneProblem, ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> problem = PlaneProblem((0, 1, 0), (1, 1, 1), 2, 1, ReconfigurationCost(3))
     >>> [(one.plane, one.after, one.before) for one in changes_of(problem, ((0,), (1,), (0,)))]
     [(0, -1, 0), (1, -1, 1)]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
+from math import lcm
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.quantities import exact
+import numpy as np
+
+from ocs_codesign.timed import Timed, synchronous
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from ocs_codesign.circuits import Change
     from ocs_codesign.cost import CostModel
     from ocs_codesign.reconfigure.change import ReconfigurationCost
+    from ocs_codesign.schedule import Schedule
     from ocs_codesign.verification.programs import ProgramVerdict
 
 
@@ -25,7 +29,7 @@ class ProgramTime:
 
     ``steps_s`` is alpha for every step, ``transmission_s`` t_b of the message, ``dead_s`` what
     steps wait for circuits, less than all dead times if planes change while others send.
-    ``begin_s`` says when every step begins.
+    ``begin_s`` and ``end_s`` say when every step begins and ends.
     """
 
     total_s: Fraction
@@ -33,6 +37,25 @@ class ProgramTime:
     transmission_s: Fraction
     dead_s: Fraction
     begin_s: tuple[Fraction, ...]
+    end_s: tuple[Fraction, ...]
+
+    def timed(self, schedule: Schedule) -> Timed:
+        """When every send of the program's schedule runs, in ticks that divide all times.
+
+        Raises ValueError for a schedule of other steps, or ticks beyond 64 bits.
+        """
+        if schedule.num_steps != len(self.begin_s):
+            raise ValueError(f"{schedule.num_steps} steps, but {len(self.begin_s)} have times")
+        chunks = schedule.synchronous_cost().t_b / schedule.t_b(Fraction(1))
+        chunk_s, alpha_s = self.transmission_s / chunks, self.steps_s / len(self.begin_s)
+        speeds = lcm(*map(int, np.unique(schedule.topology.speeds())))
+        times_s = (*self.begin_s, alpha_s, chunk_s / speeds)
+        per_second = lcm(*(time_s.denominator for time_s in times_s))
+        if self.total_s * per_second >= 2**63:
+            raise ValueError(f"{float(self.total_s)} s in ticks of 1/{per_second} s: too many")
+        begin = [int(time_s * per_second) for time_s in self.begin_s]
+        ticks = int(chunk_s * per_second), int(alpha_s * per_second)
+        return synchronous(schedule, begin, *ticks, Fraction(1, per_second))
 
 
 def program_time(
@@ -51,7 +74,7 @@ def program_time(
     each), or a message size that is negative or not finite.
 
     >>> from ocs_codesign.cost import CostModel
-    >>> from ocs_codesign.reconfigure import ReconfigurationCost
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
     >>> from ocs_codesign.reconfigure.program.patterns import build_direct
     >>> delta = ReconfigurationCost(10e-6, cold_start=False)
     >>> time = program_time(build_direct(8, 2).verdict, CostModel(1e-6, 12.5e9), 1_000_000, delta)
@@ -62,13 +85,10 @@ def program_time(
         raise ValueError(f"a program that is not valid has no time: {verdict.witness}")
     if not reconfiguration.barrier:
         raise ValueError("a schedule of steps has a barrier after each: barrier cannot be False")
-    message = exact(message_bytes, "message_bytes")
-    if message < 0:
-        raise ValueError(f"message_bytes is {message_bytes}: it cannot be negative")
-    alpha, bandwidth = exact(model.alpha_s), exact(model.node_bandwidth_Bps)
+    transmission_s = model.time_s(0, verdict.cost.t_b, message_bytes)
     total_load = sum(verdict.max_loads, Fraction(0))
     # t_b is proportional to the sum of the loads, so a step's part of it is to its load.
-    per_load = verdict.cost.t_b / total_load * message / bandwidth if total_load else Fraction(0)
+    per_load = transmission_s / total_load if total_load else Fraction(0)
     changes = {step: list(group) for step, group in groupby(verdict.changes, _step)}
     ended = [Fraction(0)]
     begins = []
@@ -78,10 +98,10 @@ def program_time(
             ready = _ready(changes.get(step, []), ended, reconfiguration)
             begin = max((begin, *ready))
         begins.append(begin)
-        ended.append(begin + alpha + load * per_load)
-    steps_s, transmission_s = alpha * len(begins), per_load * total_load
+        ended.append(begin + model.alpha_s + load * per_load)
+    steps_s = model.alpha_s * len(begins)
     dead_s = ended[-1] - steps_s - transmission_s
-    return ProgramTime(ended[-1], steps_s, transmission_s, dead_s, tuple(begins))
+    return ProgramTime(ended[-1], steps_s, transmission_s, dead_s, tuple(begins), tuple(ended[1:]))
 
 
 def _step(change: Change) -> int:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from ocs_codesign.design import Candidate
+    from ocs_codesign.design import Design
 
 
 @final
@@ -44,13 +44,18 @@ class Entry:
             Collective.ALLREDUCE: self.allgather + self.reduce_scatter,
         }[Collective.parse_gathering(collective)]
 
-    def candidate(self) -> Candidate:
-        """The design as a candidate for allgather; the loads of its steps are not stored."""
-        from ocs_codesign.design import Candidate, Score
+    def design(self) -> Design:
+        """The design for allgather; the loads of its steps are not stored."""
+        from ocs_codesign.design import Design, Known, of_halves
         from ocs_codesign.graphs.text import parse
 
-        score = Score(Collective.ALLGATHER, self.allgather, (), self.schedule, self.measured)
-        return Candidate(parse(self.recipe), score, self.allgather, self.reduce_scatter)
+        known = Known.MEASURED if self.measured else Known.PREDICTED
+        costs = (self.reduce_scatter, self.allgather)
+        scatter, gather = (
+            Design(half, cost, self.schedule, known, (parse(self.recipe),))
+            for half, cost in zip(Collective.ALLREDUCE.halves(), costs, strict=True)
+        )
+        return of_halves(Collective.ALLGATHER, scatter, gather)
 
     def is_bw_optimal(self, collective: Collective = Collective.ALLGATHER) -> bool:
         """Whether t_b is the least possible."""
@@ -74,11 +79,14 @@ class Provenance:
 
 def digest(entries: Iterable[Entry]) -> str:
     """Checksum of a question's entries in order."""
-    names = [field.name for field in fields(Entry)]
-    rows = (tuple(_plain(getattr(entry, name)) for name in names) for entry in entries)
-    text = "\n".join(map(repr, rows))
+    text = "\n".join(repr(tuple(map(_plain, _values(entry)))) for entry in entries)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def _values(entry: Entry) -> Iterator[object]:
+    return (getattr(entry, field.name) for field in fields(entry))
+
+
+def _plain(value: object) -> object:
+    """Costs as steps and t_b: stored designs never change circuits."""
     return (value.steps, value.t_b) if isinstance(value, Cost) else value

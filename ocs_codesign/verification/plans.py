@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ocs_codesign.quantities import exact
+from ocs_codesign.verification.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,17 +22,10 @@ if TYPE_CHECKING:
 _BATCH = 2**20
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class PlanVerdict:
-    """Whether a plan is what it claims; if not, ``witness`` says what is wrong first."""
+def check_plan(plan: SwitchPlan) -> Witness | None:
+    """What is wrong first with a keep-or-switch plan, None if it is what it claims.
 
-    ok: bool
-    witness: str | None = None
-
-
-def check_plan(plan: SwitchPlan) -> PlanVerdict:
-    """Add up a plan's costs again, and prove its bound from the potentials in O(S K^2).
+    It adds up its costs again, and proves its bound from the potentials in O(S K^2).
 
     Costs are added as fractions, step by step, from the numbers that the problem was given. Every
     potential is held against the least that can follow it; together they prove that no plan costs
@@ -41,21 +34,20 @@ def check_plan(plan: SwitchPlan) -> PlanVerdict:
     >>> from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
     >>> from ocs_codesign.reconfigure.hold.problem import SwitchProblem
     >>> check_plan(switch_plan(SwitchProblem([[4, 9], [9, 4]], 3, start=0)))
-    PlanVerdict(ok=True, witness=None)
     """
     wrong = _wrong_costs(plan)
     if wrong is None and plan.certificate is not None:
         wrong = _wrong_bound(plan.problem, plan.certificate)
-    return PlanVerdict(wrong is None, wrong)
+    return wrong
 
 
-def _wrong_costs(plan: SwitchPlan) -> str | None:
+def _wrong_costs(plan: SwitchPlan) -> Witness | None:
     problem, choice = plan.problem, plan.choice.tolist()
     if len(choice) != len(problem.rows):
-        return f"{len(choice)} topologies are chosen for {len(problem.rows)} steps"
+        return Witness(f"{len(choice)} topologies are chosen for {len(problem.rows)} steps")
     for step, topology in enumerate(choice, 1):
         if not 0 <= topology < problem.num_topologies:
-            return f"step {step}: there is no topology {topology}"
+            return Witness(f"there is no topology {topology}", step=step)
     working = switching = hidden = Fraction(0)
     num_switches = 0
     for step, (held, topology, row, is_first), times in _kinds_of_steps(problem, choice):
@@ -64,11 +56,11 @@ def _wrong_costs(plan: SwitchPlan) -> str | None:
             num_switches += times * (held is not None)
             found = _price(problem, held, topology, is_first)
             if found is None:
-                return f"step {step}: there is no switch to topology {topology}"
+                return Witness(f"there is no switch to topology {topology}", step=step)
             price = found
         gap, cost = _number(problem.gaps[row]), _number(problem.costs[row, topology])
         if cost is None or gap is None:
-            return f"step {step}: topology {topology} cannot serve it"
+            return Witness(f"topology {topology} cannot serve it", step=step)
         working += times * cost
         switching += times * max(price - gap, Fraction(0))
         hidden += times * min(price, gap)
@@ -79,7 +71,7 @@ def _wrong_costs(plan: SwitchPlan) -> str | None:
         ("num_switches", plan.num_switches, num_switches),
     ):
         if claimed != counted:
-            return f"{name} is {counted}, not {claimed}"
+            return Witness(f"{name} is {counted}, not {claimed}")
     return None
 
 
@@ -111,12 +103,12 @@ def _number(value: Any) -> Fraction | None:
     return None if value == float("inf") else exact(value)
 
 
-def _wrong_bound(problem: SwitchProblem, certificate: Certificate) -> str | None:
+def _wrong_bound(problem: SwitchProblem, certificate: Certificate) -> Witness | None:
     potentials, ticks = certificate.potentials, problem.ticks
     if potentials.shape != (problem.num_steps, problem.num_topologies):
-        return f"potentials have the shape {potentials.shape}"
+        return Witness(f"potentials have the shape {potentials.shape}")
     if potentials.dtype != ticks.costs.dtype or (potentials > ticks.infinite).any():
-        return "potentials are not ticks"
+        return Witness("potentials are not ticks")
     batch = max(1, _BATCH // problem.num_topologies**2)
     for begin in range(0, problem.num_steps, batch):
         end = min(begin + batch, problem.num_steps)
@@ -127,11 +119,12 @@ def _wrong_bound(problem: SwitchProblem, certificate: Certificate) -> str | None
         above = potentials[begin:end] > np.minimum(least, ticks.infinite)
         if above.any():
             step, topology = (int(at) for at in np.argwhere(above)[0])
-            return f"step {begin + step + 1}: the potential of topology {topology} is too large"
+            rule = f"the potential of topology {topology} is too large"
+            return Witness(rule, step=begin + step + 1)
     entry = _beyond(ticks.first, ticks.gaps[problem.rows[0]], ticks.infinite)
     proven = min((entry + potentials[0]).tolist()) * ticks.tick
     if proven != certificate.bound:
-        return f"the potentials prove {proven}, not {certificate.bound}"
+        return Witness(f"the potentials prove {proven}, not {certificate.bound}")
     return None
 
 
