@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.kernels import for_work
+from ocs_codesign.schedulers.alltoall.path_kernels import reroute, tree_hops
 from ocs_codesign.schedulers.alltoall.result import Throughput
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ def price_bound(
     >>> price_bound(whole, np.ones(whole.num_orbits, dtype=np.int64))[0]
     Fraction(5, 4)
     """
-    from ocs_codesign.schedulers.alltoall.path_kernels import tree_hops
-
     if len(prices) != quotient.num_orbits or prices.min() < 0 or not prices.any():
         raise ValueError("prices are non-negative integers, one a link orbit, not all of them 0")
     topology = quotient.topology
@@ -73,8 +72,6 @@ def routed_loads(
     The flow (sources x links) may be approximate, noise up to ``least``: it is re-routed in exact
     units of 1 / UNIT, so the loads are those of a routing that exists.
     """
-    from ocs_codesign.schedulers.alltoall.path_kernels import reroute
-
     topology = quotient.topology
     load = np.zeros(topology.num_links, dtype=np.int64)
     into = topology.links_by_head()

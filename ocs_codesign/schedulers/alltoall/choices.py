@@ -15,6 +15,7 @@ import numpy as np
 from ocs_codesign.kernels import for_work
 from ocs_codesign.lp import LinearProgram
 from ocs_codesign.schedulers.alltoall.certificates import as_prices
+from ocs_codesign.schedulers.alltoall.route_kernels import disjoint_paths
 from ocs_codesign.schedulers.alltoall.soft import PRICE_RATE, ROUTE_RATE, play_out
 
 if TYPE_CHECKING:
@@ -116,8 +117,6 @@ def disjoint_choices(whole: Quotient, is_down: NDArray[np.bool_], num_paths: int
     >>> choices.num_pairs, choices.hops().tolist()
     (3, [1, 3, 2, 2, 1, 3])
     """
-    from ocs_codesign.schedulers.alltoall.route_kernels import disjoint_paths
-
     topology = whole.topology
     out = topology.links_by_tail()
     ends = (topology.head, topology.tail, out.start, out.order)

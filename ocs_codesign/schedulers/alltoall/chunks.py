@@ -13,6 +13,13 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.kernels import for_work
+from ocs_codesign.schedulers.alltoall.stepped_kernels import (
+    NOISE,
+    conserve,
+    drop_detours,
+    round_flow,
+    trace,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,8 +61,6 @@ class Walks:
 
 def conserved(network: TimeNetwork, wish: NDArray[np.float64]) -> NDArray[np.float64]:
     """The flow that serves every pair and comes over the arcs of a state as ``wish`` is divided."""
-    from ocs_codesign.schedulers.alltoall.stepped_kernels import NOISE, conserve
-
     flow = np.zeros(network.num_arcs)
     nodes = network.quotient.topology.num_nodes
     columns = (network.source, network.tail, network.head)
@@ -103,8 +108,6 @@ def _is_whole(values: NDArray[np.float64]) -> bool:
 
 def walks_of(network: TimeNetwork, flow: ChunkFlow) -> Walks:
     """The walks that make up a flow, freed of ways that come back to where they were."""
-    from ocs_codesign.schedulers.alltoall.stepped_kernels import drop_detours, trace
-
     quotient, amount = network.quotient, flow.amount.copy()
     nodes, pieces = quotient.topology.num_nodes, quotient.num_sources
     most = pieces * (nodes - 1) + int(np.count_nonzero(amount))
@@ -132,8 +135,6 @@ def walks_of(network: TimeNetwork, flow: ChunkFlow) -> Walks:
 
 def _rounded(network: TimeNetwork, flow: NDArray[np.float64], chunks: int) -> ChunkFlow:
     """A flow of whole chunks close to ``flow``."""
-    from ocs_codesign.schedulers.alltoall.stepped_kernels import round_flow
-
     moves = network.link >= 0
     row, rows, speed = network.row[moves], network.num_rows, network.row_speed()
     load = np.bincount(row, flow[moves], rows)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.kernels import for_work
+from ocs_codesign.schedulers.alltoall.route_kernels import find_cycle
 
 if TYPE_CHECKING:
     from ocs_codesign.schedulers.alltoall.result import PathTable
@@ -29,8 +30,6 @@ def dependency_cycle(table: PathTable) -> list[int] | None:
     >>> dependency_cycle(path_table(UniRing(1, 2).topology())) is None
     True
     """
-    from ocs_codesign.schedulers.alltoall.route_kernels import find_cycle
-
     links = table.topology.num_links
     is_last = np.zeros(len(table.link), dtype=bool)
     is_last[table.start[1:] - 1] = True

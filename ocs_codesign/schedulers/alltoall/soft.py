@@ -19,6 +19,7 @@ from ocs_codesign.kernels import for_work
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.schedulers.alltoall.certificates import as_prices
 from ocs_codesign.schedulers.alltoall.chunks import conserved
+from ocs_codesign.schedulers.alltoall.stepped_kernels import soft_walks
 from ocs_codesign.schedulers.alltoall.time_network import stepped_bound
 
 if TYPE_CHECKING:
@@ -136,8 +137,6 @@ class Game:
 
     def play(self, weight: int) -> None:
         """One round; it counts so much in the averages."""
-        from ocs_codesign.schedulers.alltoall.stepped_kernels import soft_walks
-
         network, quotient = self.network, self.network.quotient
         power = PRICE_RATE / self.scale * (self.load + self.last_load)
         price = np.exp(power - power.max(axis=1, keepdims=True))

@@ -19,6 +19,7 @@ from ocs_codesign.kernels import for_work
 from ocs_codesign.reach import in_neighbours
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.bfb.classes import distances_to
+from ocs_codesign.schedulers.bfb.kernels import receiver_rows
 from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
 
 if TYPE_CHECKING:
@@ -99,8 +100,6 @@ def _rows(
     on_progress: Callable[[int, int], None] | None,
 ) -> NDArray[np.int32]:
     """The five columns, sorted by (step, link): rows are counted first, then written in place."""
-    from ocs_codesign.schedulers.bfb.kernels import receiver_rows
-
     nodes = topology.num_nodes
     neighbours = in_neighbours(topology).node
     write_rows = for_work(receiver_rows, 2 * nodes**2 * (2 + neighbours.shape[1]))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ocs_codesign.kernels import for_work
 from ocs_codesign.reach import all_distances
+from ocs_codesign.schedulers.bfb.kernels import all_least_loads
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 def loads_by_classes(topology: Topology, neighbours: InNeighbours) -> tuple[Fraction, ...]:
     """Largest link load of every BFB step; any number of in-neighbours, N^2 distances in memory."""
-    from ocs_codesign.schedulers.bfb.kernels import all_least_loads
-
     distance_to = distances_to(topology)
     receivers = np.arange(topology.num_nodes)
     if topology.symmetry is not None:

@@ -12,7 +12,7 @@ never admissible, so W runs over sets of distinct in-neighbours. Three ways to c
 * few receivers (declared symmetry): one backward search a receiver, masks carried along it;
 * up to MAX_SUBSET_WIDTH in-neighbours: reach sets of all nodes as packed bits, and for every set
   the population count of a union;
-* more in-neighbours: sources grouped into classes, the maximum found by flows (``bfb_kernels``).
+* more in-neighbours: sources grouped into classes, the maximum found by flows (``classes``).
 
 Source: Zhao et al. (arXiv 2202.03356), BFB; the closed form is Hall's theorem for its LP.
 """

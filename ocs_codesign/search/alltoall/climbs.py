@@ -18,6 +18,7 @@ import numpy as np
 from ocs_codesign.bounds import hop_sum, moore_steps
 from ocs_codesign.kernels import compiled
 from ocs_codesign.search.alltoall.digraphs import ONE_WAY, GroupTable, Spread, VoltageDigraph
+from ocs_codesign.search.alltoall.kernels import NEVER, climb
 from ocs_codesign.search.draws import words_of
 from ocs_codesign.search.moves import divisors
 from ocs_codesign.search.small_groups import groups_of_order
@@ -197,8 +198,6 @@ class _Climbs:
         self, start: Climbed, by_use: bool, heat: float, moves: int, rng: np.random.Generator
     ) -> Iterator[Climbed]:
         """Where a climb ends; nothing if no digraph on its way was strongly connected."""
-        from ocs_codesign.search.alltoall.kernels import NEVER, climb
-
         begin = start.digraph
         to, mate, table, least = begin.to.copy(), begin.mate.copy(), begin.table, self.least
         arrays = (to, mate, table.columns, table.inverse)

@@ -15,6 +15,7 @@ from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.graphs.families.lift import Lift
 from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.kernels import for_work
+from ocs_codesign.search.alltoall.kernels import even_hops, spread
 from ocs_codesign.search.bases import cayley_recipe
 from ocs_codesign.search.generators import multiplication_table
 
@@ -67,7 +68,7 @@ class Spread:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class VoltageDigraph:
-    """Links and their mates as in ``alltoall_kernels``, and how often its line digraph is meant."""
+    """Links and their mates as in ``kernels``, and how often its line digraph is meant."""
 
     table: GroupTable
     degree: int
@@ -132,8 +133,6 @@ class VoltageDigraph:
 
     def spread(self) -> Spread:
         """Lengths and evenness of its shortest paths."""
-        from ocs_codesign.search.alltoall.kernels import even_hops, spread
-
         nodes, use = self.num_nodes, np.empty(len(self.to))
         places = (np.empty(nodes, np.int32), np.empty(nodes, np.int32))
         shares = (np.empty(nodes), np.empty(nodes))
