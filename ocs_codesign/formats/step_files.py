@@ -20,29 +20,27 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.files.limited import first_mark, read_limited
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.plain_text import path_text, read_plain_text
+from ocs_codesign.formats.csv_text import NUMBER, delimiter_of, is_comment, placed, text_of
+from ocs_codesign.formats.file_format import Format, read_file
 from ocs_codesign.quantities import exact, parse_size
 from ocs_codesign.reconfigure.planes.problem import MAX_CONFIGURATIONS, MAX_MATRIX, MAX_STEPS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 MAX_STEP_BYTES = 16 * 2**20
 """Bytes of the largest file that is read."""
 MAX_CIRCUITS = 2**18
 
 _COLUMNS = {"configuration": "configuration", "size": "size", "bytes": "size", "count": "count"}
-_NUMBER = re.compile(
-    r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?"
-)
 _COUNT = re.compile(r"[0-9]{1,9}")
 _LARGEST = 10**24
 _MAX_NAME = 80
@@ -118,15 +116,8 @@ def read_steps(path: str | Path) -> StepList:
     Raises OSError if the file cannot be read and ValueError, with the file, the line or the place
     in the JSON, and the rule, for anything else.
     """
-    path = Path(path)
-    data = read_limited(path, MAX_STEP_BYTES)
-    if not data.strip():
-        raise ValueError(f"{path}: the file is empty: at least one step is needed")
-    first = first_mark(data)
-    is_json = {".csv": False, ".tsv": False, ".json": True}.get(
-        path.suffix.lower(), first in (b"{", b"[")
-    )
-    return parse_steps(data, str(path), is_json=is_json)
+    empty = "the file is empty: at least one step is needed"
+    return read_file(STEP_FORMATS, Path(path), None, MAX_STEP_BYTES, empty)[0]
 
 
 def parse_steps(data: bytes, name: str, *, is_json: bool) -> StepList:
@@ -141,33 +132,27 @@ def parse_steps(data: bytes, name: str, *, is_json: bool) -> StepList:
     """
     if is_json:
         value = read_plain_text(data, name, is_json=True).value
-        with _at(name):
+        with placed(name):
             return _json_steps(value)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{name}: this is not UTF-8 text") from None
-    gathered = _csv_steps(text, name)
-    with _at(name):
+    gathered = _csv_steps(text_of(data, name), name)
+    with placed(name):
         return gathered.steps()
 
 
-@contextmanager
-def _at(place: str) -> Iterator[None]:
-    """A ValueError in here says at which place."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+STEP_FORMATS: dict[str, Format[StepList]] = {
+    "csv": Format("a step a line", partial(parse_steps, is_json=False), None, (".csv", ".tsv")),
+    "json": Format("steps", partial(parse_steps, is_json=True), None, (".json",), (b"{", b"[")),
+}
+"""Every format of step lists."""
 
 
 def _csv_steps(text: str, name: str) -> _Gathered:
     gathered = _Gathered()
     columns: list[str] | None = None
-    lines = [(at, full) for at, full in enumerate(text.splitlines(), 1) if _is_full(full)]
-    delimiter = next((mark for mark in "\t;" if lines and mark in lines[0][1]), ",")
+    lines = [line for line in enumerate(text.splitlines(), 1) if not is_comment(line[1])]
+    delimiter = delimiter_of(lines[0][1] if lines else "")
     for line, full in lines:
-        with _at(f"{name}, line {line}"):
+        with placed(f"{name}, line {line}"):
             cells = _cells(full, delimiter)
             if columns is None:
                 columns = [cell.lower() for cell in cells]
@@ -177,11 +162,6 @@ def _csv_steps(text: str, name: str) -> _Gathered:
             else:
                 gathered.step(dict(zip(columns, cells, strict=True)))
     return gathered
-
-
-def _is_full(line: str) -> bool:
-    """Whether a line says something: it is neither empty nor a comment."""
-    return bool(line.strip(" \t,;")) and not line.lstrip().startswith("#")
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
@@ -215,7 +195,7 @@ def _size(value: Any) -> Fraction:
 
 
 def _bytes(value: Any) -> Fraction:
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and NUMBER.fullmatch(value):
         return Fraction(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"bytes is {shown(value)}: it must be a number without a unit")
@@ -246,7 +226,7 @@ def _json_steps(value: Any) -> StepList:
         where = path_text((*place, at))
         if not isinstance(step, dict):
             raise ValueError(f"{where} is {shown(step)}: a step is an object")
-        with _at(where):
+        with placed(where):
             _check_keys(list(step), "the step")
             if sets is not None and str(step["configuration"]) not in gathered.number:
                 raise ValueError(f"configuration {shown(step['configuration'])} has no circuits")

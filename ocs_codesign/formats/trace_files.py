@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
-from ocs_codesign.files.limited import first_mark, read_limited
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.plain_text import read_plain_text
+from ocs_codesign.formats.csv_text import NUMBER, delimiter_of, is_comment, placed, text_of
+from ocs_codesign.formats.file_format import Format, read_file
 from ocs_codesign.quantities import exact, parse_size, parse_time
 from ocs_codesign.reconfigure.hold.trace import MAX_JOBS, Job, Trace
 
@@ -41,9 +42,6 @@ MAX_TRACE_BYTES = 32 * 2**20
 LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES = Fraction(1, 8), 10**18
 LEAST_GAP_S, MAX_GAP_S = Fraction(1, 10**12), 10**9
 
-_NUMBER = re.compile(
-    r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?"
-)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -53,15 +51,8 @@ def read_trace(path: str | Path) -> Trace:
     Raises OSError if the file cannot be read and ValueError, with the file, the line or the place
     in the JSON, and the rule, for anything else.
     """
-    path = Path(path)
-    data = read_limited(path, MAX_TRACE_BYTES)
-    if not data.strip():
-        raise ValueError(f"{path}: the trace is empty: it needs at least one job")
-    first = first_mark(data)
-    kind = {".csv": "csv", ".tsv": "csv", ".json": "json"}.get(
-        path.suffix.lower(), "json" if first in (b"{", b"[") else "csv"
-    )
-    return TRACE_READERS[kind](data, str(path))
+    empty = "the trace is empty: it needs at least one job"
+    return read_file(TRACE_FORMATS, Path(path), None, MAX_TRACE_BYTES, empty)[0]
 
 
 def read_csv_trace(data: bytes, name: str) -> Trace:
@@ -74,15 +65,11 @@ def read_csv_trace(data: bytes, name: str) -> Trace:
     ValueError: t.csv, line 2: collective 'allsum' is not known: it is one of allgather, \
 reduce-scatter, allreduce, alltoall
     """
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{name}: this is not UTF-8 text") from None
     jobs: list[Job] = []
     columns: list[str] | None = None
     known: dict[tuple[str, ...], Job] = {}
-    for line, cells in _rows(text, name):
-        try:
+    for line, cells in _rows(text_of(data, name), name):
+        with placed(f"{name}, line {line}"):
             if columns is None:
                 columns = [cell.lower().replace("-", "_").replace(" ", "_") for cell in cells]
                 _check_names(columns, "the heading")
@@ -92,12 +79,8 @@ reduce-scatter, allreduce, alltoall
             jobs.append(known[cells])
             if len(jobs) > MAX_JOBS:
                 raise ValueError(f"more than {MAX_JOBS} jobs: no more are planned")
-        except ValueError as error:
-            raise ValueError(f"{name}, line {line}: {error}") from None
-    try:
+    with placed(name):
         return Trace(jobs)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
 def read_json_trace(data: bytes, name: str) -> Trace:
@@ -107,7 +90,7 @@ def read_json_trace(data: bytes, name: str) -> Trace:
     3
     """
     value = read_plain_text(data, name, is_json=True).value
-    try:
+    with placed(name):
         place, jobs, repeat = "", value, 1
         if isinstance(value, dict):
             _check_known(value, ("jobs", "repeat"), "the trace")
@@ -118,23 +101,20 @@ def read_json_trace(data: bytes, name: str) -> Trace:
         if len(jobs) > MAX_JOBS:
             raise ValueError(f"more than {MAX_JOBS} jobs: no more are planned")
         return Trace([_json_job(job, f"{place}[{at}]") for at, job in enumerate(jobs)], repeat)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
-TRACE_READERS: dict[str, Callable[[bytes, str], Trace]] = {
-    "csv": read_csv_trace,
-    "json": read_json_trace,
+TRACE_FORMATS: dict[str, Format[Trace]] = {
+    "csv": Format("a job a line", read_csv_trace, None, (".csv", ".tsv")),
+    "json": Format("jobs", read_json_trace, None, (".json",), (b"{", b"[")),
 }
-"""Every format of traces: (content, name for errors) to the trace."""
+"""Every format of traces."""
 
 
 def _rows(text: str, name: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Lines with their cells, empty ones and comments left out."""
-    heading = next((line for line in text.splitlines() if _is_content((line.strip(),))), "")
-    delimiter = next((mark for mark in "\t;" if mark in heading), ",")
+    heading = next((line for line in text.splitlines() if not is_comment(line)), "")
     lines = ("\n" if row.lstrip()[:1] == "#" else row for row in io.StringIO(text, newline=""))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=delimiter_of(heading), strict=True)
     line = 1
     try:
         for row in reader:
@@ -231,7 +211,7 @@ def _quantity(value: Any, name: str, parse: Callable[[str], float], example: str
 
 def _number(value: Any, name: str) -> Fraction:
     """A number of JSON, or the text of one in a cell."""
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and NUMBER.fullmatch(value):
         value = Fraction(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
         raise ValueError(f"{name} is {shown(value)}: it must be a number without a unit")

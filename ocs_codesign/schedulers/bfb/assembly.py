@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.given import takes_topology
 from ocs_codesign.kernels import for_work
 from ocs_codesign.reach import in_neighbours
 from ocs_codesign.schedule import Schedule
@@ -33,6 +34,7 @@ MAX_SENDS = 400_000_000
 """Largest schedule that is built: 8 GB of columns."""
 
 
+@takes_topology
 def bfb(
     topology: Topology,
     collective: Collective | str = Collective.ALLGATHER,
