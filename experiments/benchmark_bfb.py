@@ -24,9 +24,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+from bfb_by_lp import FORMULATIONS, bfb_lp_loads
 
 from ocs_codesign import Topology, __version__, bfb, bfb_loads, verify
-from ocs_codesign.schedulers.bfb.lp import FORMULATIONS, bfb_lp_loads
 
 SEED = 7
 OUTPUT = Path(__file__).resolve().parent.parent / "figures" / "benchmark_bfb.csv"

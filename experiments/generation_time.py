@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmark_bfb import cpu_s, random_digraph
+from bfb_by_lp import FORMULATIONS, bfb_lp_loads
 from reporting import (
     OURS,
     PUBLISHED,
@@ -31,7 +32,6 @@ from reporting import (
 )
 
 from ocs_codesign import Hypercube, Topology, Torus, bfb, bfb_loads
-from ocs_codesign.schedulers.bfb.lp import FORMULATIONS, bfb_lp_loads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,6 +20,7 @@ from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.graphs.groups.cyclic import Cyclic, DirectProduct
 from ocs_codesign.graphs.groups.semidirect import Dihedral
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.kernels import compiled
 from ocs_codesign.lp import Options
 from ocs_codesign.question import Question
 from ocs_codesign.schedulers.alltoall.throughput import throughput
@@ -29,6 +30,7 @@ from ocs_codesign.search.alltoall.kernels import NEVER, climb
 from ocs_codesign.search.alltoall.search import alltoall_recipes, shortest_digraphs
 from ocs_codesign.search.alltoall.solving import Solving, alltoall_graph
 from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.draws import words_of
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.generators import generator_hop_sums, multiplication_table
 from ocs_codesign.topology import Topology
@@ -124,7 +126,8 @@ def test_climbs_keep_links_paired_and_end_at_the_score_they_tell():
             to, mate = begin.to.copy(), begin.mate.copy()
             table, order = begin.table, begin.table.group.order
             arrays = (to, mate, table.columns, table.inverse)
-            score = climb(*arrays, 3, 0.0, both, 4.0, 60, np.random.default_rng(1))
+            with words_of(np.random.default_rng(1), 180, 120) as drawn:
+                score = compiled(climb)(*arrays, 3, 0.0, both, 4.0, 60, *drawn)
             after = replace(begin, to=to, mate=mate)
             if score >= NEVER:
                 continue

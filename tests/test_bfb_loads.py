@@ -42,7 +42,7 @@ def by_reach_sets(topology: Topology) -> Loads:
 
 def by_receivers(topology: Topology) -> Loads:
     receivers = np.arange(topology.num_nodes)
-    return module._loads_of_receivers(topology, in_neighbours(topology), receivers)
+    return module._loads_of_receivers(in_neighbours(topology), receivers)
 
 
 WAYS = [bfb_loads, by_classes, by_reach_sets, by_receivers]
@@ -121,7 +121,7 @@ def test_declared_symmetry_changes_nothing_on_any_recipe(recipe):
     if topology.symmetry is not None and in_neighbours(topology).node.shape[1] <= 12:
         representatives = topology.symmetry.representatives()
         neighbours = in_neighbours(topology)
-        assert module._loads_of_receivers(topology, neighbours, representatives) == expected
+        assert module._loads_of_receivers(neighbours, representatives) == expected
 
 
 @given(st.data())

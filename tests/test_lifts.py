@@ -11,14 +11,30 @@ import pytest
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.kernels import compiled
 from ocs_codesign.question import Question
 from ocs_codesign.schedulers.bfb.loads import bfb_loads
 from ocs_codesign.search import lifts
+from ocs_codesign.search.draw_kernels import draw, draw_real
+from ocs_codesign.search.draws import words_of
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.lift_kernels import climb
 from ocs_codesign.search.lifts import climbed, gaps, orbit_counts
 
 SHORT = Effort(work=2**20)
+
+
+def test_numbers_are_drawn_as_numpy_draws_them():
+    """Whole words in between: an upper half waits for its turn, for the generator itself too."""
+    rng, same = (np.random.default_rng(5) for _ in range(2))
+    sizes = np.random.default_rng(6).integers(1, 50, size=2000).tolist()
+    for first in range(0, 2000, 501):
+        with words_of(same, 501, 501) as drawn:
+            for below in sizes[first : first + 501]:
+                assert draw(*drawn, below) == rng.integers(0, below)
+                if below % 3 == 0:
+                    assert draw_real(*drawn) == rng.random()
+        assert same.bit_generator.state["state"] == rng.bit_generator.state["state"]
 
 
 def shares(degree):
@@ -29,7 +45,9 @@ def shares(degree):
 def score(state, degree, order, steps, both, moves=0, seed=0):
     rng = np.random.default_rng(seed)
     arrays = (state.tail, state.voltage, state.mate)
-    return climb(*arrays, degree, order, steps, shares(degree)[1], both, -1, moves, rng)
+    sizes = (degree, order, steps, shares(degree)[1], both, -1, moves)
+    with words_of(rng, 3 * moves, moves) as drawn:
+        return compiled(climb)(*arrays, *sizes, *drawn)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from test_lp_programs import INF, all_to_all, program
@@ -15,7 +13,6 @@ from ocs_codesign.lp import (
     BasisStatus,
     Options,
     Status,
-    as_fractions,
     solve,
 )
 from ocs_codesign.lp.options import FIRST_ORDER
@@ -166,9 +163,3 @@ class TestLinearContract:
         for threads in (1, 2, 1):
             options = Options(method, threads=threads)
             assert solve(one, solver, options).objective == pytest.approx(9, rel=1e-5)
-
-
-def test_as_fractions_checks_the_residual():
-    assert as_fractions(np.array([0.25, 7 / 3]), 4) == [Fraction(1, 4), Fraction(7, 3)]
-    with pytest.raises(ValueError, match="not within"):
-        as_fractions(np.array([0.123456]), 4)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from fractions import Fraction
 
+import numpy as np
 import pytest
+from bfb_by_lp import FORMULATIONS, as_fractions, bfb_lp_loads
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import SOLVERS
 from ocs_codesign.schedulers.bfb.loads import bfb_loads
-from ocs_codesign.schedulers.bfb.lp import FORMULATIONS, bfb_lp_loads
 from ocs_codesign.topology import Topology
 
 RECIPES = [
@@ -63,3 +65,9 @@ def test_unknown_formulation_and_unsolved_program():
     if os.environ.get("GRB_LICENSE_FILE") is None:
         with pytest.raises(RuntimeError, match="takes 2000 variables"):
             bfb_lp_loads(large, "gurobi", FORMULATIONS[2])
+
+
+def test_as_fractions_checks_the_residual():
+    assert as_fractions(np.array([0.25, 7 / 3]), 4) == [Fraction(1, 4), Fraction(7, 3)]
+    with pytest.raises(ValueError, match="not within"):
+        as_fractions(np.array([0.123456]), 4)

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from replay_oracle import is_valid, runs_correctly
 from samples import loaded_topologies
 
-from ocs_codesign import verify
+from ocs_codesign import kernels, verify
 from ocs_codesign.bounds import topology_bound
 from ocs_codesign.cli import app, main
 from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
@@ -94,3 +94,15 @@ def test_limits_are_heeded_or_refused(capsys, tmp_path):
     assert made_by("exact", replace(kautz, steps=1)).schedule is None
     assert main(["build", "Kautz(2, 1)", "--max-chunks", "3", "--out", str(tmp_path / "d")]) == 2
     assert "--max-chunks is for --collective alltoall" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["bfb", "stepped"])
+def test_loops_make_the_same_as_written_and_compiled(name, monkeypatch):
+    topology = parse("GeneralizedKautz(3, 13)").topology()
+    collective = Collective.ALLGATHER if name == "bfb" else Collective.ALLTOALL
+    assert SCHEDULERS[name].can_make(collective)
+    made = []
+    for little in (10**9, 0):
+        monkeypatch.setattr(kernels, "LITTLE_WORK", little)
+        made.append(made_by(name, Task(topology, collective)).schedule)
+    assert made[0] == made[1]

@@ -18,7 +18,7 @@ from ocs_codesign.reconfigure.sequences.generators import (
     direct_sequence,
     direct_time,
 )
-from ocs_codesign.reconfigure.sequences.kernels import draw, hop_sums
+from ocs_codesign.reconfigure.sequences.kernels import hop_sums
 from ocs_codesign.reconfigure.sequences.search import SequenceEffort, search_sequences
 from ocs_codesign.search.generators import multiplication_table
 
@@ -150,17 +150,6 @@ def test_a_sequence_can_be_built_and_verified():
     design = build_sequence(found.recipes, "alltoall", steps_each=3)
     assert design.cost.t_b == found.alltoall.time
     assert design.verdict.num_configurations == 2
-
-
-def test_numbers_are_drawn_as_numpy_draws_them():
-    """Of the same words, whole ones in between: an upper half waits for its turn."""
-    rng, words = (np.random.default_rng(5) for _ in range(2))
-    words, drawn = words.bit_generator.random_raw(4000), np.zeros(3, dtype=np.int64)
-    for below in np.random.default_rng(6).integers(1, 50, size=2000).tolist():
-        assert draw(words, drawn, below) == rng.integers(0, below)
-        if below % 3 == 0:
-            assert rng.random() == (int(words[drawn[0]]) >> 11) * 2.0**-53
-            drawn[0] += 1
 
 
 @pytest.mark.parametrize(

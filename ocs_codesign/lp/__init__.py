@@ -26,7 +26,6 @@ from ocs_codesign.lp.options import (
     Options,
 )
 from ocs_codesign.lp.program import LinearProgram
-from ocs_codesign.lp.rounding import as_fractions
 from ocs_codesign.lp.solution import (
     NOT_TAKEN,
     Basis,
@@ -53,7 +52,6 @@ __all__ = [
     "Solution",
     "SolverUnavailableError",
     "Status",
-    "as_fractions",
     "exact_vertex",
     "refine",
     "solve",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 
-@njit(cache=True)
 def score_sets(table, inverse, generators, unit, least, steps, total, line_total):
     """Fill ``steps`` and ``total`` load (in 1 / ``unit``) of every set that is not dominated.
 
@@ -88,7 +86,6 @@ def score_sets(table, inverse, generators, unit, least, steps, total, line_total
                 break
 
 
-@njit(cache=True)
 def sum_hops(table, generators, sums):
     """Fill ``sums`` with the distances from the identity, added up, of every set worth knowing.
 

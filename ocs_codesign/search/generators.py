@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
+from ocs_codesign.search.generator_kernels import score_sets, sum_hops
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -144,8 +147,6 @@ def score_generator_sets(
     >>> scores.steps.tolist(), scores.total_load.tolist()
     ([3, 0], [7, 0])
     """
-    from ocs_codesign.search.generator_kernels import score_sets
-
     order, degree = len(table), generators.shape[1]
     inverse = np.argmin(table, axis=1)  # the identity has number 0
     least = np.full(order + 1, np.iinfo(np.int64).max)
@@ -153,7 +154,8 @@ def score_generator_sets(
     total = np.zeros(len(generators), dtype=np.int64)
     line_total = np.zeros(len(generators), dtype=np.int64)
     unit = lcm(*range(1, degree + 1))
-    score_sets(table, inverse, generators, unit, least, steps, total, line_total)
+    score = for_work(score_sets, generators.size * order)
+    score(table, inverse, generators, unit, least, steps, total, line_total)
     return GeneratorScores(generators, steps, total, line_total)
 
 
@@ -170,10 +172,8 @@ def generator_hop_sums(
     >>> generator_hop_sums(multiplication_table(Cyclic(8)), sets).tolist()
     [16, 14, 0, 0]
     """
-    from ocs_codesign.search.generator_kernels import sum_hops
-
     sums = np.zeros(len(generators), dtype=np.int64)
-    sum_hops(table, generators, sums)
+    for_work(sum_hops, generators.size * len(table))(table, generators, sums)
     return sums
 
 

@@ -1,4 +1,4 @@
-"""Compiled local search on voltage digraphs over cyclic groups: moves, scores, acceptance.
+"""Local search on voltage digraphs over cyclic groups: moves, scores, acceptance.
 
 Slot ``s = w * d + i`` is the i-th link into node (w, 0): from (tail[s], -voltage[s]). ``mate[s]``
 is the slot of the same link in the other direction, -1 where links are one-way.
@@ -7,17 +7,17 @@ is the slot of the same link in the other direction, -1 where links are one-way.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ocs_codesign.search.draw_kernels import draw, draw_real
 
 
-@njit(cache=True)
-def climb(tail, voltage, mate, degree, order, steps, share, both, least, moves, rng):
+def climb(tail, voltage, mate, degree, order, steps, share, both, least, moves, words, drawn):
     """Improve the voltage digraph in place by random moves that never make its score worse.
 
     The score is (pairs further apart than ``steps``, sum of the largest loads, sum of all loads),
     of the allgather alone or of ``both`` directions. A move redraws a voltage or swaps the tails of
     two links, so every node keeps its degrees. ``least`` is a sum of largest loads that cannot be
-    beaten: the search ends there.
+    beaten: the search ends there. ``words`` and ``drawn`` are those of ``draw``.
     """
     orbits = len(tail) // degree
     backward = np.empty_like(tail), np.empty_like(voltage)
@@ -30,9 +30,9 @@ def climb(tail, voltage, mate, degree, order, steps, share, both, least, moves, 
     for _ in range(moves):
         if best[0] == 0 and best[1] <= least:
             break
-        first, second = rng.integers(0, len(tail)), rng.integers(0, len(tail))
-        redrawn = rng.integers(0, order)
-        swap = orbits > 1 and (order == 1 or rng.random() < 0.5)
+        first, second = draw(words, drawn, len(tail)), draw(words, drawn, len(tail))
+        redrawn = draw(words, drawn, order)
+        swap = orbits > 1 and (order == 1 or draw_real(words, drawn) < 0.5)
         slots[0], slots[1] = first, second
         slots[2], slots[3] = mate[first], mate[second]
         if not swap:
@@ -61,7 +61,6 @@ def climb(tail, voltage, mate, degree, order, steps, share, both, least, moves, 
     return best
 
 
-@njit(cache=True)
 def _allowed(tail, slots, degree, order, swap):
     """Whether the move changes anything, and makes no self-loop that no voltage can undo."""
     first, second, first_mate, second_mate = slots
@@ -74,7 +73,6 @@ def _allowed(tail, slots, degree, order, swap):
     return order > 1 or (tail[first] != second // degree and tail[second] != first // degree)
 
 
-@njit(cache=True)
 def _swap_tails(tail, voltage, mate, slots, order):
     first, second, first_mate, second_mate = slots
     tail[first], tail[second] = tail[second], tail[first]
@@ -86,7 +84,6 @@ def _swap_tails(tail, voltage, mate, slots, order):
         voltage[first_mate] = (order - voltage[second]) % order
 
 
-@njit(cache=True)
 def _workspace(nodes, degree, steps):
     return (
         np.empty(nodes, dtype=np.int32),
@@ -97,7 +94,6 @@ def _workspace(nodes, degree, steps):
     )
 
 
-@njit(cache=True)
 def _score(tail, voltage, degree, order, steps, share, both, backward, filled, work, limit):
     """Score of the lift; any that is worse than ``limit`` may come out as just that."""
     far, largest, total = _one_way(tail, voltage, degree, order, steps, share, work, limit)
@@ -115,7 +111,6 @@ def _score(tail, voltage, degree, order, steps, share, both, backward, filled, w
     return far, largest, total
 
 
-@njit(cache=True)
 def _one_way(tail, voltage, degree, order, steps, share, work, limit):
     """Score of an allgather: one backward search an orbit, masks of first hops carried along."""
     distance, mask, queue, confined, loads = work

@@ -17,6 +17,9 @@ import numpy as np
 
 from ocs_codesign.graphs.families.lift import Lift
 from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.kernels import compiled
+from ocs_codesign.search.draws import words_of
+from ocs_codesign.search.lift_kernels import climb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -107,8 +110,6 @@ class _Climb:
 
 def _best_climb(question: Question, steps: int, effort: Effort, both: bool) -> _Climb | None:
     """The best lift found of at most so many steps, None if all found need more."""
-    from ocs_codesign.search.lift_kernels import climb
-
     nodes, degree = question.num_nodes, question.degree
     unit = lcm(*range(1, degree + 1))
     share = np.array([0] + [unit // links.bit_count() for links in range(1, 1 << degree)])
@@ -117,7 +118,8 @@ def _best_climb(question: Question, steps: int, effort: Effort, both: bool) -> _
     def improve(state: _Climb, moves: int) -> None:
         arrays = (state.tail, state.voltage, state.mate)
         sizes = (degree, state.order, steps, share, both, least)
-        state.score = climb(*arrays, *sizes, moves, state.rng)
+        with words_of(state.rng, 3 * moves, moves) as drawn:
+            state.score = compiled(climb)(*arrays, *sizes, moves, *drawn)
         state.is_optimal = state.score[:2] == (0, least)
 
     states = list(_starts(question, steps, effort))

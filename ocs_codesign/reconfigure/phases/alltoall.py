@@ -16,6 +16,7 @@ import numpy as np
 
 from ocs_codesign.bounds import hop_sum
 from ocs_codesign.cost import Cost
+from ocs_codesign.kernels import for_work
 from ocs_codesign.lp import DEFAULT_OPTIONS, exact_vertex, solve
 from ocs_codesign.lp.options import AUTO, FIRST_ORDER
 from ocs_codesign.reconfigure.phases.network import (
@@ -226,7 +227,7 @@ def routed_phase_loads(
     # Only the last layer keeps anything; a source's own piece is stored on its way, at no cost.
     kept = np.zeros(layered.num_nodes, dtype=np.int64)
     kept[-network.num_nodes :] = UNIT
-    reroute(
+    for_work(reroute, union.num_sources * len(layered.tail))(
         union.sources,
         layered.tail,
         layered.head,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.kernels import for_work
 from ocs_codesign.reach import in_neighbours
 from ocs_codesign.reconfigure.in_turn import arrivals, check_nodes
 from ocs_codesign.reconfigure.program.wiring import layered, programmed
@@ -126,7 +127,9 @@ class _InLinks:
         from ocs_codesign.schedulers.bfb.kernels import all_least_loads
 
         receivers = np.arange(len(self.neighbours))
-        best = all_least_loads(asked, self.neighbours, self.capacity, receivers, 1)
+        rounds = self.neighbours.size * len(receivers)
+        least_loads = for_work(all_least_loads, rounds)
+        best = least_loads(asked, self.neighbours, self.capacity, receivers, 1)
         return Fraction(int(best[0, 0]), int(best[0, 1]))
 
     def rows(self, asked: NDArray[np.int16], budget: int, chunks: int) -> NDArray[np.int32]:
@@ -136,6 +139,8 @@ class _InLinks:
         """
         from ocs_codesign.schedulers.bfb.kernels import receiver_rows
 
+        nodes, width = self.neighbours.shape
+        write_rows = for_work(receiver_rows, 2 * nodes**2 * (2 + width))
         budgets = np.full((1, len(self.links)), budget, dtype=np.int64)
         offset = np.zeros((1, self.num_links), dtype=np.int64)
         columns = np.empty((5, 0), dtype=np.int32)
@@ -146,7 +151,7 @@ class _InLinks:
                 start = np.full(self.neighbours.shape[1] + 1, last - first, dtype=np.int64)
                 new_tail = np.flatnonzero(np.diff(self.tail[first:last], prepend=-1))
                 start[: len(new_tail)] = new_tail
-                receiver_rows(
+                write_rows(
                     asked,
                     receiver,
                     self.neighbours[receiver],

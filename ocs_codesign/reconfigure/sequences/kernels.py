@@ -1,14 +1,14 @@
-"""Compiled ranking of sequences of generator sets by the hops from one node to all others."""
+"""Ranking of sequences of generator sets by the hops from one node to all others."""
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
+import math
+
+from ocs_codesign.search.draw_kernels import draw, draw_real
 
 FAR = 1 << 30
 
 
-@njit(cache=True)
 def hop_sum_in_order(moved, generators, row, distance, order, previous, queue):
     """Sum of the hops to all elements, sets (of a row of ``generators``) used in order.
 
@@ -55,14 +55,12 @@ def hop_sum_in_order(moved, generators, row, distance, order, previous, queue):
     return total
 
 
-@njit(cache=True)
 def hop_sums(moved, generators, sums, distance, order, previous, queue):
     """Fill ``sums`` with the hop sum of every sequence, shape (sequences, phases, degree)."""
     for row in range(len(sums)):
         sums[row] = hop_sum_in_order(moved, generators, row, distance, order, previous, queue)
 
 
-@njit(cache=True)
 def anneal(
     moved, pool, sums, rounds, words, drawn, temperature, least, distance, order, previous, queue
 ):
@@ -93,12 +91,10 @@ def anneal(
                 continue
         ranked += 1
         after = hop_sum_in_order(moved, pool, now, distance, order, previous, queue)
-        if done >= 0 and after > current:
-            chance = (words[drawn[0]] >> np.uint64(11)) * 2.0**-53
-            drawn[0] += 1
-            if chance >= np.exp((current - after) / temperature):
-                pool[now, phase, i] = before
-                continue
+        is_worse = done >= 0 and after > current
+        if is_worse and draw_real(words, drawn) >= math.exp((current - after) / temperature):
+            pool[now, phase, i] = before
+            continue
         current = after
         if pooled and current < sums[0]:
             pooled = 0
@@ -109,26 +105,3 @@ def anneal(
             sums[pooled] = current
             pooled += 1
     return pooled, ranked
-
-
-@njit(cache=True)
-def draw(words, drawn, below):
-    """A number from 0 to ``below`` - 1 out of half a word, without bias, as numpy draws it.
-
-    ``words`` (uint64) are what a PCG64 gives. ``drawn`` (int64, zeros at first) counts those used
-    up, and holds the upper half of one, and whether that is still to be used. Source: D. Lemire
-    (2019), Fast random integer generation in an interval.
-    """
-    if below == 1:
-        return 0
-    while True:
-        half = np.uint64(drawn[1])
-        if not drawn[2]:
-            word = words[drawn[0]]
-            drawn[0] += 1
-            half = word & np.uint64(0xFFFFFFFF)
-            drawn[1] = np.int64(word >> np.uint64(32))
-        drawn[2] = 1 - drawn[2]
-        scaled = half * np.uint64(below)
-        if scaled & np.uint64(0xFFFFFFFF) >= np.uint64((1 << 32) % below):
-            return np.int64(scaled >> np.uint64(32))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.kernels import for_work
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
 from ocs_codesign.reconfigure.sequences.generators import (
     all_sequences,
@@ -213,7 +214,8 @@ class _Search:
         from ocs_codesign.reconfigure.sequences.kernels import hop_sums
 
         sums = np.empty(len(listed), dtype=np.int64)
-        hop_sums(self.moved(group), listed, sums, *self.workspaces())
+        rank = for_work(hop_sums, listed.size * self.nodes)
+        rank(self.moved(group), listed, sums, *self.workspaces())
         self.keep(group, listed, sums)
         self.num_ranked += len(listed)
 
@@ -223,6 +225,7 @@ class _Search:
 
         walk = self.nodes * self.degree * self.phases
         rounds = min(_MAX_ROUNDS, work // (walk * _RUNS * max(1, len(groups))))
+        walk_on = for_work(anneal, rounds * walk)
         for done, number in enumerate(groups):
             self.tell(f"{self.phases} configurations: ranking", done, len(groups))
             if isinstance(self.groups[number], Cyclic):
@@ -233,7 +236,7 @@ class _Search:
                 rng = np.random.default_rng((self.effort.seed, self.nodes, number, run))
                 # A round draws three halves of a word and a whole one; few numbers are rejected.
                 words = rng.bit_generator.random_raw(3 * rounds + pool[0].size + 64)
-                kept, ranked = anneal(
+                kept, ranked = walk_on(
                     self.moved(number),
                     pool,
                     sums,

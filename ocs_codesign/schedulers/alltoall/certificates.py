@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
+from ocs_codesign.schedulers.alltoall.path_kernels import reroute, tree_hops
 from ocs_codesign.schedulers.alltoall.result import Throughput
 
 if TYPE_CHECKING:
@@ -42,15 +44,14 @@ def price_bound(
     >>> price_bound(whole, np.ones(whole.num_orbits, dtype=np.int64))[0]
     Fraction(5, 4)
     """
-    from ocs_codesign.schedulers.alltoall.path_kernels import tree_hops
-
     if len(prices) != quotient.num_orbits or prices.min() < 0 or not prices.any():
         raise ValueError("prices are non-negative integers, one a link orbit, not all of them 0")
     topology = quotient.topology
     if int(prices.max()) * topology.num_nodes >= 2**62:  # the dearest path there could be
         raise ValueError("the prices are too large to add up in 64 bits")
     hops = np.zeros(quotient.num_orbits, dtype=np.int64)
-    if not tree_hops(
+    find_hops = for_work(tree_hops, 2 * quotient.num_sources * topology.num_links)
+    if not find_hops(
         quotient.sources,
         topology.tail,
         topology.head,
@@ -71,14 +72,12 @@ def routed_loads(
     The flow (sources x links) may be approximate, noise up to ``least``: it is re-routed in exact
     units of 1 / UNIT, so the loads are those of a routing that exists.
     """
-    from ocs_codesign.schedulers.alltoall.path_kernels import reroute
-
     topology = quotient.topology
     load = np.zeros(topology.num_links, dtype=np.int64)
     into = topology.links_by_head()
     # One more a link breaks ties between free links by hops.
     priced = prices[quotient.link_orbit] * (2 * topology.num_nodes) + 1
-    reroute(
+    for_work(reroute, 4 * len(flow) * topology.num_links)(
         quotient.sources,
         topology.tail,
         topology.head,
@@ -88,7 +87,7 @@ def routed_loads(
         priced,
         flow.copy(),
         least,
-        UNIT,
+        np.full(topology.num_nodes, UNIT),
         load,
     )
     total = np.zeros(quotient.num_orbits, dtype=np.int64)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
 from ocs_codesign.lp import LinearProgram
 from ocs_codesign.schedulers.alltoall.certificates import as_prices
+from ocs_codesign.schedulers.alltoall.route_kernels import disjoint_paths
 from ocs_codesign.schedulers.alltoall.soft import PRICE_RATE, ROUTE_RATE, play_out
 
 if TYPE_CHECKING:
@@ -115,19 +117,19 @@ def disjoint_choices(whole: Quotient, is_down: NDArray[np.bool_], num_paths: int
     >>> choices.num_pairs, choices.hops().tolist()
     (3, [1, 3, 2, 2, 1, 3])
     """
-    from ocs_codesign.schedulers.alltoall.route_kernels import disjoint_paths
-
     topology = whole.topology
     out = topology.links_by_tail()
     ends = (topology.head, topology.tail, out.start, out.order)
     given = (whole.sources, *ends, is_down, num_paths)
     none = np.empty((2, 0), dtype=np.int64)
-    paths, links = disjoint_paths(*given, none, none[0], none[0])
+    rounds = num_paths * len(whole.sources) * topology.num_nodes * topology.num_links
+    find = for_work(disjoint_paths, rounds)
+    paths, links = find(*given, none, none[0], none[0])
     if links > MAX_PATH_LINKS:
         raise ValueError(f"a table of {links:,} links: at most {MAX_PATH_LINKS:,} are made")
     ends_of, start = np.empty((2, paths), dtype=np.int64), np.zeros(paths + 1, dtype=np.int64)
     link = np.empty(links, dtype=np.int64)
-    disjoint_paths(*given, ends_of, start, link)
+    find(*given, ends_of, start, link)
     source, node = ends_of
     pair = np.cumsum((np.diff(source, prepend=source[:1]) != 0) | (np.diff(node, prepend=-1) != 0))
     choices = Choices(whole, source, node, pair - pair[:1], start, link)

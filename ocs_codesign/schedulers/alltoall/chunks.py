@@ -12,6 +12,15 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
+from ocs_codesign.schedulers.alltoall.stepped_kernels import (
+    NOISE,
+    conserve,
+    drop_detours,
+    round_flow,
+    trace,
+)
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -52,12 +61,12 @@ class Walks:
 
 def conserved(network: TimeNetwork, wish: NDArray[np.float64]) -> NDArray[np.float64]:
     """The flow that serves every pair and comes over the arcs of a state as ``wish`` is divided."""
-    from ocs_codesign.schedulers.alltoall.stepped_kernels import NOISE, conserve
-
     flow = np.zeros(network.num_arcs)
     nodes = network.quotient.topology.num_nodes
     columns = (network.source, network.tail, network.head)
-    conserve(network.arcs_before(), *columns, nodes, np.where(wish > NOISE, wish, 0.0), flow)
+    sizes = (network.quotient.num_sources, nodes)
+    wished = np.where(wish > NOISE, wish, 0.0)
+    for_work(conserve, 2 * network.num_arcs)(network.arcs_before(), *columns, *sizes, wished, flow)
     return flow
 
 
@@ -99,14 +108,12 @@ def _is_whole(values: NDArray[np.float64]) -> bool:
 
 def walks_of(network: TimeNetwork, flow: ChunkFlow) -> Walks:
     """The walks that make up a flow, freed of ways that come back to where they were."""
-    from ocs_codesign.schedulers.alltoall.stepped_kernels import drop_detours, trace
-
     quotient, amount = network.quotient, flow.amount.copy()
     nodes, pieces = quotient.topology.num_nodes, quotient.num_sources
     most = pieces * (nodes - 1) + int(np.count_nonzero(amount))
     walks = np.empty((4, most), dtype=np.int64)
     via = np.empty((most, network.num_steps), dtype=np.int32)
-    count = trace(
+    count = for_work(trace, most * network.num_steps)(
         network.arcs_before(),
         network.source,
         network.tail,
@@ -120,26 +127,26 @@ def walks_of(network: TimeNetwork, flow: ChunkFlow) -> Walks:
         via,
     )
     walks, via = walks[:, :count], via[:count]
-    drop_detours(quotient.topology.head, quotient.sources, walks[0], via)
+    drop = for_work(drop_detours, count * network.num_steps**2)
+    drop(quotient.topology.head, quotient.sources, walks[0], via)
     source, node, lo, hi = walks
     return Walks(source, node, lo, hi, via)
 
 
 def _rounded(network: TimeNetwork, flow: NDArray[np.float64], chunks: int) -> ChunkFlow:
     """A flow of whole chunks close to ``flow``."""
-    from ocs_codesign.schedulers.alltoall.stepped_kernels import round_flow
-
     moves = network.link >= 0
     row, rows, speed = network.row[moves], network.num_rows, network.row_speed()
     load = np.bincount(row, flow[moves], rows)
     peak = (load / speed).reshape(network.num_phases, -1).max(axis=1)
     room = chunks * (np.repeat(peak, network.quotient.num_orbits) * speed - load)
     amount = np.zeros(network.num_arcs, dtype=np.int64)
-    round_flow(
+    for_work(round_flow, 4 * network.num_arcs)(
         network.arcs_before(),
         network.source,
         network.tail,
         network.head,
+        network.quotient.num_sources,
         network.quotient.topology.num_nodes,
         network.row,
         speed,

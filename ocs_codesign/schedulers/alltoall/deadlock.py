@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
+from ocs_codesign.schedulers.alltoall.route_kernels import find_cycle
+
 if TYPE_CHECKING:
     from ocs_codesign.schedulers.alltoall.result import PathTable
 
@@ -27,8 +30,6 @@ def dependency_cycle(table: PathTable) -> list[int] | None:
     >>> dependency_cycle(path_table(UniRing(1, 2).topology())) is None
     True
     """
-    from ocs_codesign.schedulers.alltoall.route_kernels import find_cycle
-
     links = table.topology.num_links
     is_last = np.zeros(len(table.link), dtype=bool)
     is_last[table.start[1:] - 1] = True
@@ -36,5 +37,5 @@ def dependency_cycle(table: PathTable) -> list[int] | None:
     before, after = np.divmod(np.unique(table.link[here] * links + table.link[here + 1]), links)
     start = np.searchsorted(before, np.arange(links + 1))
     cycle = np.empty(links + 1, dtype=np.int64)
-    length = find_cycle(start, after, cycle)
+    length = for_work(find_cycle, len(after))(start, after, cycle)
     return cycle[:length].tolist() if length else None

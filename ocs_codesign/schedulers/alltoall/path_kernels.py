@@ -1,4 +1,4 @@
-"""Compiled shortest paths with integer prices, and what the certificates of all-to-all sum over.
+"""Shortest paths with integer prices, and what the certificates of all-to-all sum over.
 
 Links are given by tail: those out of node u are ``out_link[out_start[u] : out_start[u + 1]]``.
 """
@@ -6,10 +6,8 @@ Links are given by tail: those out of node u are ``out_link[out_start[u] : out_s
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 
-@njit(cache=True)
 def shortest_tree(source, head, out_start, out_link, price, distance, parent, order, heap):
     """Cheapest paths from a source: fills distance, parent link and settling order.
 
@@ -41,7 +39,6 @@ def shortest_tree(source, head, out_start, out_link, price, distance, parent, or
     return settled
 
 
-@njit(cache=True)
 def _sift_up(heap, place, key, value):
     while place:
         above = (place - 1) >> 1
@@ -52,7 +49,6 @@ def _sift_up(heap, place, key, value):
     heap[0, place], heap[1, place] = key, value
 
 
-@njit(cache=True)
 def _sift_down(heap, size, key, value):
     place = 0
     while 2 * place + 1 < size:
@@ -66,7 +62,6 @@ def _sift_down(heap, size, key, value):
     heap[0, place], heap[1, place] = key, value
 
 
-@njit(cache=True)
 def tree_hops(sources, tail, head, out_start, out_link, price, link_orbit, hops):
     """Whether the sources reach all nodes; ``hops[o]`` is how often their trees use orbit o.
 
@@ -94,7 +89,6 @@ def tree_hops(sources, tail, head, out_start, out_link, price, link_orbit, hops)
     return True
 
 
-@njit(cache=True)
 def reroute(
     sources,
     tail,
@@ -106,10 +100,10 @@ def reroute(
     price,
     flow,
     least,
-    unit,
+    kept,
     load,
 ):
-    """Add to ``load`` (per link, in 1 / ``unit`` messages) a flow that serves every pair exactly.
+    """Add to ``load`` (per link) a flow that brings every node what it keeps of every source.
 
     ``flow[i, link]`` of the i-th source is only a wish, taken for 0 up to ``least`` and freed of
     cycles (in place): node after node, each after those it has flow to, what a node needs and
@@ -140,7 +134,8 @@ def reroute(
             if pending[node] == 0:
                 ready[last] = node
                 last += 1
-        through[:] = unit
+        for node in range(nodes):
+            through[node] = kept[node]
         for first in range(nodes):
             node = ready[first]
             if node != source:
@@ -154,7 +149,6 @@ def reroute(
                         last += 1
 
 
-@njit(cache=True)
 def split_over_in_links(node, tail, in_start, in_link, wish, parent, through, load):
     """Split what passes a node over its in-links."""
     wished = 0.0
@@ -173,34 +167,32 @@ def split_over_in_links(node, tail, in_start, in_link, wish, parent, through, lo
         node = tail[parent[node]]
 
 
-@njit(cache=True)
 def cancel_cycles(head, out_start, out_link, flow):
     """Lower a flow (float, a link) in place until its links with flow form no cycle."""
     nodes = len(out_start) - 1
     at = out_start[:-1].copy()
-    finished = np.zeros(nodes, dtype=np.bool_)
-    place = np.full(nodes, -1, dtype=np.int64)
+    place = np.empty(nodes, dtype=np.int64)  # on the path, or -1 before that and -2 after it
     path = np.empty(nodes, dtype=np.int64)
     via = np.empty(nodes + 1, dtype=np.int64)
+    place[:] = -1
     for start in range(nodes):
-        if finished[start]:
+        if place[start] == -2:
             continue
         path[0], place[start], depth = start, 0, 1
         while depth:
             node = path[depth - 1]
             while at[node] < out_start[node + 1] and (
-                flow[out_link[at[node]]] <= 0 or finished[head[out_link[at[node]]]]
+                flow[out_link[at[node]]] <= 0 or place[head[out_link[at[node]]]] == -2
             ):
                 at[node] += 1
             if at[node] == out_start[node + 1]:
-                finished[node] = True
-                place[node] = -1
+                place[node] = -2
                 depth -= 1
                 continue
             link = out_link[at[node]]
             onto = head[link]
             via[depth] = link
-            if place[onto] < 0:
+            if place[onto] == -1:
                 path[depth], place[onto] = onto, depth
                 depth += 1
                 continue

@@ -1,4 +1,4 @@
-"""Compiled searches over paths and their channel dependencies.
+"""Searches over paths and their channel dependencies.
 
 Links are given by tail: those out of node u are ``out_link[out_start[u] : out_start[u + 1]]``.
 """
@@ -6,10 +6,8 @@ Links are given by tail: those out of node u are ``out_link[out_start[u] : out_s
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 
-@njit(cache=True)
 def disjoint_paths(sources, head, tail, out_start, out_link, is_down, most, ends, start, flat):
     """Shortest paths of every pair, up to ``most``, each without the links of those before it.
 
@@ -18,7 +16,7 @@ def disjoint_paths(sources, head, tail, out_start, out_link, is_down, most, ends
     the numbers of paths and links; with ``ends`` of no columns nothing is written.
     """
     nodes = len(out_start) - 1
-    used = np.zeros(len(tail), dtype=np.bool_)
+    used = np.empty(len(tail), dtype=np.bool_)
     via = np.empty(2 * nodes, dtype=np.int64)
     before = np.empty(2 * nodes, dtype=np.int64)
     queue = np.empty(2 * nodes, dtype=np.int64)
@@ -51,14 +49,16 @@ def disjoint_paths(sources, head, tail, out_start, out_link, is_down, most, ends
                     links += 1
                     state = before[state]
                 if ends.shape[1]:
-                    flat[first:links] = flat[first:links][::-1].copy()
+                    for place in range((links - first) // 2):
+                        opposite = links - 1 - place
+                        link = flat[first + place]
+                        flat[first + place], flat[opposite] = flat[opposite], link
                     ends[0, paths], ends[1, paths] = number, node
                     start[paths + 1] = links
                 paths += 1
     return paths, links
 
 
-@njit(cache=True)
 def _search(source, target, head, out_start, out_link, is_down, used, via, before, queue):
     """Breadth first over states node + nodes * (has gone down); the target's state or -1."""
     nodes = len(out_start) - 1
@@ -84,7 +84,6 @@ def _search(source, target, head, out_start, out_link, is_down, used, via, befor
     return -1
 
 
-@njit(cache=True)
 def find_cycle(start, after, cycle):
     """Length of a cycle in the graph of links ``after[start[a] : start[a + 1]]`` each, 0 if none.
 
@@ -92,27 +91,27 @@ def find_cycle(start, after, cycle):
     """
     links = len(start) - 1
     at = start[:-1].copy()
-    finished = np.zeros(links, dtype=np.bool_)
-    place = np.full(links, -1, dtype=np.int64)
+    place = np.empty(links, dtype=np.int64)  # on the path, or -1 before that and -2 after it
+    place[:] = -1
     for root in range(links):
-        if finished[root]:
+        if place[root] == -2:
             continue
         cycle[0], place[root], depth = root, 0, 1
         while depth:
             link = cycle[depth - 1]
             if at[link] == start[link + 1]:
-                finished[link] = True
-                place[link] = -1
+                place[link] = -2
                 depth -= 1
                 continue
             onto = after[at[link]]
             at[link] += 1
-            if finished[onto]:
+            if place[onto] == -2:
                 continue
             if place[onto] >= 0:
-                length = depth - place[onto]
-                cycle[:length] = cycle[place[onto] : depth].copy()
-                return length
+                first = place[onto]
+                for at_place in range(first, depth):
+                    cycle[at_place - first] = cycle[at_place]
+                return depth - first
             cycle[depth], place[onto] = onto, depth
             depth += 1
     return 0

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.schedulers.alltoall.certificates import as_prices
 from ocs_codesign.schedulers.alltoall.chunks import conserved
+from ocs_codesign.schedulers.alltoall.stepped_kernels import soft_walks
 from ocs_codesign.schedulers.alltoall.time_network import stepped_bound
 
 if TYPE_CHECKING:
@@ -135,8 +137,6 @@ class Game:
 
     def play(self, weight: int) -> None:
         """One round; it counts so much in the averages."""
-        from ocs_codesign.schedulers.alltoall.stepped_kernels import soft_walks
-
         network, quotient = self.network, self.network.quotient
         power = PRICE_RATE / self.scale * (self.load + self.last_load)
         price = np.exp(power - power.max(axis=1, keepdims=True))
@@ -144,7 +144,8 @@ class Game:
         cost = ROUTE_RATE * self.shape[1] * (self.price + self.last_price).ravel() / self.speed
         wish = np.empty(network.num_arcs)
         nodes = quotient.topology.num_nodes
-        soft_walks(*self.columns, network.row, quotient.sources, nodes, cost, wish)
+        walk = for_work(soft_walks, 2 * network.num_arcs)
+        walk(*self.columns, network.row, quotient.sources, nodes, cost, wish)
         self.flow = conserved(network, wish)
         self.last_load, self.last_price = self.loads(self.flow), price
         self.load += self.last_load

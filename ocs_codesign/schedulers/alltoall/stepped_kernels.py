@@ -1,4 +1,4 @@
-"""Compiled passes over the time network of an all-to-all, from the last step back to the first.
+"""Passes over the time network of an all-to-all, from the last step back to the first.
 
 Arcs are sorted by (step, source, head); those of step t are ``before[t - 1] : before[t]``. Going
 back, what a node has after a step is split over the arcs that may have brought it.
@@ -6,20 +6,21 @@ back, what a node has after a step is split over the arcs that may have brought 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from numba import njit
 
 NOISE = 1e-7
 
 
-@njit(cache=True)
-def conserve(before, source, tail, head, nodes, wish, flow):
+def conserve(before, source, tail, head, sources, nodes, wish, flow):
     """Fill ``flow`` (float, an arc) with one that leaves a piece at every node after all steps.
 
     What is at a node comes over its arcs in proportion to the wish, or evenly if that is 0.
     """
-    need = np.ones((source.max() + 1, nodes))
-    earlier = np.zeros_like(need)
+    need = np.empty((sources, nodes))
+    earlier = np.empty((sources, nodes))
+    need[:] = 1.0
     for step in range(len(before) - 1, 0, -1):
         earlier[:] = 0.0
         first = before[step - 1]
@@ -39,16 +40,16 @@ def conserve(before, source, tail, head, nodes, wish, flow):
         need, earlier = earlier, need
 
 
-@njit(cache=True)
-def round_flow(before, source, tail, head, nodes, row, speed, flow, room, chunks, amount):
+def round_flow(before, source, tail, head, sources, nodes, row, speed, flow, room, chunks, amount):
     """Fill ``amount`` (int64, an arc) with a flow of ``chunks`` a piece that is close to ``flow``.
 
     At every node whole parts of its share go over each arc, and what is left, a chunk an arc, where
     the busiest row is helped most: ``room[row]`` (float, changed) is how much more than ``flow`` a
     row could take, in chunks, and then what is left of it.
     """
-    need = np.full((source.max() + 1, nodes), chunks)
-    earlier = np.zeros_like(need)
+    need = np.empty((sources, nodes), dtype=np.int64)
+    earlier = np.empty((sources, nodes), dtype=np.int64)
+    need[:] = chunks
     for step in range(len(before) - 1, 0, -1):
         earlier[:] = 0
         first = before[step - 1]
@@ -62,7 +63,6 @@ def round_flow(before, source, tail, head, nodes, row, speed, flow, room, chunks
         need, earlier = earlier, need
 
 
-@njit(cache=True)
 def _split(first, last, row, speed, flow, room, chunks, needed, amount):
     """Split what a node needs over its arcs, and book it in their rows."""
     total = 0.0
@@ -92,7 +92,6 @@ def _split(first, last, row, speed, flow, room, chunks, needed, amount):
             room[row[best]] -= 1
 
 
-@njit(cache=True)
 def _end(source, head, first, last):
     """End of the arcs into one node with the data of one source."""
     end = first + 1
@@ -101,26 +100,24 @@ def _end(source, head, first, last):
     return end
 
 
-@njit(cache=True)
 def trace(before, source, tail, head, nodes, link, sources, chunks, amount, walks, via):
     """Split a flow of whole chunks (``amount``, used up) into walks, and return their number.
 
     Column i of ``walks`` becomes source number, node that it is for, lo and hi of its chunks in
     the piece; ``via[i, step - 1]`` the link crossed at a step, -1 where the walk waits.
     """
-    number = len(sources)
+    number, steps = len(sources), len(before) - 1
     count = 0
+    at = np.empty(walks.shape[1], dtype=np.int64)
     for one in range(number):
         for node in range(nodes):
             if node != sources[one]:
                 walks[0, count], walks[1, count] = one, node
                 walks[2, count], walks[3, count] = 0, chunks
+                at[count] = node
                 count += 1
     via[:] = -1
-    at = np.empty(walks.shape[1], dtype=np.int64)
-    at[:count] = walks[1, :count]
     cursor = np.empty((number, nodes), dtype=np.int64)
-    steps = len(before) - 1
     for step in range(steps, 0, -1):
         for arc in range(before[step] - 1, before[step - 1] - 1, -1):
             cursor[source[arc], head[arc]] = arc
@@ -134,10 +131,12 @@ def trace(before, source, tail, head, nodes, link, sources, chunks, amount, walk
                 cursor[one, node] = arc
                 size = walks[3, walk] - walks[2, walk]
                 if amount[arc] < size:
-                    walks[:, count] = walks[:, walk]
+                    for part in range(4):
+                        walks[part, count] = walks[part, walk]
                     walks[3, walk] = walks[2, walk] + amount[arc]
                     walks[2, count] = walks[3, walk]
-                    via[count] = via[walk]
+                    for crossed in range(steps):
+                        via[count, crossed] = via[walk, crossed]
                     at[count] = node
                     count += 1
                     size = amount[arc]
@@ -148,7 +147,6 @@ def trace(before, source, tail, head, nodes, link, sources, chunks, amount, walk
     return count
 
 
-@njit(cache=True)
 def drop_detours(head, sources, source, via):
     """Let walks wait (-1 in ``via``, in place) instead of coming back to a node they were at.
 
@@ -174,16 +172,16 @@ def drop_detours(head, sources, source, via):
     return saved
 
 
-@njit(cache=True)
 def soft_walks(before, source, tail, head, row, sources, nodes, price, wish):
     """Fill ``wish`` with how walks divide that are exp(-what their rows cost) times as likely.
 
     Over the arcs into one state the largest wish is 1.
     """
-    weight = np.full((len(sources), nodes), -np.inf)
+    weight = np.empty((len(sources), nodes))
+    later = np.empty((len(sources), nodes))
     for one in range(len(sources)):
-        weight[one, sources[one]] = 0.0
-    later = weight.copy()
+        for node in range(nodes):
+            weight[one, node] = later[one, node] = 0.0 if node == sources[one] else -np.inf
     for step in range(1, len(before)):
         first = before[step - 1]
         while first < before[step]:
@@ -196,8 +194,10 @@ def soft_walks(before, source, tail, head, row, sources, nodes, price, wish):
                 best = max(best, wish[arc])
             total = 0.0
             for arc in range(first, last):
-                wish[arc] = np.exp(wish[arc] - best)
+                wish[arc] = math.exp(wish[arc] - best)
                 total += wish[arc]
-            later[source[first], head[first]] = best + np.log(total)
+            later[source[first], head[first]] = best + math.log(total)
             first = last
-        weight[:] = later
+        for one in range(len(sources)):
+            for node in range(nodes):
+                weight[one, node] = later[one, node]

@@ -16,9 +16,11 @@ import numpy as np
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.given import takes_topology
+from ocs_codesign.kernels import for_work
 from ocs_codesign.reach import in_neighbours
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.bfb.classes import distances_to
+from ocs_codesign.schedulers.bfb.kernels import receiver_rows
 from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
 
 if TYPE_CHECKING:
@@ -100,10 +102,9 @@ def _rows(
     on_progress: Callable[[int, int], None] | None,
 ) -> NDArray[np.int32]:
     """The five columns, sorted by (step, link): rows are counted first, then written in place."""
-    from ocs_codesign.schedulers.bfb.kernels import receiver_rows
-
     nodes = topology.num_nodes
     neighbours = in_neighbours(topology).node
+    write_rows = for_work(receiver_rows, 2 * nodes**2 * (2 + neighbours.shape[1]))
     proper = np.flatnonzero(topology.tail != topology.head)
     order = proper[np.lexsort((topology.tail[proper], topology.head[proper]))]
     bounds = np.searchsorted(topology.head[order], np.arange(nodes + 1))
@@ -118,7 +119,7 @@ def _rows(
             first = np.flatnonzero(np.diff(topology.tail[links], prepend=-1))
             link_start = np.full(neighbours.shape[1] + 1, len(links), dtype=np.int64)
             link_start[: len(first)] = first
-            fits = receiver_rows(
+            fits = write_rows(
                 distance_to,
                 receiver,
                 neighbours[receiver],

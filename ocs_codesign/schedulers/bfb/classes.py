@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
 from ocs_codesign.reach import all_distances
+from ocs_codesign.schedulers.bfb.kernels import all_least_loads
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,14 +20,13 @@ if TYPE_CHECKING:
 
 def loads_by_classes(topology: Topology, neighbours: InNeighbours) -> tuple[Fraction, ...]:
     """Largest link load of every BFB step; any number of in-neighbours, N^2 distances in memory."""
-    from ocs_codesign.schedulers.bfb.kernels import all_least_loads
-
     distance_to = distances_to(topology)
     receivers = np.arange(topology.num_nodes)
     if topology.symmetry is not None:
         receivers = topology.symmetry.representatives()
-    best = all_least_loads(
-        distance_to, neighbours.node, neighbours.capacity, receivers, int(distance_to.max())
+    steps, rounds = int(distance_to.max()), neighbours.node.size * len(receivers)
+    best = for_work(all_least_loads, rounds)(
+        distance_to, neighbours.node, neighbours.capacity, receivers, steps
     )
     return tuple(Fraction(int(top), int(bottom)) for top, bottom in best)
 

@@ -1,4 +1,4 @@
-"""Compiled loops of the BFB scheduler: source classes, balanced flows, rows of the schedule.
+"""Loops of the BFB scheduler: source classes, balanced flows, rows of the schedule.
 
 Every kernel serves one receiver u. Its sources are grouped into classes: those at one distance
 whose admissible in-neighbours are the same. A flow routes the chunks of every class over the
@@ -8,16 +8,14 @@ in-neighbours within their capacities; a greedy pass and augmenting paths find i
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 
-@njit(cache=True)
-def source_classes(distance_to, receiver, neighbours, class_of, class_step, member_bits):
+def source_classes(distance_to, receiver, neighbours, class_of, class_step, class_size, allowed):
     """Class of every source, its step and its admissible in-neighbours; returns the class count.
 
     ``distance_to[u, v]`` is dist(v, u). Refines the partition by distance with one in-neighbour
-    after the other. ``class_step`` (N) and ``member_bits`` (N x k, bool) are filled by class, the
-    receiver itself gets class -1. Classes are ordered by step, then by first member.
+    after the other. ``class_step`` and ``class_size`` (N) and ``allowed`` (N x k) are filled by
+    class, the receiver itself gets class -1. Classes are ordered by step, then by first member.
     """
     nodes = distance_to.shape[1]
     width = neighbours.shape[0]
@@ -27,7 +25,7 @@ def source_classes(distance_to, receiver, neighbours, class_of, class_step, memb
         class_of[source] = own[source]
         steps = max(steps, own[source])
     count = steps + 1
-    table = np.empty(2 * max(count, nodes) + 2, dtype=np.int32)
+    table = np.empty(2 * max(count, nodes) + 2, dtype=np.int64)
     for i in range(width):
         if neighbours[i] == receiver:
             continue
@@ -42,17 +40,20 @@ def source_classes(distance_to, receiver, neighbours, class_of, class_step, memb
             class_of[source] = table[key]
         count = fresh
     # Renumber by step so that the classes of a step are contiguous.
-    first = np.full(count, -1, dtype=np.int64)
+    first = np.empty(count, dtype=np.int64)
+    first[:] = -1
+    class_size[:count] = 0
     for source in range(nodes):
         if first[class_of[source]] < 0:
             first[class_of[source]] = source
     # First members ascend with the numbers of classes, so that their order within a step stays.
-    place = np.zeros(steps + 2, dtype=np.int32)
+    place = np.empty(steps + 2, dtype=np.int64)
+    place[:] = 0
     for c in range(count):
         place[own[first[c]] + 1] += 1
     for step in range(steps):
         place[step + 1] += place[step]
-    rank = np.empty(count, dtype=np.int32)
+    rank = np.empty(count, dtype=np.int64)
     for c in range(count):
         rank[c] = place[own[first[c]]] - 1  # the receiver alone is at distance 0
         place[own[first[c]]] += 1
@@ -60,16 +61,17 @@ def source_classes(distance_to, receiver, neighbours, class_of, class_step, memb
         if rank[c] >= 0:
             class_step[rank[c]] = own[first[c]]
             for i in range(width):
-                member_bits[rank[c], i] = (
+                allowed[rank[c], i] = (
                     neighbours[i] != receiver
                     and distance_to[neighbours[i], first[c]] == own[first[c]] - 1
                 )
     for source in range(nodes):
         class_of[source] = rank[class_of[source]]
+        if class_of[source] >= 0:
+            class_size[class_of[source]] += 1
     return count - 1
 
 
-@njit(cache=True)
 def route(supply, allowed, capacity, flow, reached_class, reached_link):
     """Largest flow of the classes' supplies over links within capacity; returns what is left over.
 
@@ -87,9 +89,9 @@ def route(supply, allowed, capacity, flow, reached_class, reached_link):
                 flow[c, i] += amount
                 left[c] -= amount
                 spare[i] -= amount
-    parent_link = np.empty(classes, dtype=np.int32)  # link through which a class was reached
-    parent_class = np.empty(links, dtype=np.int32)  # class from which a link was reached
-    queue = np.empty(classes, dtype=np.int32)
+    parent_link = np.empty(classes, dtype=np.int64)  # link through which a class was reached
+    parent_class = np.empty(links, dtype=np.int64)  # class from which a link was reached
+    queue = np.empty(classes, dtype=np.int64)
     while True:
         total = 0
         filled = 0
@@ -146,7 +148,6 @@ def route(supply, allowed, capacity, flow, reached_class, reached_link):
             flow[c, i] -= amount
 
 
-@njit(cache=True)
 def least_load(size, allowed, capacity):
     """Numerator and denominator of the least largest load of one receiver and step.
 
@@ -154,9 +155,13 @@ def least_load(size, allowed, capacity):
     the ratio of the set that violates it (Dinkelbach's method; exact and finite).
     """
     classes, links = allowed.shape
-    flow = np.zeros((classes, links), dtype=np.int64)
-    reached_class = np.ones(classes, dtype=np.bool_)
-    reached_link = np.zeros(links, dtype=np.bool_)
+    flow = np.empty((classes, links), dtype=np.int64)
+    supply = np.empty(classes, dtype=np.int64)
+    room = np.empty(links, dtype=np.int64)
+    reached_class = np.empty(classes, dtype=np.bool_)
+    reached_link = np.empty(links, dtype=np.bool_)
+    reached_class[:] = True
+    reached_link[:] = False
     for i in range(links):
         for c in range(classes):
             reached_link[i] |= allowed[c, i]
@@ -169,36 +174,28 @@ def least_load(size, allowed, capacity):
         for i in range(links):
             if reached_link[i]:
                 speed += capacity[i]
-        left = route(size * speed, allowed, capacity * count, flow, reached_class, reached_link)
-        if left == 0:
+        for c in range(classes):
+            supply[c] = size[c] * speed
+        for i in range(links):
+            room[i] = capacity[i] * count
+        if route(supply, allowed, room, flow, reached_class, reached_link) == 0:
             return count, speed
 
 
-@njit(cache=True)
-def class_sizes(class_of, count):
-    """Number of sources in every class."""
-    size = np.zeros(count, dtype=np.int64)
-    for source in range(class_of.shape[0]):
-        if class_of[source] >= 0:
-            size[class_of[source]] += 1
-    return size
-
-
-@njit(cache=True)
 def all_least_loads(distance_to, neighbours, capacities, receivers, steps):
     """Largest least load of every step over the receivers, as numerators and denominators."""
     nodes = distance_to.shape[1]
     width = neighbours.shape[1]
-    best = np.zeros((steps, 2), dtype=np.int64)
-    best[:, 1] = 1
-    class_of = np.empty(nodes, dtype=np.int32)
-    class_step = np.empty(nodes, dtype=np.int32)
+    best = np.empty((steps, 2), dtype=np.int64)
+    best[:, 0], best[:, 1] = 0, 1
+    class_of = np.empty(nodes, dtype=np.int64)
+    class_step = np.empty(nodes, dtype=np.int64)
+    size = np.empty(nodes, dtype=np.int64)
     allowed = np.empty((nodes, width), dtype=np.bool_)
     for receiver in receivers:
         count = source_classes(
-            distance_to, receiver, neighbours[receiver], class_of, class_step, allowed
+            distance_to, receiver, neighbours[receiver], class_of, class_step, size, allowed
         )
-        size = class_sizes(class_of, count)
         first = 0
         while first < count:
             last = first
@@ -213,7 +210,6 @@ def all_least_loads(distance_to, neighbours, capacities, receivers, steps):
     return best
 
 
-@njit(cache=True)
 def receiver_rows(
     distance_to,
     receiver,
@@ -236,21 +232,28 @@ def receiver_rows(
     """
     nodes = distance_to.shape[1]
     width = neighbours.shape[0]
-    class_of = np.empty(nodes, dtype=np.int32)
-    class_step = np.empty(nodes, dtype=np.int32)
+    class_of = np.empty(nodes, dtype=np.int64)
+    class_step = np.empty(nodes, dtype=np.int64)
+    size = np.empty(nodes, dtype=np.int64)
     allowed = np.empty((nodes, width), dtype=np.bool_)
-    count = source_classes(distance_to, receiver, neighbours, class_of, class_step, allowed)
-    size = class_sizes(class_of, count)
-    member_start = np.zeros(count + 1, dtype=np.int64)
+    count = source_classes(distance_to, receiver, neighbours, class_of, class_step, size, allowed)
+    cursor = np.empty(count + 1, dtype=np.int64)
+    cursor[0] = 0
     for c in range(count):
-        member_start[c + 1] = member_start[c] + size[c]
-    cursor = member_start.copy()
-    members = np.empty(nodes, dtype=np.int32)
+        cursor[c + 1] = cursor[c] + size[c]
+    member_start = cursor.copy()
+    members = np.empty(nodes, dtype=np.int64)
     for source in range(nodes):
         c = class_of[source]
         if c >= 0:
             members[cursor[c]] = source
             cursor[c] += 1
+    capacity = np.empty(width, dtype=np.int64)
+    flow = np.empty((count, width), dtype=np.int64)
+    reached_class = np.empty(count, dtype=np.bool_)
+    reached_link = np.empty(width, dtype=np.bool_)
+    for c in range(count):
+        size[c] *= chunks
     first = 0
     while first < count:
         last = first
@@ -258,20 +261,12 @@ def receiver_rows(
             last += 1
         step = class_step[first] - 1
         budget = link_budget[step].copy()
-        capacity = np.zeros(width, dtype=np.int64)
+        capacity[:] = 0
         for i in range(width):
             for j in range(link_start[i], link_start[i + 1]):
                 capacity[i] += budget[j]
-        flow = np.zeros((last - first, width), dtype=np.int64)
-        reached_class = np.empty(last - first, dtype=np.bool_)
-        reached_link = np.empty(width, dtype=np.bool_)
         left = route(
-            size[first:last] * chunks,
-            allowed[first:last],
-            capacity,
-            flow,
-            reached_class,
-            reached_link,
+            size[first:last], allowed[first:last], capacity, flow, reached_class, reached_link
         )
         if left > 0:
             return False

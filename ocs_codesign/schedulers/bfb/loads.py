@@ -12,7 +12,7 @@ never admissible, so W runs over sets of distinct in-neighbours. Three ways to c
 * few receivers (declared symmetry): one backward search a receiver, masks carried along it;
 * up to MAX_SUBSET_WIDTH in-neighbours: reach sets of all nodes as packed bits, and for every set
   the population count of a union;
-* more in-neighbours: sources grouped into classes, the maximum found by flows (``bfb_kernels``).
+* more in-neighbours: sources grouped into classes, the maximum found by flows (``classes``).
 
 Source: Zhao et al. (arXiv 2202.03356), BFB; the closed form is Hall's theorem for its LP.
 """
@@ -61,7 +61,7 @@ def bfb_loads(topology: Topology) -> tuple[Fraction, ...]:
     if topology.symmetry is not None and width <= _MAX_MASK_WIDTH:
         receivers = topology.symmetry.representatives()
         if len(receivers) * 8 <= topology.num_nodes:
-            return _loads_of_receivers(topology, neighbours, receivers)
+            return _loads_of_receivers(neighbours, receivers)
     if width <= MAX_SUBSET_WIDTH:
         return _loads_of_all(neighbours)
     from ocs_codesign.schedulers.bfb.classes import loads_by_classes
@@ -124,18 +124,26 @@ def num_chunks_for(loads: Iterable[Fraction]) -> int:
 def largest_ratio(counts: NDArray[Any], weights: NDArray[Any]) -> Fraction:
     """Largest counts / weights over all entries of positive weight, exactly; 0 if there is none."""
     counts, weights = np.broadcast_arrays(counts, weights)
-    ratios = np.divide(counts, weights, out=np.zeros(counts.shape), where=weights > 0)
-    best = Fraction(0)
+    return _largest_ratios(counts.reshape(1, -1), weights.reshape(1, -1))[0]
+
+
+def _largest_ratios(counts: NDArray[Any], weights: NDArray[Any]) -> tuple[Fraction, ...]:
+    """The same for every row."""
+    ratios = np.divide(counts, weights, out=np.full(counts.shape, -1.0), where=weights > 0)
+    best = [Fraction(0)] * len(counts)
+    rows = np.arange(len(counts))
     while True:
         # Floats guess the largest, integers prove it: what is above the guess is looked at again.
-        top = np.unravel_index(np.argmax(ratios), ratios.shape)
-        if weights[top] > 0:
-            best = max(best, Fraction(int(counts[top]), int(weights[top])))
-        above = counts * np.int64(best.denominator) > weights * np.int64(best.numerator)
-        above &= weights > 0
-        if not above.any():
-            return best
-        counts, weights, ratios = counts[above], weights[above], ratios[above]
+        entry = np.arange(len(rows)), ratios.argmax(axis=1)
+        top, bottom = counts[entry].astype(np.int64), weights[entry].astype(np.int64)
+        for row, count, weight in zip(rows.tolist(), top.tolist(), bottom.tolist(), strict=True):
+            best[row] = Fraction(count, weight) if weight > 0 else best[row]
+        above = (counts * bottom[:, None] > weights * top[:, None]) & (weights > 0)
+        again = np.flatnonzero(above.any(axis=1) & (bottom > 0))
+        if not len(again):
+            return tuple(best)
+        rows, counts, weights = rows[again], counts[again], weights[again]
+        ratios = np.where(above[again], ratios[again], -1.0)
 
 
 def subset_sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -232,67 +240,55 @@ def _depth_first_sets(width: int, inside: int = 0) -> list[tuple[int, int]]:
 
 
 def _loads_of_receivers(
-    topology: Topology, neighbours: InNeighbours, receivers: NDArray[np.int64]
+    neighbours: InNeighbours, receivers: NDArray[np.int64]
 ) -> tuple[Fraction, ...]:
-    loads: list[Fraction] = []
-    index = topology.links_by_head()
-    tail = topology.tail[index.order]
-    for receiver in receivers.tolist():
-        weights = subset_sums(neighbours.capacity[receiver : receiver + 1])[0]
-        for step, masks in enumerate(_masks_by_step(tail, index.start, neighbours, receiver)):
-            confined = _sums_over_subsets(np.bincount(masks, minlength=len(weights)))
-            load = largest_ratio(confined, weights)
-            if step == len(loads):
-                loads.append(load)
-            loads[step] = max(loads[step], load)
-    return tuple(loads)
+    """Loads over a few receivers, each from one search backwards."""
+    confined = [_confined_by_step(neighbours.node, receiver) for receiver in receivers.tolist()]
+    steps, subsets = max(map(len, confined)), confined[0].shape[1]
+    counts = np.zeros((steps, len(receivers), subsets), dtype=np.int64)
+    for number, rows in enumerate(confined):
+        counts[: len(rows), number] = rows
+    weights = subset_sums(neighbours.capacity[receivers])
+    return _largest_ratios(*np.broadcast_arrays(counts.reshape(steps, -1), weights.ravel()))
 
 
-def _masks_by_step(
-    tail: NDArray[np.int32], start: NDArray[np.int64], neighbours: InNeighbours, receiver: int
-) -> list[NDArray[np.uint16]]:
-    """For each step the admissible in-neighbours, as bits, of every source at that distance.
+def _confined_by_step(into: NDArray[np.int32], receiver: int) -> NDArray[np.int64]:
+    """Sources at every distance whose admissible in-neighbours all lie in a set, (steps x sets).
 
     Searches backwards from the receiver: a source inherits the bits of all its next hops.
     """
-    nodes = len(start) - 1
-    masks = np.zeros(nodes, dtype=np.uint16)
-    marker = np.empty(nodes, dtype=np.int32)
+    nodes, width = into.shape
+    masks = np.zeros(nodes, dtype=np.int64)
     seen = np.zeros(nodes, dtype=bool)
     seen[receiver] = True
-    row = neighbours.node[receiver]
-    links = np.flatnonzero(neighbours.capacity[receiver])
-    frontier = row[links]
-    masks[frontier] = (1 << links).astype(np.uint16)
-    seen[frontier] = True
+    links = np.flatnonzero(into[receiver] != receiver)
+    frontier, mask = into[receiver, links], 1 << links
     by_step, total = [], 1
     while len(frontier):
-        by_step.append(masks[frontier])
+        masks[frontier] = mask
+        seen[frontier] = True
+        by_step.append(mask)
         total += len(frontier)
-        count = start[frontier + 1] - start[frontier]
-        position = np.repeat(start[frontier] - (np.cumsum(count) - count), count)
-        sources = tail[position + np.arange(len(position))]
+        sources = into[frontier]
         fresh = ~seen[sources]
-        sources = sources[fresh]
-        np.bitwise_or.at(masks, sources, np.repeat(masks[frontier], count)[fresh])
-        seen[sources] = True
-        # Each new source appears once a next hop: keep the appearance that wrote the marker last.
-        marker[sources] = np.arange(len(sources), dtype=np.int32)
-        frontier = sources[marker[sources] == np.arange(len(sources))]
+        found = sources[fresh]
+        order = found.argsort()
+        found, mask = found[order], mask.repeat(fresh.sum(axis=1))[order]
+        is_first = np.ones(len(found), dtype=bool)
+        np.not_equal(found[1:], found[:-1], out=is_first[1:])
+        (first,) = is_first.nonzero()
+        frontier, mask = found[first], np.bitwise_or.reduceat(mask, first) if len(first) else mask
     if total < nodes:
         raise ValueError(_unreached(int(np.flatnonzero(~seen)[0]), receiver))
     if nodes < 2:
         raise ValueError("a collective needs at least two nodes")
-    return by_step
-
-
-def _sums_over_subsets(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For every bit set the sum of the values at its subsets (the zeta transform)."""
-    sums = values.astype(np.int64)
-    for bit in range(len(sums).bit_length() - 1):
-        halves = sums.reshape(-1, 2, 1 << bit)
-        halves[:, 1] += halves[:, 0]
-    return sums
+    step = np.repeat(np.arange(len(by_step)), [len(at_step) for at_step in by_step])
+    key = step << width | np.concatenate(by_step)
+    counts = np.bincount(key, minlength=len(by_step) << width).reshape(-1, 1 << width)
+    for bit in range(width):  # the sum over subsets: the zeta transform
+        halves = counts.reshape(len(counts), -1, 2, 1 << bit)
+        halves[:, :, 1] += halves[:, :, 0]
+    return counts
 
 
 def _check_reached(reached: NDArray[np.int64], nodes: int) -> None:

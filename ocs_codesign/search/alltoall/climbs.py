@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.bounds import hop_sum, moore_steps
+from ocs_codesign.kernels import compiled
 from ocs_codesign.search.alltoall.digraphs import ONE_WAY, GroupTable, Spread, VoltageDigraph
+from ocs_codesign.search.alltoall.kernels import NEVER, climb
+from ocs_codesign.search.draws import words_of
 from ocs_codesign.search.moves import divisors
 from ocs_codesign.search.small_groups import groups_of_order
 
@@ -195,13 +198,13 @@ class _Climbs:
         self, start: Climbed, by_use: bool, heat: float, moves: int, rng: np.random.Generator
     ) -> Iterator[Climbed]:
         """Where a climb ends; nothing if no digraph on its way was strongly connected."""
-        from ocs_codesign.search.alltoall.kernels import NEVER, climb
-
         begin = start.digraph
         to, mate, table, least = begin.to.copy(), begin.mate.copy(), begin.table, self.least
         arrays = (to, mate, table.columns, table.inverse)
         sizes = (begin.degree, float(least * begin.num_rows))
-        if climb(*arrays, *sizes, by_use, heat, moves, rng) < NEVER:
+        with words_of(rng, 3 * moves, 2 * moves) as drawn:
+            score = compiled(climb)(*arrays, *sizes, by_use, heat, moves, *drawn)
+        if score < NEVER:
             made = VoltageDigraph(table, begin.degree, to, mate)
             yield Climbed(made, made.spread(), start.by_line)
 

@@ -14,6 +14,8 @@ import numpy as np
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.graphs.families.lift import Lift
 from ocs_codesign.graphs.recipe import Recipe
+from ocs_codesign.kernels import for_work
+from ocs_codesign.search.alltoall.kernels import even_hops, spread
 from ocs_codesign.search.bases import cayley_recipe
 from ocs_codesign.search.generators import multiplication_table
 
@@ -66,7 +68,7 @@ class Spread:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class VoltageDigraph:
-    """Links and their mates as in ``alltoall_kernels``, and how often its line digraph is meant."""
+    """Links and their mates as in ``kernels``, and how often its line digraph is meant."""
 
     table: GroupTable
     degree: int
@@ -131,14 +133,14 @@ class VoltageDigraph:
 
     def spread(self) -> Spread:
         """Lengths and evenness of its shortest paths."""
-        from ocs_codesign.search.alltoall.kernels import even_hops, spread
-
         nodes, use = self.num_nodes, np.empty(len(self.to))
         places = (np.empty(nodes, np.int32), np.empty(nodes, np.int32))
         shares = (np.empty(nodes), np.empty(nodes))
         sizes = (self.table.group.order, self.num_rows, self.degree)
-        hops, diameter = spread(self.heads(), *sizes, *places, *shares, use)
+        count = for_work(spread, 2 * self.num_rows * self.num_links)
+        hops, diameter = count(self.heads(), *sizes, *places, *shares, use)
         if diameter < 0:
             return Spread(-1, -1, -1, -1)
+        even = for_work(even_hops, len(use))(use)
         most = float(use.max()) * self.degree
-        return Spread(hops / self.num_rows, even_hops(use) / self.num_rows, most, diameter)
+        return Spread(int(hops) / self.num_rows, float(even) / self.num_rows, most, int(diameter))

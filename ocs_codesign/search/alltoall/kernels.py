@@ -1,4 +1,4 @@
-"""Compiled local search on voltage digraphs for short and evenly used paths: moves and scores.
+"""Local search on voltage digraphs for short and evenly used paths: moves and scores.
 
 Slot ``s = u * d + i`` is the i-th link out of node (u, identity); ``to[s] = w * order + a`` says
 that it leads to (w, a), so from (u, g) to (w, g * a), and ``columns[a, g]`` is the number of g * a.
@@ -9,21 +9,22 @@ over a group is a Cayley digraph, N rows over the trivial group any digraph.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ocs_codesign.search.draw_kernels import draw, draw_real
 
 NEVER = 1e300
 """Score of a digraph that is not strongly connected, or worse than the limit."""
 _WORD = 64
 
 
-@njit(cache=True)
-def climb(to, mate, columns, inverse, degree, least, by_use, heat, moves, rng):
+def climb(to, mate, columns, inverse, degree, least, by_use, heat, moves, words, drawn):
     """Improve a voltage digraph by random moves and leave the best one found; returns its score.
 
     The score is the sum of the distances from one node of every row or, ``by_use``, that sum and
     more the less even the links are used, see ``even_hops``. A move redraws a voltage or swaps the
     heads of two links, and stays if the score grows by no more than a random part of ``heat``
-    (hops), which falls to 0. The search ends early at ``least``.
+    (hops), which falls to 0. The search ends early at ``least``. ``words`` and ``drawn`` are those
+    of ``draw``.
     """
     order, slots = len(inverse), len(to)
     rows = slots // degree
@@ -38,28 +39,27 @@ def climb(to, mate, columns, inverse, degree, least, by_use, heat, moves, rng):
     for done in range(moves):
         if best <= least:
             break
-        number = _move(to, mate, inverse, degree, changed, old, rng)
+        number = _move(to, mate, inverse, degree, changed, old, words, drawn)
         for place in range(number):
             _lay(changed[place], to, columns, degree, ahead)
-        limit = score + heat * (moves - done) / moves * rng.random()
+        limit = score + heat * (moves - done) / moves * draw_real(words, drawn)
         new = _score(ahead, order, rows, degree, least, by_use, limit, work)
         if new <= limit and new < NEVER:
             score = new
             if score < best:
                 best = score
-                best_to[:] = to
-                best_mate[:] = mate
+                for slot in range(slots):
+                    best_to[slot], best_mate[slot] = to[slot], mate[slot]
         else:
             for place in range(number):
                 slot = changed[place]
                 to[slot], mate[slot] = old[0, place], old[1, place]
                 _lay(slot, to, columns, degree, ahead)
-    to[:] = best_to
-    mate[:] = best_mate
+    for slot in range(slots):
+        to[slot], mate[slot] = best_to[slot], best_mate[slot]
     return best
 
 
-@njit(cache=True)
 def _lay(slot, to, columns, degree, ahead):
     """Write the heads of all links of a slot."""
     order = columns.shape[0]
@@ -70,18 +70,17 @@ def _lay(slot, to, columns, degree, ahead):
         ahead[(row * order + g) * degree + port] = first + column[g]
 
 
-@njit(cache=True)
-def _move(to, mate, inverse, degree, changed, old, rng):
+def _move(to, mate, inverse, degree, changed, old, words, drawn):
     """Change the voltage of a link, or swap the heads of two; returns how many slots changed.
 
     ``changed`` and ``old`` say which, and what they were. A link that is its own reverse only takes
     voltages that are their own inverses.
     """
     order, slots = len(inverse), len(to)
-    first, second = rng.integers(0, slots), rng.integers(0, slots)
-    drawn = rng.integers(0, order)
+    first, second = draw(words, drawn, slots), draw(words, drawn, slots)
+    voltage = draw(words, drawn, order)
     one_way = mate[first] < 0
-    swap = slots > degree and (order == 1 or rng.random() < 0.5)
+    swap = slots > degree and (order == 1 or draw_real(words, drawn) < 0.5)
     if swap and (
         first == second
         or mate[first] == second
@@ -99,16 +98,15 @@ def _move(to, mate, inverse, degree, changed, old, rng):
             first_mate, second_mate = mate[first], mate[second]
             _pair(first, second_mate, to, mate, inverse, degree)
             _pair(second, first_mate, to, mate, inverse, degree)
-    elif mate[first] == first and inverse[drawn] != drawn:
+    elif mate[first] == first and inverse[voltage] != voltage:
         return 0
     if order > 1:
-        to[first] = to[first] // order * order + drawn
+        to[first] = to[first] // order * order + voltage
         if mate[first] >= 0 and mate[first] != first:
             _pair(first, mate[first], to, mate, inverse, degree)
     return number
 
 
-@njit(cache=True)
 def _pair(slot, back, to, mate, inverse, degree):
     """Make ``back`` the reverse of ``slot``."""
     order = len(inverse)
@@ -116,7 +114,6 @@ def _pair(slot, back, to, mate, inverse, degree):
     to[back] = slot // degree * order + inverse[to[slot] % order]
 
 
-@njit(cache=True)
 def _workspace(nodes, slots):
     return (
         np.empty(nodes, dtype=np.uint64),
@@ -129,7 +126,6 @@ def _workspace(nodes, slots):
     )
 
 
-@njit(cache=True)
 def _score(ahead, order, rows, degree, least, by_use, limit, work):
     near, far, distance, queue, paths, beyond, use = work
     if by_use:
@@ -140,7 +136,6 @@ def _score(ahead, order, rows, degree, least, by_use, limit, work):
     return _hops_from_all(ahead, order, rows, degree, least / rows, limit, near, far)
 
 
-@njit(cache=True)
 def _hops_from_one(ahead, degree, limit, distance, queue):
     """Sum of the distances from node 0, NEVER as soon as it must be above the limit."""
     nodes = len(distance)
@@ -168,7 +163,6 @@ def _hops_from_one(ahead, degree, limit, distance, queue):
     return float(total)
 
 
-@njit(cache=True)
 def _hops_from_all(ahead, order, rows, degree, least, limit, near, far):
     """Sum of the distances from the first node of every row, 64 rows a pass.
 
@@ -203,7 +197,6 @@ def _hops_from_all(ahead, order, rows, degree, least, limit, near, far):
     return float(total)
 
 
-@njit(cache=True)
 def _ones(word):
     """Number of bits that are set."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
@@ -214,7 +207,6 @@ def _ones(word):
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@njit(cache=True)
 def spread(ahead, order, rows, degree, distance, queue, paths, beyond, use):
     """Hops and diameter from the first node of every row; fills what every slot carries.
 
@@ -259,7 +251,6 @@ def spread(ahead, order, rows, degree, distance, queue, paths, beyond, use):
     return hops, diameter
 
 
-@njit(cache=True)
 def even_hops(use):
     """Root mean square of the use of the slots, times their number: their sum if all are even."""
     total = 0.0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.lp import LinearProgram, Options, Status, as_fractions, solve
+from ocs_codesign.lp import LinearProgram, Options, Status, solve
 from ocs_codesign.schedulers.bfb.classes import distances_to
 
 if TYPE_CHECKING:
@@ -121,3 +121,21 @@ def _program(demands: list[_Demand]) -> LinearProgram:
         np.zeros(num_pairs + 1),
         np.full(num_pairs + 1, np.inf),
     )
+
+
+def as_fractions(
+    values: NDArray[np.float64], max_denominator: int, tolerance: float = 1e-6
+) -> list[Fraction]:
+    """The nearest fractions of bounded denominator; ValueError if one is not within tolerance.
+
+    >>> as_fractions(np.array([0.33333333, 1.0]), 4)
+    [Fraction(1, 3), Fraction(1, 1)]
+    """
+    fractions = [Fraction(float(v)).limit_denominator(max_denominator) for v in values]
+    for value, fraction in zip(values.tolist(), fractions, strict=True):
+        if abs(value - fraction) > tolerance:
+            raise ValueError(
+                f"{value} is not within {tolerance} of a fraction of denominator "
+                f"at most {max_denominator}"
+            )
+    return fractions
