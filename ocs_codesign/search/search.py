@@ -40,7 +40,7 @@ _MAX_RANKED_NODES = 256
 
 @final
 @dataclass(frozen=True, slots=True)
-class Part:
+class SmallerAnswer:
     """A recipe that answers a smaller question, as a part of larger ones."""
 
     recipe: Recipe
@@ -48,7 +48,7 @@ class Part:
     bw_optimal: bool
 
 
-Answers = dict[Question, tuple[Part, ...]]
+Answers = dict[Question, tuple[SmallerAnswer, ...]]
 
 
 def enumerate_candidates(
@@ -67,7 +67,7 @@ def enumerate_candidates(
         if on_progress is not None:
             on_progress("smaller topologies", done, len(smaller))
         kept = keep(candidates_from(part, answers, collective, effort), [collective])
-        answers[part] = tuple(Part(c.recipe, c.cost.steps, c.bw_optimal) for c in kept)
+        answers[part] = tuple(SmallerAnswer(c.recipe, c.cost.steps, c.bw_optimal) for c in kept)
     known = tuple(
         recipe
         for recipe in literature(question.num_nodes, question.degree)
@@ -198,7 +198,7 @@ def _recipes(question: Question, answers: Answers, effort: Effort) -> list[Recip
     return list(found)
 
 
-def _parts(move: Move, question: Question, answers: Answers) -> tuple[Part, ...]:
+def _parts(move: Move, question: Question, answers: Answers) -> tuple[SmallerAnswer, ...]:
     """Answers of a smaller question that a move should try."""
     parts = answers.get(question, ())
     if move.bw_optimal_parts:

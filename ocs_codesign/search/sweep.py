@@ -20,7 +20,7 @@ from ocs_codesign.search.catalogue.entry import Entry, Provenance
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.search import (
-    Part,
+    SmallerAnswer,
     candidates_from,
     confirmed,
     keep,
@@ -115,7 +115,7 @@ def answer(
     """The answer to one question, for all collectives, from the answers to those behind it."""
     start = time.process_time()
     answers = {
-        one: tuple(Part(parse(part.recipe), part.steps, part.bw_optimal) for part in kept)
+        one: tuple(SmallerAnswer(parse(part.recipe), part.steps, part.bw_optimal) for part in kept)
         for one, kept in parts.items()
     }
     scored = candidates_from(question, answers, Collective.ALLREDUCE, effort)
