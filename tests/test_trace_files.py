@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.collective import WITHOUT_PARAMETERS
-from ocs_codesign.formats.trace_files import read_csv_trace, read_json_trace, read_trace
+from ocs_codesign.formats.trace_files import parse_trace, read_trace
 from ocs_codesign.reconfigure.hold.trace import MAX_JOBS, Job, Trace
+
+read_csv_trace, read_json_trace = (partial(parse_trace, is_json=kind) for kind in (False, True))
 
 CSV = """\
 # a step of training

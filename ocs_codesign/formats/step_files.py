@@ -9,41 +9,45 @@ Columns of a CSV file, named by its first line in any order, and keys of a step 
 ``count``                  how many such steps come in a row, 1 by default
 ========================== =====================================================
 
-CSV cells are separated by commas, semicolons or tabs; empty lines and lines that begin with ``#``
-are skipped. JSON is a list of steps, or an object with it as ``steps``, which may also say what
-circuits the configurations have: ``"configurations": {"ring": [[0, 1], [1, 0]], ...}``, every
-circuit from a port to a port. Then it is known how many circuits change from one to another.
+``records`` says how lines and cells are separated. JSON is a list of steps, or an object with it as
+``steps``, which may also say what circuits the configurations have: ``"configurations": {"ring":
+[[0, 1], [1, 0]], ...}``, every circuit from a port to a port. Then it is known how many circuits
+change from one to another.
 """
 
 from __future__ import annotations
 
-import csv
-import re
 from collections import Counter
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from ocs_codesign.files.limited import first_mark, read_limited
 from ocs_codesign.files.naming import shown
-from ocs_codesign.files.plain_text import path_text, read_plain_text
-from ocs_codesign.quantities import exact, parse_size
+from ocs_codesign.files.places import errors_at
+from ocs_codesign.files.plain_text import path_text
+from ocs_codesign.formats.records import (
+    Layout,
+    count_to,
+    csv_records,
+    json_list,
+    json_records,
+    number,
+    quantity,
+    read_content,
+)
+from ocs_codesign.quantities import parse_size
 from ocs_codesign.reconfigure.planes.problem import MAX_CONFIGURATIONS, MAX_MATRIX, MAX_STEPS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable
+
+    from ocs_codesign.formats.records import Read
 
 MAX_STEP_BYTES = 16 * 2**20
 """Bytes of the largest file that is read."""
 MAX_CIRCUITS = 2**18
 
-_COLUMNS = {"configuration": "configuration", "size": "size", "bytes": "size", "count": "count"}
-_NUMBER = re.compile(
-    r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?"
-)
-_COUNT = re.compile(r"[0-9]{1,9}")
 _LARGEST = 10**24
 _MAX_NAME = 80
 
@@ -69,13 +73,22 @@ class StepList:
         return self.names.index(name)
 
 
+class _Step(NamedTuple):
+    """A step as it is read: a configuration, by whatever is given as its name."""
+
+    configuration: Any
+    num_bytes: Fraction
+    count: int = 1
+
+
+@final
+@dataclass(slots=True)
 class _Gathered:
     """Names and steps as they are read."""
 
-    def __init__(self) -> None:
-        self.number: dict[str, int] = {}
-        self.configurations: list[int] = []
-        self.step_bytes: list[Fraction] = []
+    number: dict[str, int] = field(default_factory=dict)
+    configurations: list[int] = field(default_factory=list)
+    step_bytes: list[Fraction] = field(default_factory=list)
 
     def name(self, name: Any) -> int:
         """The number of a configuration, new if its name was not seen before."""
@@ -90,23 +103,25 @@ class _Gathered:
             raise ValueError(f"more than {MAX_CONFIGURATIONS} configurations: no more are planned")
         return number
 
-    def step(self, values: dict[str, Any]) -> None:
-        """Append the step with these values by name as often as it comes."""
-        size = _bytes(values["bytes"]) if "bytes" in values else _size(values["size"])
-        if not 0 < size <= _LARGEST:
-            raise ValueError(
-                f"a step moves {float(size):.6g} bytes: it must be more than 0, to 1e24"
-            )
-        count = _count(values.get("count", "1"))
-        if len(self.configurations) + count > MAX_STEPS:
-            raise ValueError(f"more than {MAX_STEPS} steps: no more are planned")
-        self.configurations += [self.name(values["configuration"])] * count
-        self.step_bytes += [size] * count
+    def add(self, steps: Iterable[tuple[str, _Step]], *, is_new: bool) -> None:
+        """Append steps as often as they come; whether they may name new configurations."""
+        for place, step in steps:
+            with errors_at(place):
+                if not is_new and str(step.configuration) not in self.number:
+                    raise ValueError(f"configuration {shown(step.configuration)} has no circuits")
+                if len(self.configurations) + step.count > MAX_STEPS:
+                    raise ValueError(f"more than {MAX_STEPS} steps: no more are planned")
+                self.configurations += [self.name(step.configuration)] * step.count
+                self.step_bytes += [step.num_bytes] * step.count
 
-    def steps(self, changed: tuple[tuple[int, ...], ...] | None = None) -> StepList:
-        """All of it."""
+    def steps(self, sets: list[frozenset[tuple[int, int]]] | None = None) -> StepList:
+        """All of it, with the circuits of every configuration if they are known."""
         if not self.configurations:
             raise ValueError("there are no steps: at least one is needed")
+        changed = None
+        if sets is not None:
+            rows = [*sets, frozenset[tuple[int, int]]()]
+            changed = tuple(tuple(len(b - a) for b in sets) for a in rows)
         return StepList(
             tuple(self.number), tuple(self.configurations), tuple(self.step_bytes), changed
         )
@@ -119,13 +134,8 @@ def read_steps(path: str | Path) -> StepList:
     in the JSON, and the rule, for anything else.
     """
     path = Path(path)
-    data = read_limited(path, MAX_STEP_BYTES)
-    if not data.strip():
-        raise ValueError(f"{path}: the file is empty: at least one step is needed")
-    first = first_mark(data)
-    is_json = {".csv": False, ".tsv": False, ".json": True}.get(
-        path.suffix.lower(), first in (b"{", b"[")
-    )
+    empty = "the file is empty: at least one step is needed"
+    data, is_json = read_content(path, MAX_STEP_BYTES, empty)
     return parse_steps(data, str(path), is_json=is_json)
 
 
@@ -139,122 +149,44 @@ def parse_steps(data: bytes, name: str, *, is_json: bool) -> StepList:
     Traceback (most recent call last):
     ValueError: s.csv, line 2: size: '4' has no unit: write a size as in 1MiB
     """
-    if is_json:
-        value = read_plain_text(data, name, is_json=True).value
-        with _at(name):
-            return _json_steps(value)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{name}: this is not UTF-8 text") from None
-    gathered = _csv_steps(text, name)
-    with _at(name):
-        return gathered.steps()
-
-
-@contextmanager
-def _at(place: str) -> Iterator[None]:
-    """A ValueError in here says at which place."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
-
-
-def _csv_steps(text: str, name: str) -> _Gathered:
     gathered = _Gathered()
-    columns: list[str] | None = None
-    lines = [(at, full) for at, full in enumerate(text.splitlines(), 1) if _is_full(full)]
-    delimiter = next((mark for mark in "\t;" if lines and mark in lines[0][1]), ",")
-    for line, full in lines:
-        with _at(f"{name}, line {line}"):
-            cells = _cells(full, delimiter)
-            if columns is None:
-                columns = [cell.lower() for cell in cells]
-                _check_keys(columns, "the heading")
-            elif len(cells) != len(columns):
-                raise ValueError(f"{len(cells)} cells, but the heading has {len(columns)} columns")
-            else:
-                gathered.step(dict(zip(columns, cells, strict=True)))
-    return gathered
+    if not is_json:
+        gathered.add(csv_records(data, name, LAYOUT), is_new=True)
+        with errors_at(name):
+            return gathered.steps()
+    key, values, circuits = json_list(data, name, LAYOUT, "configurations")
+    with errors_at(name):
+        sets = None if circuits is None else _circuits(gathered, circuits)
+        gathered.add(json_records(values, key, LAYOUT), is_new=sets is None)
+        return gathered.steps(sets)
 
 
-def _is_full(line: str) -> bool:
-    """Whether a line says something: it is neither empty nor a comment."""
-    return bool(line.strip(" \t,;")) and not line.lstrip().startswith("#")
+def _moved(read: Read) -> Read:
+    """Reads what a step moves."""
+
+    def moved(value: Any, name: str) -> Fraction:
+        size: Fraction = read(value, name)
+        if not 0 < size <= _LARGEST:
+            raise ValueError(f"{name} is {float(size):.6g}: it must be more than 0, to 1e24")
+        return size
+
+    return moved
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
-    try:
-        cells = next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
-    except csv.Error as error:
-        raise ValueError(f"this is not CSV ({error})") from None
-    return [cell.strip() for cell in cells]
-
-
-def _check_keys(names: Sequence[str], place: str) -> None:
-    """ValueError unless they name a configuration, a size in one way, and nothing unknown."""
-    for name in names:
-        if name not in _COLUMNS:
-            raise ValueError(f"{place} names {shown(name)}: known are {', '.join(_COLUMNS)}")
-    parts = [_COLUMNS[name] for name in names]
-    for part in ("configuration", "size", "count"):
-        if parts.count(part) > 1:
-            raise ValueError(f"{place} gives the {part} twice")
-        if part != "count" and part not in parts:
-            raise ValueError(f"{place} gives no {part}: every step has one")
-
-
-def _size(value: Any) -> Fraction:
-    if not isinstance(value, str):
-        raise ValueError(f"size is {shown(value)}: write it as a text with a unit, as in 4MB")
-    try:
-        return exact(parse_size(value))
-    except ValueError as error:
-        raise ValueError(f"size: {error}") from None
-
-
-def _bytes(value: Any) -> Fraction:
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        return Fraction(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"bytes is {shown(value)}: it must be a number without a unit")
-    return exact(value)
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, str) and _COUNT.fullmatch(value):
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"count is {shown(value)}: it must be a whole number from 1")
-    return value
-
-
-def _json_steps(value: Any) -> StepList:
-    circuits = None
-    place: tuple[str, ...] = ()
-    if isinstance(value, dict):
-        for key in value:
-            if key not in ("steps", "configurations"):
-                raise ValueError(f"{shown(key)} is not known: there are steps and configurations")
-        circuits, value, place = value.get("configurations"), value.get("steps"), ("steps",)
-    if not isinstance(value, list):
-        raise ValueError("a step list is a list of steps, or an object with it as steps")
-    gathered = _Gathered()
-    sets = None if circuits is None else _circuits(gathered, circuits)
-    for at, step in enumerate(value):
-        where = path_text((*place, at))
-        if not isinstance(step, dict):
-            raise ValueError(f"{where} is {shown(step)}: a step is an object")
-        with _at(where):
-            _check_keys(list(step), "the step")
-            if sets is not None and str(step["configuration"]) not in gathered.number:
-                raise ValueError(f"configuration {shown(step['configuration'])} has no circuits")
-            gathered.step(step)
-    if sets is None:
-        return gathered.steps()
-    rows = [*sets, frozenset[tuple[int, int]]()]
-    return gathered.steps(tuple(tuple(len(b - a) for b in sets) for a in rows))
+LAYOUT = Layout(
+    "step list",
+    "step",
+    {
+        "configuration": ("configuration", lambda value, _: value),
+        "size": ("num_bytes", _moved(quantity(parse_size, "4MB"))),
+        "bytes": ("num_bytes", _moved(number)),
+        "count": ("count", count_to(MAX_STEPS)),
+    },
+    ("configuration", "num_bytes"),
+    _Step,
+    MAX_STEPS,
+)
+"""Every column of a CSV step list and key of a step in JSON."""
 
 
 def _circuits(gathered: _Gathered, value: Any) -> list[frozenset[tuple[int, int]]]:
@@ -269,17 +201,17 @@ def _circuits(gathered: _Gathered, value: Any) -> list[frozenset[tuple[int, int]
         if not isinstance(pairs, list) or not pairs:
             raise ValueError(f"configurations.{name} is {shown(pairs)}: it is a list of circuits")
         circuits = set()
-        for at, pair in enumerate(pairs):
-            place = path_text(("configurations", name, at))
+        for position, pair in enumerate(pairs):
+            place = path_text(("configurations", name, position))
             circuits.add(_circuit(pair, place))
-            if len(circuits) <= at:
+            if len(circuits) <= position:
                 raise ValueError(f"{place}: the circuit {shown(pair)} is there twice")
         sets.append(frozenset(circuits))
         if sum(map(len, sets)) > MAX_CIRCUITS:
             raise ValueError(f"configurations: more than {MAX_CIRCUITS} circuits are not read")
         for side, what in ((0, "begin"), (1, "end")):
             ports = Counter(circuit[side] for circuit in circuits)
-            twice = [port for port, number in ports.items() if number > 1]
+            twice = [port for port, times in ports.items() if times > 1]
             if twice:
                 raise ValueError(f"configurations.{name}: two circuits {what} at port {min(twice)}")
     return sets

@@ -1,0 +1,224 @@
+"""Records of files: lines of CSV or objects of JSON, with the same names for the same values.
+
+The first line of CSV names its columns, in any order. Cells are separated by commas, semicolons or
+tabs; empty lines and lines that begin with ``#`` are skipped, and an empty cell is a value that is
+not given. JSON is a list of records, or an object with it under a key.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, final
+
+from ocs_codesign.files.limited import first_mark, read_limited
+from ocs_codesign.files.naming import shown
+from ocs_codesign.files.places import decoded, errors_at
+from ocs_codesign.files.plain_text import read_plain_text
+from ocs_codesign.quantities import exact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+Record = TypeVar("Record")
+Read: TypeAlias = "Callable[[Any, str], Any]"
+"""What makes a value of a cell or of a value in JSON, and what errors call it."""
+
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?"
+)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Layout(Generic[Record]):
+    """What every record of a ``whole`` has: names of columns and keys, and what they give.
+
+    ``fields`` has the part of the record that a name gives and how it is read; names of one part
+    exclude each other. Of ``required`` parts the first name is in errors. ``make`` takes the parts
+    by name; no more than ``most`` records are read.
+    """
+
+    whole: str
+    record: str
+    fields: Mapping[str, tuple[str, Read]]
+    required: tuple[str, ...]
+    make: Callable[..., Record]
+    most: int
+
+    def check_names(self, names: list[str], place: str, before: str = "") -> None:
+        """ValueError unless names are known, give a part once at most, and all required ones."""
+        check_known(names, self.fields, place)
+        given: dict[str, str] = {}
+        for name in names:
+            part = self.fields[name][0]
+            if part in given:
+                raise ValueError(
+                    f"{before}both {given[part]} and {name} are given: only one can be"
+                )
+            given[part] = name
+        for part in self.required:
+            if part not in given:
+                first = next(name for name, (gives, _) in self.fields.items() if gives == part)
+                raise ValueError(f"{before}there is no {first}: every {self.record} has one")
+
+    def record_of(self, values: Mapping[str, Any], before: str = "") -> Record:
+        """The record with these values by name; errors put ``before`` in front of a name."""
+        read = ((*self.fields[name], value, before + name) for name, value in values.items())
+        return self.make(**{part: reader(value, name) for part, reader, value, name in read})
+
+    def csv_record(self, columns: list[str], cells: tuple[str, ...]) -> Record:
+        """The record of a line; cells that are empty give nothing."""
+        if len(cells) != len(columns):
+            raise ValueError(f"{len(cells)} cells, but the heading has {len(columns)} columns")
+        values = dict(zip(columns, cells, strict=True))
+        for column, cell in values.items():
+            if not cell and self.fields[column][0] in self.required:
+                raise ValueError(f"{column} is empty: every {self.record} has one")
+        return self.record_of({column: cell for column, cell in values.items() if cell})
+
+
+def read_content(path: Path, max_bytes: int, empty: str) -> tuple[bytes, bool]:
+    """The content of a file, and whether it is JSON: by its suffix, or the content under any other.
+
+    Raises OSError if the file cannot be read and ValueError if it is too large or empty.
+    """
+    data = read_limited(path, max_bytes)
+    if not data.strip():
+        raise ValueError(f"{path}: {empty}")
+    known = {".csv": False, ".tsv": False, ".json": True}
+    return data, known.get(path.suffix.lower(), first_mark(data) in (b"{", b"["))
+
+
+def csv_records(data: bytes, name: str, layout: Layout[Record]) -> Iterator[tuple[str, Record]]:
+    """The records of a CSV content and where each is; errors name the file and the line."""
+    columns: list[str] | None = None
+    known: dict[tuple[str, ...], Record] = {}
+    for number, (line, cells) in enumerate(_rows(decoded(data, name), name)):
+        place = f"{name}, line {line}"
+        with errors_at(place):
+            if columns is None:
+                columns = [cell.lower().replace("-", "_").replace(" ", "_") for cell in cells]
+                layout.check_names(columns, "the heading")
+                continue
+            if number > layout.most:
+                raise ValueError(f"more than {layout.most} {layout.record}s: no more are planned")
+            if cells not in known:
+                known[cells] = layout.csv_record(columns, cells)
+        yield place, known[cells]
+
+
+def json_list(
+    data: bytes, name: str, layout: Layout[Any], other: str
+) -> tuple[str, list[Any], Any | None]:
+    """The list in a JSON content, the key that it is under, and what is under the ``other`` key."""
+    value = read_plain_text(data, name, is_json=True).value
+    key, rest, many = "", None, f"{layout.record}s"
+    with errors_at(name):
+        if isinstance(value, dict):
+            check_known(value, (many, other), f"the {layout.whole}")
+            key, value, rest = many, value.get(many), value.get(other)
+        if not isinstance(value, list):
+            raise ValueError(
+                f"a {layout.whole} is a list of {many}, or an object with such a list as {many}"
+            )
+        if len(value) > layout.most:
+            raise ValueError(f"more than {layout.most} {many}: no more are planned")
+    return key, value, rest
+
+
+def json_records(
+    values: list[Any], key: str, layout: Layout[Record]
+) -> Iterator[tuple[str, Record]]:
+    """The records of a list under a key and where each is, as in ``jobs[3]``."""
+    for number, value in enumerate(values):
+        place = f"{key}[{number}]"
+        if not isinstance(value, dict):
+            raise ValueError(f"{place} is {shown(value)}: a {layout.record} is an object")
+        layout.check_names(list(value), place, f"{place}: ")
+        yield place, layout.record_of(value, f"{place}.")
+
+
+def check_known(names: Iterable[str], known: Iterable[str], place: str) -> None:
+    """ValueError for a name that a place gives and that is not known."""
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{place} names {shown(name)}: known are {', '.join(known)}")
+
+
+def _rows(text: str, name: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Lines with their cells, empty ones and comments left out."""
+    heading = next((line for line in text.splitlines() if _is_content((line.strip(),))), "")
+    delimiter = next((mark for mark in "\t;" if mark in heading), ",")
+    lines = ("\n" if row.lstrip()[:1] == "#" else row for row in io.StringIO(text, newline=""))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+    line = 1
+    try:
+        for row in reader:
+            cells = tuple(cell.strip() for cell in row)
+            if _is_content(cells):
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"{name}, line {line}: this is not CSV ({error})") from None
+
+
+def _is_content(cells: tuple[str, ...]) -> bool:
+    return any(cells) and not cells[0].startswith("#")
+
+
+def quantity(parse: Callable[[str], float], example: str) -> Read:
+    """Reads texts with a unit, such as the example."""
+
+    def read(value: Any, name: str) -> Fraction:
+        if not isinstance(value, str):
+            raise ValueError(
+                f"{name} is {shown(value)}: write it as a text with a unit, as in {example}"
+            )
+        with errors_at(name):
+            return exact(parse(value))
+
+    return read
+
+
+def number(value: Any, name: str) -> Fraction:
+    """A number of JSON, or the text of one in a cell; it cannot be negative."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = Fraction(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
+        raise ValueError(f"{name} is {shown(value)}: it must be a number without a unit")
+    if value < 0:
+        raise ValueError(f"{name} is {float(value):.6g}: it cannot be negative")
+    return exact(value)
+
+
+def count_to(most: int) -> Read:
+    """Reads whole numbers from 1 to the largest."""
+
+    def read(value: Any, name: str) -> int:
+        if isinstance(value, str) and _WHOLE.fullmatch(value):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{name} is {shown(value)}: it must be a whole number")
+        if not 1 <= value <= most:
+            raise ValueError(f"{name} is {shown(value)}: it must be from 1 to {most}")
+        return value
+
+    return read
+
+
+def within(read: Read, least: Fraction | int, most: Fraction | int, rule: str) -> Read:
+    """Reads what another reader does, 0 or between the limits, as the rule says."""
+
+    def bounded(value: Any, name: str) -> Fraction:
+        number: Fraction = read(value, name)
+        if number and not least <= number <= most:
+            raise ValueError(f"{name} is {float(number):.6g}: it must be {rule}")
+        return number
+
+    return bounded
