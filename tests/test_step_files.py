@@ -106,7 +106,10 @@ def test_names_of_configurations():
         ("configuration,bytes\nring,4MB\n", "line 2: bytes is '4MB': it must be a number"),
         ("configuration,bytes\nring,nan\n", "line 2: bytes is 'nan'"),
         ("configuration,size\n,4MB\n", "line 2: configuration is empty: every step has one"),
-        ("configuration,size\n\x07,4MB\n", "line 2: '\\x07' is not a name of a configuration"),
+        (
+            "configuration,size\n\x07,4MB\n",
+            "line 2: configuration: '\\x07' is not a name of a configuration",
+        ),
         ("configuration,size,count\nring,4MB,0\n", "line 2: count is 0: it must be"),
         ("configuration,size,count\nring,4MB,1.5\n", "line 2: count is '1.5'"),
         (

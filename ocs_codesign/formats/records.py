@@ -12,6 +12,7 @@ import io
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, final
 
 from ocs_codesign.files.limited import first_mark, read_limited
@@ -41,7 +42,7 @@ class Layout(Generic[Record]):
 
     ``fields`` has the part of the record that a name gives and how it is read; names of one part
     exclude each other. Of ``required`` parts the first name is in errors. ``make`` takes the parts
-    by name; no more than ``most`` records are read.
+    by name; no more than ``most`` records are read. ``other`` is a key beside their list in JSON.
     """
 
     whole: str
@@ -50,37 +51,34 @@ class Layout(Generic[Record]):
     required: tuple[str, ...]
     make: Callable[..., Record]
     most: int
+    other: str
+
+    def check_number(self, number: int) -> None:
+        """ValueError for so many records if they are too many."""
+        if number > self.most:
+            raise ValueError(f"more than {self.most} {self.record}s: no more are planned")
 
     def check_names(self, names: list[str], place: str, before: str = "") -> None:
         """ValueError unless names are known, give a part once at most, and all required ones."""
-        check_known(names, self.fields, place)
+        _check_known(names, self.fields, place)
         given: dict[str, str] = {}
         for name in names:
             part = self.fields[name][0]
             if part in given:
-                raise ValueError(
-                    f"{before}both {given[part]} and {name} are given: only one can be"
-                )
+                both = f"{given[part]} and {name}"
+                raise ValueError(f"{before}both {both} are given: only one can be")
             given[part] = name
-        for part in self.required:
-            if part not in given:
-                first = next(name for name, (gives, _) in self.fields.items() if gives == part)
-                raise ValueError(f"{before}there is no {first}: every {self.record} has one")
+        for name, (part, _) in self.fields.items():
+            if part in self.required and part not in given:
+                raise ValueError(f"{before}there is no {name}: every {self.record} has one")
 
     def record_of(self, values: Mapping[str, Any], before: str = "") -> Record:
         """The record with these values by name; errors put ``before`` in front of a name."""
-        read = ((*self.fields[name], value, before + name) for name, value in values.items())
-        return self.make(**{part: reader(value, name) for part, reader, value, name in read})
-
-    def csv_record(self, columns: list[str], cells: tuple[str, ...]) -> Record:
-        """The record of a line; cells that are empty give nothing."""
-        if len(cells) != len(columns):
-            raise ValueError(f"{len(cells)} cells, but the heading has {len(columns)} columns")
-        values = dict(zip(columns, cells, strict=True))
-        for column, cell in values.items():
-            if not cell and self.fields[column][0] in self.required:
-                raise ValueError(f"{column} is empty: every {self.record} has one")
-        return self.record_of({column: cell for column, cell in values.items() if cell})
+        parts = {}
+        for name, value in values.items():
+            part, read = self.fields[name]
+            parts[part] = read(value, before + name)
+        return self.make(**parts)
 
 
 def read_content(path: Path, max_bytes: int, empty: str) -> tuple[bytes, bool]:
@@ -95,57 +93,65 @@ def read_content(path: Path, max_bytes: int, empty: str) -> tuple[bytes, bool]:
     return data, known.get(path.suffix.lower(), first_mark(data) in (b"{", b"["))
 
 
-def csv_records(data: bytes, name: str, layout: Layout[Record]) -> Iterator[tuple[str, Record]]:
-    """The records of a CSV content and where each is; errors name the file and the line."""
-    columns: list[str] | None = None
+def parse_records(
+    data: bytes, name: str, layout: Layout[Record], *, is_json: bool
+) -> tuple[list[tuple[str, Record]], Any]:
+    """The records of a content and where each is, and what is under the other key in JSON.
+
+    Errors begin with the name, then the line or the place in the JSON, as in ``jobs[3]``.
+    """
+    if not is_json:
+        return list(_csv_records(data, name, layout)), None
+    value: Any = read_plain_text(data, name, is_json=True).value
+    key, other = "", None
+    many = f"{layout.record}s"
+    with errors_at(name):
+        if isinstance(value, dict):
+            _check_known(value, (many, layout.other), f"the {layout.whole}")
+            key, value, other = many, value.get(many), value.get(layout.other)
+        if not isinstance(value, list):
+            listed = f"a list of {many}, or an object with such a list as {many}"
+            raise ValueError(f"a {layout.whole} is {listed}")
+        layout.check_number(len(value))
+        places = [f"{key}[{number}]" for number in range(len(value))]
+        records = map(partial(_json_record, layout), value, places)
+        return list(zip((f"{name}: {place}" for place in places), records, strict=True)), other
+
+
+def _csv_records(data: bytes, name: str, layout: Layout[Record]) -> Iterator[tuple[str, Record]]:
+    columns: list[str] = []
     known: dict[tuple[str, ...], Record] = {}
     for number, (line, cells) in enumerate(_rows(decoded(data, name), name)):
         place = f"{name}, line {line}"
         with errors_at(place):
-            if columns is None:
+            if not number:
                 columns = [cell.lower().replace("-", "_").replace(" ", "_") for cell in cells]
                 layout.check_names(columns, "the heading")
                 continue
-            if number > layout.most:
-                raise ValueError(f"more than {layout.most} {layout.record}s: no more are planned")
+            layout.check_number(number)
             if cells not in known:
-                known[cells] = layout.csv_record(columns, cells)
+                known[cells] = _csv_record(layout, columns, cells)
         yield place, known[cells]
 
 
-def json_list(
-    data: bytes, name: str, layout: Layout[Any], other: str
-) -> tuple[str, list[Any], Any | None]:
-    """The list in a JSON content, the key that it is under, and what is under the ``other`` key."""
-    value = read_plain_text(data, name, is_json=True).value
-    key, rest, many = "", None, f"{layout.record}s"
-    with errors_at(name):
-        if isinstance(value, dict):
-            check_known(value, (many, other), f"the {layout.whole}")
-            key, value, rest = many, value.get(many), value.get(other)
-        if not isinstance(value, list):
-            raise ValueError(
-                f"a {layout.whole} is a list of {many}, or an object with such a list as {many}"
-            )
-        if len(value) > layout.most:
-            raise ValueError(f"more than {layout.most} {many}: no more are planned")
-    return key, value, rest
+def _csv_record(layout: Layout[Record], columns: list[str], cells: tuple[str, ...]) -> Record:
+    if len(cells) != len(columns):
+        raise ValueError(f"{len(cells)} cells, but the heading has {len(columns)} columns")
+    values = dict(zip(columns, cells, strict=True))
+    for column, cell in values.items():
+        if not cell and layout.fields[column][0] in layout.required:
+            raise ValueError(f"{column} is empty: every {layout.record} has one")
+    return layout.record_of({column: cell for column, cell in values.items() if cell})
 
 
-def json_records(
-    values: list[Any], key: str, layout: Layout[Record]
-) -> Iterator[tuple[str, Record]]:
-    """The records of a list under a key and where each is, as in ``jobs[3]``."""
-    for number, value in enumerate(values):
-        place = f"{key}[{number}]"
-        if not isinstance(value, dict):
-            raise ValueError(f"{place} is {shown(value)}: a {layout.record} is an object")
-        layout.check_names(list(value), place, f"{place}: ")
-        yield place, layout.record_of(value, f"{place}.")
+def _json_record(layout: Layout[Record], value: Any, place: str) -> Record:
+    if not isinstance(value, dict):
+        raise ValueError(f"{place} is {shown(value)}: a {layout.record} is an object")
+    layout.check_names(list(value), place, f"{place}: ")
+    return layout.record_of(value, f"{place}.")
 
 
-def check_known(names: Iterable[str], known: Iterable[str], place: str) -> None:
-    """ValueError for a name that a place gives and that is not known."""
+def _check_known(names: Iterable[str], known: Iterable[str], place: str) -> None:
     for name in names:
         if name not in known:
             raise ValueError(f"{place} names {shown(name)}: known are {', '.join(known)}")
@@ -212,12 +218,14 @@ def count_to(most: int) -> Read:
     return read
 
 
-def within(read: Read, least: Fraction | int, most: Fraction | int, rule: str) -> Read:
-    """Reads what another reader does, 0 or between the limits, as the rule says."""
+def within(
+    read: Read, least: Fraction | int, most: int, rule: str, *, is_zero_allowed: bool = True
+) -> Read:
+    """Reads what another reader does, between the limits or perhaps 0, as the rule says."""
 
     def bounded(value: Any, name: str) -> Fraction:
         number: Fraction = read(value, name)
-        if number and not least <= number <= most:
+        if not (least <= number <= most if number else is_zero_allowed):
             raise ValueError(f"{name} is {float(number):.6g}: it must be {rule}")
         return number
 

@@ -18,10 +18,10 @@ change from one to another.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import Any, final
 
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.places import errors_at
@@ -29,20 +29,14 @@ from ocs_codesign.files.plain_text import path_text
 from ocs_codesign.formats.records import (
     Layout,
     count_to,
-    csv_records,
-    json_list,
-    json_records,
     number,
+    parse_records,
     quantity,
     read_content,
+    within,
 )
 from ocs_codesign.quantities import parse_size
 from ocs_codesign.reconfigure.planes.problem import MAX_CONFIGURATIONS, MAX_MATRIX, MAX_STEPS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ocs_codesign.formats.records import Read
 
 MAX_STEP_BYTES = 16 * 2**20
 """Bytes of the largest file that is read."""
@@ -73,58 +67,14 @@ class StepList:
         return self.names.index(name)
 
 
-class _Step(NamedTuple):
-    """A step as it is read: a configuration, by whatever is given as its name."""
+@final
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Steps in a row."""
 
-    configuration: Any
+    configuration: str
     num_bytes: Fraction
     count: int = 1
-
-
-@final
-@dataclass(slots=True)
-class _Gathered:
-    """Names and steps as they are read."""
-
-    number: dict[str, int] = field(default_factory=dict)
-    configurations: list[int] = field(default_factory=list)
-    step_bytes: list[Fraction] = field(default_factory=list)
-
-    def name(self, name: Any) -> int:
-        """The number of a configuration, new if its name was not seen before."""
-        if isinstance(name, int) and not isinstance(name, bool):
-            name = str(name)
-        is_short = isinstance(name, str) and 0 < len(name) <= _MAX_NAME
-        if not is_short or not name.isprintable():
-            rule = "it must be printable" if is_short else "it is a short text"
-            raise ValueError(f"{shown(name)} is not a name of a configuration: {rule}")
-        number = self.number.setdefault(name, len(self.number))
-        if number >= MAX_CONFIGURATIONS:
-            raise ValueError(f"more than {MAX_CONFIGURATIONS} configurations: no more are planned")
-        return number
-
-    def add(self, steps: Iterable[tuple[str, _Step]], *, is_new: bool) -> None:
-        """Append steps as often as they come; whether they may name new configurations."""
-        for place, step in steps:
-            with errors_at(place):
-                if not is_new and str(step.configuration) not in self.number:
-                    raise ValueError(f"configuration {shown(step.configuration)} has no circuits")
-                if len(self.configurations) + step.count > MAX_STEPS:
-                    raise ValueError(f"more than {MAX_STEPS} steps: no more are planned")
-                self.configurations += [self.name(step.configuration)] * step.count
-                self.step_bytes += [step.num_bytes] * step.count
-
-    def steps(self, sets: list[frozenset[tuple[int, int]]] | None = None) -> StepList:
-        """All of it, with the circuits of every configuration if they are known."""
-        if not self.configurations:
-            raise ValueError("there are no steps: at least one is needed")
-        changed = None
-        if sets is not None:
-            rows = [*sets, frozenset[tuple[int, int]]()]
-            changed = tuple(tuple(len(b - a) for b in sets) for a in rows)
-        return StepList(
-            tuple(self.number), tuple(self.configurations), tuple(self.step_bytes), changed
-        )
 
 
 def read_steps(path: str | Path) -> StepList:
@@ -149,72 +99,92 @@ def parse_steps(data: bytes, name: str, *, is_json: bool) -> StepList:
     Traceback (most recent call last):
     ValueError: s.csv, line 2: size: '4' has no unit: write a size as in 1MiB
     """
-    gathered = _Gathered()
-    if not is_json:
-        gathered.add(csv_records(data, name, LAYOUT), is_new=True)
-        with errors_at(name):
-            return gathered.steps()
-    key, values, circuits = json_list(data, name, LAYOUT, "configurations")
+    records, circuits = parse_records(data, name, LAYOUT, is_json=is_json)
     with errors_at(name):
-        sets = None if circuits is None else _circuits(gathered, circuits)
-        gathered.add(json_records(values, key, LAYOUT), is_new=sets is None)
-        return gathered.steps(sets)
+        sets = None if circuits is None else _circuits(circuits)
+    numbers = {each: at for at, each in enumerate(sets or ())}
+    steps: list[tuple[int, Fraction]] = []
+    for place, step in records:
+        with errors_at(place):
+            if sets is not None and step.configuration not in sets:
+                raise ValueError(f"configuration {shown(step.configuration)} has no circuits")
+            configuration = numbers.setdefault(step.configuration, len(numbers))
+            if configuration >= MAX_CONFIGURATIONS:
+                most = f"more than {MAX_CONFIGURATIONS} configurations"
+                raise ValueError(f"{most}: no more are planned")
+            LAYOUT.check_number(len(steps) + step.count)
+            steps += [(configuration, step.num_bytes)] * step.count
+    if not steps:
+        raise ValueError(f"{name}: there are no steps: at least one is needed")
+    configurations, step_bytes = zip(*steps, strict=True)
+    changed = None if sets is None else _changed(sets)
+    return StepList(tuple(numbers), configurations, step_bytes, changed)
 
 
-def _moved(read: Read) -> Read:
-    """Reads what a step moves."""
-
-    def moved(value: Any, name: str) -> Fraction:
-        size: Fraction = read(value, name)
-        if not 0 < size <= _LARGEST:
-            raise ValueError(f"{name} is {float(size):.6g}: it must be more than 0, to 1e24")
-        return size
-
-    return moved
+def _changed(sets: dict[str, frozenset[tuple[int, int]]]) -> tuple[tuple[int, ...], ...]:
+    """Circuits of every configuration that each lacks, and that a plane without circuits lacks."""
+    held = [*sets.values(), frozenset[tuple[int, int]]()]
+    return tuple(tuple(len(after - before) for after in sets.values()) for before in held)
 
 
+def _name(value: Any, name: str) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    is_short = isinstance(value, str) and 0 < len(value) <= _MAX_NAME
+    if not is_short or not value.isprintable():
+        rule = "it must be printable" if is_short else "it is a short text"
+        raise ValueError(f"{name}: {shown(value)} is not a name of a configuration: {rule}")
+    return str(value)
+
+
+_RULE = "more than 0, to 1e24"
 LAYOUT = Layout(
     "step list",
     "step",
     {
-        "configuration": ("configuration", lambda value, _: value),
-        "size": ("num_bytes", _moved(quantity(parse_size, "4MB"))),
-        "bytes": ("num_bytes", _moved(number)),
+        "configuration": ("configuration", _name),
+        "size": (
+            "num_bytes",
+            within(quantity(parse_size, "4MB"), 0, _LARGEST, _RULE, is_zero_allowed=False),
+        ),
+        "bytes": ("num_bytes", within(number, 0, _LARGEST, _RULE, is_zero_allowed=False)),
         "count": ("count", count_to(MAX_STEPS)),
     },
     ("configuration", "num_bytes"),
     _Step,
     MAX_STEPS,
+    other="configurations",
 )
 """Every column of a CSV step list and key of a step in JSON."""
 
 
-def _circuits(gathered: _Gathered, value: Any) -> list[frozenset[tuple[int, int]]]:
-    """The circuits of every configuration, which are numbered on the way."""
+def _circuits(value: Any) -> dict[str, frozenset[tuple[int, int]]]:
+    """The circuits of every configuration."""
     if not isinstance(value, dict) or not value:
         raise ValueError(f"configurations is {shown(value)}: it names lists of circuits")
     if len(value) > MAX_MATRIX:
         raise ValueError(f"configurations: circuits of more than {MAX_MATRIX} are not read")
-    sets = []
-    for name, pairs in value.items():
-        gathered.name(name)
-        if not isinstance(pairs, list) or not pairs:
-            raise ValueError(f"configurations.{name} is {shown(pairs)}: it is a list of circuits")
-        circuits = set()
-        for position, pair in enumerate(pairs):
-            place = path_text(("configurations", name, position))
-            circuits.add(_circuit(pair, place))
-            if len(circuits) <= position:
-                raise ValueError(f"{place}: the circuit {shown(pair)} is there twice")
-        sets.append(frozenset(circuits))
-        if sum(map(len, sets)) > MAX_CIRCUITS:
-            raise ValueError(f"configurations: more than {MAX_CIRCUITS} circuits are not read")
-        for side, what in ((0, "begin"), (1, "end")):
-            ports = Counter(circuit[side] for circuit in circuits)
-            twice = [port for port, times in ports.items() if times > 1]
-            if twice:
-                raise ValueError(f"configurations.{name}: two circuits {what} at port {min(twice)}")
+    sets = {_name(name, "configurations"): _set_of(pairs, name) for name, pairs in value.items()}
+    if sum(map(len, sets.values())) > MAX_CIRCUITS:
+        raise ValueError(f"configurations: more than {MAX_CIRCUITS} circuits are not read")
     return sets
+
+
+def _set_of(pairs: Any, name: str) -> frozenset[tuple[int, int]]:
+    if not isinstance(pairs, list) or not pairs:
+        raise ValueError(f"configurations.{name} is {shown(pairs)}: it is a list of circuits")
+    circuits = set()
+    for position, pair in enumerate(pairs):
+        place = path_text(("configurations", name, position))
+        circuits.add(_circuit(pair, place))
+        if len(circuits) <= position:
+            raise ValueError(f"{place}: the circuit {shown(pair)} is there twice")
+    for side, what in ((0, "begin"), (1, "end")):
+        ports = Counter(circuit[side] for circuit in circuits)
+        twice = [port for port, times in ports.items() if times > 1]
+        if twice:
+            raise ValueError(f"configurations.{name}: two circuits {what} at port {min(twice)}")
+    return frozenset(circuits)
 
 
 def _circuit(pair: Any, place: str) -> tuple[int, int]:

@@ -28,10 +28,8 @@ from ocs_codesign.files.places import errors_at
 from ocs_codesign.formats.records import (
     Layout,
     count_to,
-    csv_records,
-    json_list,
-    json_records,
     number,
+    parse_records,
     quantity,
     read_content,
     within,
@@ -66,14 +64,10 @@ def parse_trace(data: bytes, name: str, *, is_json: bool) -> Trace:
     ValueError: t.csv, line 2: collective 'allsum' is not known: it is one of allgather, \
 reduce-scatter, allreduce, alltoall
     """
-    if not is_json:
-        jobs = [job for _, job in csv_records(data, name, LAYOUT)]
-        with errors_at(name):
-            return Trace(jobs)
-    key, values, repeat = json_list(data, name, LAYOUT, "repeat")
+    jobs, repeat = parse_records(data, name, LAYOUT, is_json=is_json)
     with errors_at(name):
         times = 1 if repeat is None else count_to(MAX_JOBS)(repeat, "repeat")
-        return Trace([job for _, job in json_records(values, key, LAYOUT)], times)
+        return Trace([job for _, job in jobs], times)
 
 
 def _collective(value: Any, name: str) -> Collective:
@@ -105,5 +99,6 @@ LAYOUT = Layout(
     ("collective", "message_bytes"),
     Job,
     MAX_JOBS,
+    other="repeat",
 )
 """Every column of a CSV trace and key of a job in JSON: the part that it gives and its reader."""
