@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cost import CostModel
     from ocs_codesign.design import Design
-    from ocs_codesign.reconfigure.sequences.search import SequenceEffort
+    from ocs_codesign.search.effort import Effort
 
 CRITERIA = ("configurations", "steps", "t_b")
 MAX_CONFIGURATIONS = 16
@@ -91,7 +91,7 @@ def reconfigured_frontier(
     collective: Collective | str = Collective.ALLTOALL,
     *,
     max_configurations: int = MAX_CONFIGURATIONS,
-    effort: SequenceEffort | None = None,
+    effort: Effort | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Frontier:
     """The frontier of static designs and of those that hold up to so many configurations in turn.
