@@ -157,7 +157,10 @@ def as_networkx(topology, **named):
     """The links as a graph of networkx, keys their ids."""
     graph = nx.MultiDiGraph(**named)
     graph.add_nodes_from(range(topology.num_nodes))
-    rows = zip(*(column.tolist() for column in (topology.tail, topology.head, topology.speeds())))
+    rows = zip(
+        *(column.tolist() for column in (topology.tail, topology.head, topology.speeds())),
+        strict=True,
+    )
     for link, (tail, head, speed) in enumerate(rows):
         graph.add_edge(tail, head, key=link, speed=speed)
     return graph
