@@ -13,7 +13,7 @@ from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
-from ocs_codesign.reconfigure.hold.inside import inside_bound
+from ocs_codesign.reconfigure.hold.inside import inside_bounds
 from ocs_codesign.reconfigure.hold.options import FabricOption, recipe_option
 from ocs_codesign.reconfigure.hold.problem import SwitchProblem
 from ocs_codesign.reconfigure.hold.trace import MAX_JOBS, Job, Trace
@@ -202,14 +202,14 @@ def test_inside_a_bandwidth_optimal_design():
 
     model, delta = CostModel(1e-6, 1e9), ReconfigurationCost(1e-5, 1e-7)
     best = recipe_option(parse("UniRing(1, 8)"), [Collective.ALLREDUCE])
-    found = inside_bound(best, Collective.ALLREDUCE, model, delta)
+    (found,) = inside_bounds([best], [Collective.ALLREDUCE], model, delta)
     assert (found.steps, found.saved_steps) == (14, 14 - 2 * 3)
     assert found.saved_s == Fraction(8, 10**6)
     assert found.least_dead_s == Fraction(101, 10**7)
     assert not found.can_gain
-    assert inside_bound(best, Collective.ALLREDUCE, model, ReconfigurationCost(1e-6)).can_gain
-    assert inside_bound(best, Collective.ALLTOALL, model, delta) is None
+    cheap = ReconfigurationCost(1e-6)
+    assert inside_bounds([best], [Collective.ALLREDUCE], model, cheap)[0].can_gain
     other = recipe_option(parse("DeBruijn(2, 3)"), [Collective.ALLREDUCE])
-    assert inside_bound(other, Collective.ALLREDUCE, model, delta) is None
     bare = FabricOption("x", Cost(1, Fraction(1)))
-    assert inside_bound(bare, Collective.ALLGATHER, model, delta) is None
+    assert inside_bounds([best], [Collective.ALLTOALL], model, delta) == ()
+    assert inside_bounds([other, bare], WITHOUT_PARAMETERS, model, delta) == ()
