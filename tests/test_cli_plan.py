@@ -162,11 +162,7 @@ def test_the_picture_is_the_same_every_time(trace, tmp_path):
     ("arguments", "rule"),
     [
         ([*MODEL, *DESIGNS], "--delta, --alpha and --bandwidth are needed"),
-        ([*NEEDED, "--delta", "-1ms"], "not a time: it must be finite and not negative"),
-        ([*NEEDED, "--delta-per-circuit", "-1us"], "it must be finite and not negative"),
         ([*NEEDED, "--degree", "2"], "12 nodes of degree 3: the fabric has 12 of degree 2"),
-        ([*NEEDED, "--nodes", "1"], "1 is not in the range"),
-        ([*NEEDED, "--designs", "Rung(8)"], "unknown name 'Rung' in a recipe"),
         ([*NEEDED, "--start", "frozen"], "'frozen' in a recipe"),
         ([*NEEDED, "--start", "Complete(4)"], "Complete(4) has 4 nodes of degree 3"),
         ([*NEEDED, "--bidirectional"], f"{RING} does not have every link in both directions"),

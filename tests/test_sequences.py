@@ -123,16 +123,6 @@ def test_more_configurations_never_take_longer():
     assert times[-1] == sequence_bound(13, 2, 6) == Fraction(12, 13)
 
 
-def test_progress_is_told():
-    told = []
-    search_sequences(40, 3, 2, effort=QUICK, on_progress=lambda *now: told.append(now))
-    assert {phase for phase, _, _ in told} == {
-        "2 configurations: ranking",
-        "2 configurations: solving",
-    }
-    assert all(done <= total for _, done, total in told)
-
-
 @pytest.mark.parametrize(("nodes", "degree"), [(2, 1), (8, 2), (8, 3), (9, 4), (11, 4), (17, 16)])
 def test_direct_sequences(nodes, degree):
     sequence = direct_sequence(nodes, degree)
