@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -112,16 +113,9 @@ def test_the_rules_are_about_libraries_in_use(library):
 def modules_behind(module: str, seen: set[str] | None = None) -> set[str]:
     """All modules of the package that one needs, directly or not, typing aside."""
     seen = set() if seen is None else seen
-    for name in runtime_imports(module):
-        parts = name.split(".")
-        if parts[0] != PACKAGE.name:
-            continue
-        for end in range(2, len(parts) + 1):
-            path = "/".join(parts[1:end])
-            for candidate in (f"{path}.py", f"{path}/__init__.py"):
-                if candidate in MODULES and candidate not in seen:
-                    seen.add(candidate)
-                    modules_behind(candidate, seen)
+    for name in needed(module) - seen:
+        seen.add(name)
+        modules_behind(name, seen)
     return seen
 
 
@@ -139,6 +133,23 @@ def runtime_imports(module: str) -> set[str]:
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
         queue.extend(ast.iter_child_nodes(node))
     return found
+
+
+def needed(module: str) -> set[str]:
+    """The modules of the package that one imports itself, typing aside."""
+    found = set()
+    for name in runtime_imports(module):
+        package, *parts = name.split(".")
+        for end in (len(parts), len(parts) - 1) if package == PACKAGE.name else ():
+            path = "/".join(parts[:end])
+            found |= {path + end for end in (".py", "/__init__.py") if path + end in MODULES}
+    return found - {module}
+
+
+def test_no_imports_go_round_in_circles():
+    """Not even those inside of functions, which a machine would not notice."""
+    order = TopologicalSorter({module: needed(module) for module in MODULES})
+    assert len(list(order.static_order())) == len(MODULES)
 
 
 @pytest.mark.parametrize(

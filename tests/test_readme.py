@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ocs_codesign.cli import main
+from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -56,6 +57,11 @@ def test_the_other_commands_work(tmp_path, monkeypatch, capsys):
         assert printed.err == ""
         if file:
             Path(file).write_text(printed.out, encoding="utf-8")
+
+
+@pytest.mark.parametrize("registry", [FAMILIES, EXPANSIONS, GROUPS])
+def test_the_tables_name_every_recipe(registry):
+    assert [name for name in registry if f"`{name}(" not in README] == []
 
 
 def test_links_and_pictures_exist():
