@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.fabric.components import num_strong_components
+
 if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
@@ -43,7 +45,8 @@ def graph_facts(topology: Topology) -> GraphFacts:
     (True, 2, 2, 1)
     """
     pairs = topology.tail.astype(np.int64) * topology.num_nodes + topology.head
-    connected = _strongly_connected(topology)
+    every = np.ones(topology.num_links, dtype=bool)
+    connected = num_strong_components(topology, every) == 1
     small = topology.num_nodes <= MAX_DIAMETER_NODES
     return GraphFacts(
         topology.num_nodes,
@@ -57,13 +60,3 @@ def graph_facts(topology: Topology) -> GraphFacts:
         topology.diameter() if connected and small else None,
         tuple(np.unique(topology.speeds()).tolist()),
     )
-
-
-def _strongly_connected(topology: Topology) -> bool:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    shape = (topology.num_nodes, topology.num_nodes)
-    ones = np.ones(topology.num_links, dtype=np.int8)
-    matrix = coo_array((ones, (topology.tail, topology.head)), shape=shape).astype(bool)
-    return bool(connected_components(matrix.tocsr(), connection="strong")[0] == 1)

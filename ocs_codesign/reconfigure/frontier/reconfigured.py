@@ -21,12 +21,8 @@ from ocs_codesign.reconfigure.frontier.sources import (
 )
 from ocs_codesign.reconfigure.hold.inside import fewest_steps
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound, tree_bound
-from ocs_codesign.reconfigure.phases.message_times import (
-    MessageRange,
-    break_even_delta_s,
-    merged,
-    paying_messages,
-)
+from ocs_codesign.reconfigure.phases.message_times import break_even_delta_s, paying_messages
+from ocs_codesign.reconfigure.ranges import OpenRange, merged
 from ocs_codesign.search.pareto import Frontier, point_of
 
 if TYPE_CHECKING:
@@ -78,7 +74,7 @@ def break_even_of(
 
 def messages_that_pay(
     frontier: Frontier, model: CostModel, delta_s: Fraction | float
-) -> tuple[MessageRange, ...]:
+) -> tuple[OpenRange, ...]:
     """Message sizes for which changing circuits pays at a dead time, as ascending ranges."""
     static = [design.cost for design in frontier.static]
     sizes = (paying_messages(static, design.cost, model, delta_s) for design in frontier.switching)

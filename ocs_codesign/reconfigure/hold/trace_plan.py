@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.reconfigure.hold.lines import FactorRange
     from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.reconfigure.hold.plan import SwitchPlan
     from ocs_codesign.reconfigure.hold.trace import Trace, TraceSteps
+    from ocs_codesign.reconfigure.ranges import OpenRange
 
 _WORK = 10**8
 """States that the search for break-even factors may look at: some seconds of it."""
@@ -71,8 +71,8 @@ class TracePlan:
     greedy: SwitchPlan | None
     break_even: BreakEven
     factor_s: Fraction
-    paying: tuple[FactorRange, ...]
-    ceasing: FactorRange | None
+    paying: tuple[OpenRange, ...]
+    ceasing: OpenRange | None
     inside: tuple[InsideBound, ...]
 
     @property

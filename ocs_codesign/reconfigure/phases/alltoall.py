@@ -89,12 +89,6 @@ class PhasedAlltoall:
         """Steps, the hops of all phases, and t_b."""
         return Cost(sum(self.hops), self.time)
 
-    @property
-    def any_topology_bound(self) -> Fraction:
-        """What no sequence of as many topologies of this degree can beat, in M/B."""
-        degree = max(topology.degree for topology in self.network.topologies)
-        return sequence_bound(self.network.num_nodes, degree, self.network.num_phases)
-
 
 def phased_alltoall(
     topologies: Sequence[Topology], options: Options = DEFAULT_OPTIONS

@@ -66,7 +66,8 @@ class FoundSequence:
     @property
     def bound(self) -> Fraction:
         """What no sequence of as many topologies of the degree can beat, in M/B."""
-        return self.alltoall.any_topology_bound
+        network, degree = self.alltoall.network, self.recipes[0].degree
+        return sequence_bound(network.num_nodes, degree, network.num_phases)
 
     @property
     def gap(self) -> Fraction:
