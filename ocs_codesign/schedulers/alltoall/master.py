@@ -27,6 +27,7 @@ from ocs_codesign.schedulers.alltoall.result import Throughput
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
 
     from ocs_codesign.lp import Options
     from ocs_codesign.symmetry.quotient import Quotient
@@ -115,36 +116,18 @@ def master_program(
     >>> len(program.cost), len(program.row_lower)
     (51, 30)
     """
-    from scipy.sparse import csr_matrix
-
     topology, sources, orbits = quotient.topology, quotient.sources, quotient.num_orbits
     network = topology if layered is None else layered
     clock = np.zeros(orbits, dtype=np.int64) if clock is None else clock
-    links, nodes, clocks = network.num_links, network.num_nodes, int(clock.max()) + 1
-    number = np.arange(len(sources))[:, None]
-    flow = number * links + np.arange(links)  # columns, sources x links
-    balance = np.arange(len(sources) * nodes).reshape(len(sources), nodes)
-    balance -= number + (np.arange(nodes) > sources[:, None])  # rows, but for those of the sources
-    is_loop = network.tail == network.head
-    entries = []
-    for ends, sign in ((network.head, 1.0), (network.tail, -1.0)):
-        kept = (ends != sources[:, None]) & ~is_loop
-        entries.append((balance[:, ends][kept], flow[kept], np.full(kept.sum(), sign)))
-    balances, flows = len(sources) * (nodes - 1), flow.size
-    loaded = flow[:, : topology.num_links]
-    rows = np.broadcast_to(balances + quotient.link_orbit, loaded.shape)
-    entries.append((rows.ravel(), loaded.ravel(), np.ones(loaded.size)))
-    speed = quotient.speed.astype(np.float64)
-    entries.append((balances + np.arange(orbits), flows + clock, -speed))
-    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
-    size = (balances + orbits, flows + clocks)
-    matrix = csr_matrix((value, (row, column)), shape=size)
+    nodes, clocks = network.num_nodes, int(clock.max()) + 1
+    flow = np.arange(len(sources) * network.num_links).reshape(len(sources), -1)  # the columns
+    matrix, flows = _matrix(quotient, network, clock, flow), flow.size
     last = np.arange(nodes) >= nodes - topology.num_nodes
     needed = np.repeat(last[None, :], len(sources), axis=0)
-    needed[:, -topology.num_nodes :][number.ravel(), sources] = False
+    needed[:, -topology.num_nodes :][np.arange(len(sources)), sources] = False
     needed = needed[np.arange(nodes) != sources[:, None]].astype(np.float64)
     # Nothing crosses a loop or returns to its source, where it might as well have been kept.
-    largest = np.where(is_loop, 0.0, np.full(flow.shape, np.inf))
+    largest = np.where(network.tail == network.head, 0.0, np.full(flow.shape, np.inf))
     largest[:, : topology.num_links][topology.head == sources[:, None]] = 0.0
     return LinearProgram(
         np.repeat([0.0, 1.0], [flows, clocks]),
@@ -156,3 +139,28 @@ def master_program(
         np.zeros(flows + clocks),
         np.concatenate([largest.ravel(), np.full(clocks, np.inf)]),
     )
+
+
+def _matrix(
+    quotient: Quotient, network: Topology, clock: NDArray[np.int64], flow: NDArray[np.int64]
+) -> csr_matrix:
+    """Inflow - outflow of every source and node but the source, then the loads of link orbits."""
+    from scipy.sparse import csr_matrix
+
+    sources, nodes = quotient.sources, network.num_nodes
+    number = np.arange(len(sources))[:, None]
+    balance = np.arange(len(sources) * nodes).reshape(len(sources), nodes)
+    balance -= number + (np.arange(nodes) > sources[:, None])  # rows, but for those of the sources
+    entries = []
+    for ends, sign in ((network.head, 1.0), (network.tail, -1.0)):
+        kept = (ends != sources[:, None]) & (network.tail != network.head)
+        entries.append((balance[:, ends][kept], flow[kept], np.full(kept.sum(), sign)))
+    balances, flows = len(sources) * (nodes - 1), flow.size
+    loaded = flow[:, : quotient.topology.num_links]
+    rows = np.broadcast_to(balances + quotient.link_orbit, loaded.shape)
+    entries.append((rows.ravel(), loaded.ravel(), np.ones(loaded.size)))
+    orbits = np.arange(quotient.num_orbits)
+    entries.append((balances + orbits, flows + clock, -quotient.speed.astype(np.float64)))
+    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+    size = (balances + len(orbits), flows + int(clock.max()) + 1)
+    return csr_matrix((value, (row, column)), shape=size)
