@@ -36,7 +36,7 @@ from reporting import (
 )
 
 from ocs_codesign.reconfigure.change import ReconfigurationCost
-from ocs_codesign.reconfigure.planes.labels import Effort, Entries, search
+from ocs_codesign.reconfigure.planes.labels import Entries, LabelEffort, search
 from ocs_codesign.reconfigure.planes.plan import plan_of_usage, plan_planes
 from ocs_codesign.reconfigure.planes.problem import PlaneProblem
 
@@ -93,7 +93,7 @@ def one_step(problem: PlaneProblem) -> OneStep:
         after=np.zeros(len(needed), dtype=np.int64),
         start=(0,) * problem.num_planes,
     )
-    found = search(entries, Effort(20_000, 1024))
+    found = search(entries, LabelEffort(20_000, 1024))
     if found.total - found.bound > 1e-9 * found.total:
         raise RuntimeError(f"not proven: {found}")
     really = plan_of_usage(problem, found.usage).total_s

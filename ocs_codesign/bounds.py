@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
+from ocs_codesign.given import takes_topology
 
 if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
@@ -66,6 +67,7 @@ def bound(num_nodes: int, degree: int, collective: Collective | str = "allgather
     return once + once if collective == Collective.ALLREDUCE else once
 
 
+@takes_topology
 def topology_bound(
     topology: Topology, collective: Collective | str = "allgather", diameter: int | None = None
 ) -> Cost:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
+from ocs_codesign.given import takes_topology
 from ocs_codesign.graphs.recipe import Base, Expanded, Recipe, measured_gather_loads
+from ocs_codesign.graphs.text import as_recipe
 from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
 from ocs_codesign.schedulers.registry import Task, made_by
@@ -157,15 +159,18 @@ def of_halves(collective: Collective, scatter: Design, gather: Design) -> Design
     return replace(mine, others=(other,))
 
 
-def predict(recipe: Recipe, collective: Collective | str = Collective.ALLGATHER) -> Design:
+def predict(recipe: Recipe | str, collective: Collective | str = Collective.ALLGATHER) -> Design:
     """The cost by formula alone; nothing bigger than a base graph is built."""
-    collective = Collective.parse_gathering(collective)
+    recipe, collective = as_recipe(recipe), Collective.parse_gathering(collective)
     scatter, gather = (_mapped_half(recipe, half) for half in Collective.ALLREDUCE.halves())
     return of_halves(collective, scatter, gather)
 
 
 def measure(
-    recipe: Recipe, collective: Collective | str = Collective.ALLGATHER, *, confirm: bool = True
+    recipe: Recipe | str,
+    collective: Collective | str = Collective.ALLGATHER,
+    *,
+    confirm: bool = True,
 ) -> Design:
     """The exact cost: BFB on the built graph, or a better schedule of the base.
 
@@ -173,12 +178,11 @@ def measure(
     which is all that a search needs of candidates that may yet be dropped. A stored one is verified
     when it is read.
 
-    >>> from ocs_codesign.graphs.text import parse
-    >>> design = measure(parse("Degree(CompleteBipartite(2), 2)"))
+    >>> design = measure("Degree(CompleteBipartite(2), 2)")
     >>> design.cost, design.maker, design.moore_optimal
     (Cost(steps=2, t_b=Fraction(7, 8)), 'bfb', True)
     """
-    collective = Collective.parse_gathering(collective)
+    recipe, collective = as_recipe(recipe), Collective.parse_gathering(collective)
     scatter, gather = (
         _better_half(recipe, half, confirm) for half in Collective.ALLREDUCE.halves()
     )
@@ -190,6 +194,7 @@ def can_confirm(recipe: Recipe) -> bool:
     return recipe.num_nodes**2 <= _MAX_VERIFIED_SENDS
 
 
+@takes_topology
 def measure_topology(
     topology: Topology, collective: Collective | str = Collective.ALLGATHER
 ) -> Design:
@@ -207,7 +212,7 @@ def measure_topology(
 
 
 def build(
-    recipe: Recipe,
+    recipe: Recipe | str,
     collective: Collective | str = Collective.ALLGATHER,
     schedule: str = BEST,
     on_progress: Callable[[int, int], None] | None = None,
@@ -217,11 +222,10 @@ def build(
     The best is that of "bfb", "expansion" or "stored". Raises ValueError if the schedule is too
     large, or the scheduler has none, RuntimeError if it does not verify.
 
-    >>> from ocs_codesign.graphs.text import parse
-    >>> build(parse("Line(Complete(3))"), "allreduce").cost
+    >>> build("Line(Complete(3))", "allreduce").cost
     Cost(steps=4, t_b=Fraction(2, 1))
     """
-    collective = Collective.parse_gathering(collective)
+    recipe, collective = as_recipe(recipe), Collective.parse_gathering(collective)
     if schedule != BEST:
         return _made(recipe, collective, schedule, on_progress)
     halves = [
@@ -248,6 +252,7 @@ def _made(
     return verified(recipe, made.schedule, made.maker)
 
 
+@takes_topology
 def build_topology(
     topology: Topology,
     collective: Collective | str = Collective.ALLGATHER,

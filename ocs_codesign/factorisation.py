@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.given import takes_topology
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 NO_LINK = -1
 
 
+@takes_topology
 def factorise(topology: Topology, near: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
     """The plane of every link (int32): a plane has at most one link out of a node and one into it.
 
@@ -44,7 +47,7 @@ def factorise(topology: Topology, near: NDArray[np.int32] | None = None) -> NDAr
                 f"not {len(near)} of {near.shape[-1]}"
             )
         if orbits is not None:
-            return _matched_planes(topology, orbits, near)
+            return renumbered(orbits, near[:, topology.tail] == topology.head)
     elif orbits is not None:
         return orbits
     plane, done = np.empty(topology.num_links, dtype=np.int32), 0
@@ -98,18 +101,17 @@ def _orbit_planes(topology: Topology) -> NDArray[np.int32] | None:
     return plane
 
 
-def _matched_planes(
-    topology: Topology, plane: NDArray[np.int32], near: NDArray[np.int32]
-) -> NDArray[np.int32]:
-    """The planes renumbered so that most links stay where ``near`` has them."""
+def renumbered(plane: NDArray[np.int32], keeps: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The planes renumbered so that most links stay: plane p holds those of ``keeps[p]`` already.
+
+    >>> renumbered(np.array([0, 1, 1]), np.array([[False, True, True], [False] * 3])).tolist()
+    [1, 0, 0]
+    """
     from scipy.optimize import linear_sum_assignment
 
-    kept = np.zeros((len(near), len(near)), dtype=np.int64)
-    for other, heads in enumerate(near):
-        stays = heads[topology.tail] == topology.head
-        kept[:, other] = np.bincount(plane[stays], minlength=len(near))
-    number: NDArray[np.int32] = linear_sum_assignment(kept, maximize=True)[1].astype(np.int32)
-    return number[plane]
+    kept = [np.bincount(plane[stays], minlength=len(keeps)) for stays in keeps]
+    number: NDArray[np.int32] = linear_sum_assignment(np.transpose(kept), maximize=True)[1]
+    return number.astype(np.int32)[plane]
 
 
 def _split(

@@ -99,16 +99,25 @@ def format_time(seconds: Fraction | float) -> str:
 
 
 def format_size(num_bytes: Fraction | float) -> str:
-    """A number of bytes in the IEC unit if it is whole there, else in the SI unit that suits it.
+    """A number of bytes in the IEC or the SI unit that says it exactly with fewer digits.
 
-    >>> format_size(2**20), format_size(1_500_000), format_size(12)
-    ('1 MiB', '1.5 MB', '12 B')
+    In four digits of the SI unit that suits it if neither does.
+
+    >>> format_size(2**20), format_size(64_000_000), format_size(1_500_000), format_size(12)
+    ('1 MiB', '64 MB', '1.5 MB', '12 B')
     """
     num_bytes = float(num_bytes)
+    rounded = _scaled(num_bytes, "B")
     for prefix, scale in reversed(_IEC.items()):
         if num_bytes >= scale and num_bytes % scale == 0:
-            return f"{num_bytes / scale:.0f} {prefix}B"
-    return _scaled(num_bytes, "B")
+            binary = f"{num_bytes / scale:.0f} {prefix}B"
+            is_exact = parse_size(rounded) == num_bytes
+            return rounded if is_exact and _digits(rounded) < _digits(binary) else binary
+    return rounded
+
+
+def _digits(text: str) -> int:
+    return sum(character.isdigit() for character in text)
 
 
 def format_bandwidth(bytes_per_second: Fraction | float) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.cost import Cost
+from ocs_codesign.given import takes_topology
 from ocs_codesign.loads import busiest_links
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class Routes:
         return schedule.t_b(sum(chunks, Fraction(0)), self.network.host_bandwidth())
 
 
+@takes_topology
 def direct_routes(topology: Topology, network: Network) -> Routes:
     """The routes of a topology whose link i is the network's link i.
 

@@ -9,16 +9,12 @@ import json
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from bundle_samples import files_of, named, rotor_fabric, small_fabric, stages_fabric, written
 
 from ocs_codesign.bundle.verify import check_bundle
 from ocs_codesign.fabric.deployment import deploy
 from ocs_codesign.fabric.description import PortModel
-
-if TYPE_CHECKING:
-    from ocs_codesign.bundle.check.bundle import BundleVerdict
 
 Files = dict[str, bytes]
 Table = list[dict[str, str]]
@@ -30,7 +26,7 @@ KINDS = ("simplex", "two-sided", "matching", "restricted", "stages")
 
 
 @cache
-def sample(kind: str) -> Files:
+def sample(kind):
     """The files of a small bundle with two configurations; do not change them in place."""
     if kind == "stages":
         deployment = deploy(stages_fabric(), named(*ONE_WAY), ("allreduce",))
@@ -43,11 +39,11 @@ def sample(kind: str) -> Files:
         return files_of(written(deployment, Path(parent) / "bundle"))
 
 
-def table_of(data: bytes) -> Table:
+def table_of(data):
     return list(csv.DictReader(io.StringIO(data.decode(), newline="")))
 
 
-def table_bytes(rows: Table, like: bytes) -> bytes:
+def table_bytes(rows, like):
     """Rows under the header of another table."""
     header = like.decode().splitlines()[0].split(",")
     text = io.StringIO()
@@ -57,11 +53,11 @@ def table_bytes(rows: Table, like: bytes) -> bytes:
     return text.getvalue().encode()
 
 
-def json_bytes(value: Any) -> bytes:
+def json_bytes(value):
     return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
 
 
-def sealed(files: Files) -> Files:
+def sealed(files):
     """The files with a manifest whose sizes and checksums are right again."""
     manifest = json.loads(files[MANIFEST])
     manifest["files"] = {
@@ -72,7 +68,7 @@ def sealed(files: Files) -> Files:
     return {**files, MANIFEST: json_bytes(manifest)}
 
 
-def edited(kind: str, path: str, edit: Any, *, seal: bool = True) -> Files:
+def edited(kind, path, edit, *, seal=True):
     """A bundle one of whose tables or JSON files was edited in place."""
     files = dict(sample(kind))
     if path.endswith(".csv"):
@@ -86,7 +82,7 @@ def edited(kind: str, path: str, edit: Any, *, seal: bool = True) -> Files:
     return sealed(files) if seal else files
 
 
-def put(files: Files, directory: Path) -> Path:
+def put(files, directory):
     for path, data in files.items():
         place = directory / path
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -94,6 +90,6 @@ def put(files: Files, directory: Path) -> Path:
     return directory
 
 
-def checked(files: Files) -> BundleVerdict:
+def checked(files):
     with tempfile.TemporaryDirectory() as parent:
         return check_bundle(put(files, Path(parent)))

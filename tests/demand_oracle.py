@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import chain, combinations, permutations
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
+from ocs_codesign.reconfigure.demand.ticks import DemandTicks
+
 KNOWN = [[3, 5, 1, 2], [4, 1, 3, 3], [2, 4, 2, 3], [2, 1, 5, 3]]
+
+
+def ticks_of(entries, setup=1):
+    """A demand of these ticks."""
+    return DemandTicks(np.array(entries, dtype=np.int64), setup, Fraction(1), True)
+
+
+def mixed(nodes, many, seed):
+    """Entries that are a sum of random permutations with times from 1 to 9."""
+    random = np.random.default_rng(seed)
+    entries = np.zeros((nodes, nodes), dtype=np.int64)
+    for _ in range(many):
+        entries[np.arange(nodes), random.permutation(nodes)] += random.integers(1, 10)
+    return entries
 
 
 def by_enumeration(demand, delta):

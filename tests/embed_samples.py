@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ocs_codesign.cost import CostModel
@@ -11,27 +9,15 @@ from ocs_codesign.fabric.description import Fabric, PortModel, Switch, SwitchPro
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.topology import Topology
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-
-def profile(model: PortModel, ports: int, loss_db: float = 1.0) -> SwitchProfile:
+def profile(model, ports, loss_db=1.0):
     change = ReconfigurationCost(0.025)
     return SwitchProfile("make", "piezo", model, ports, loss_db, change, None, None, ())
 
 
 def fabric(
-    hosts: int,
-    planes: Sequence[Sequence[int]],
-    model: PortModel = PortModel.SIMPLEX,
-    *,
-    spares: int = 0,
-    spare_hosts: int = 0,
-    budget_db: float = 10.0,
-    states: NDArray[np.int32] | None = None,
-) -> Fabric:
+    hosts, planes, model=PortModel.SIMPLEX, *, spares=0, spare_hosts=0, budget_db=10.0, states=None
+):
     """Planes of switches with so many ports a side; every switch keeps ``spares`` of them free."""
     switches = [
         Switch(f"p{plane}s{number}", plane, profile(model, ports), ports, spares, states)
@@ -50,14 +36,14 @@ def fabric(
     )
 
 
-def undirected(nodes: int, edges: Sequence[tuple[int, int]]) -> Topology:
+def undirected(nodes, edges):
     """Both directions of every edge; an edge of a node with itself is two self-loops."""
     ends = np.array(edges, dtype=np.int32).reshape(-1, 2)
     both = np.stack([ends, ends[:, ::-1]], axis=1).reshape(-1, 2)
     return Topology(nodes, both[:, 0], both[:, 1])
 
 
-def random_undirected(nodes: int, degree: int, seed: int, *, loops: bool = False) -> Topology:
+def random_undirected(nodes, degree, seed, *, loops=False):
     """A random regular multigraph (nodes * degree even), parallel links and perhaps loops."""
     random = np.random.default_rng(seed)
     ends = np.repeat(np.arange(nodes), degree)
@@ -68,7 +54,7 @@ def random_undirected(nodes: int, degree: int, seed: int, *, loops: bool = False
     raise RuntimeError("no multigraph without loops was drawn")
 
 
-def random_directed(nodes: int, degree: int, seed: int) -> Topology:
+def random_directed(nodes, degree, seed):
     """The union of random permutations, in shuffled order: parallel links and loops happen."""
     random = np.random.default_rng(seed)
     tail = np.tile(np.arange(nodes), degree)
@@ -77,6 +63,6 @@ def random_directed(nodes: int, degree: int, seed: int) -> Topology:
     return Topology(nodes, tail[order], head[order])
 
 
-def pairs_of(topology: Topology) -> list[tuple[int, int]]:
+def pairs_of(topology):
     """The multiset of links, sorted."""
     return sorted(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from ocs_codesign.fabric.description import Fabric
-
-LAB: dict[str, Any] = {
+LAB = {
     "name": "lab",
     "hosts": {"count": 8},
     "planes": [
@@ -21,7 +17,7 @@ LAB: dict[str, Any] = {
     "losses": {"connector_db": 0.25, "budget_db": "DR4"},
 }
 
-INLINE: dict[str, Any] = {
+INLINE = {
     "name": "make",
     "technology": "piezo",
     "port_model": "P3",
@@ -31,10 +27,10 @@ INLINE: dict[str, Any] = {
 }
 
 
-def lab(*path: Any, value: Any = None, drop: bool = False) -> bytes:
+def lab(*path, value=None, drop=False):
     """The file as JSON, which is YAML too, with the value at a path put in or dropped."""
     made = copy.deepcopy(LAB)
-    at: Any = made
+    at = made
     for key in path[:-1]:
         at = at[key]
     if drop:
@@ -44,7 +40,7 @@ def lab(*path: Any, value: Any = None, drop: bool = False) -> bytes:
     return json.dumps(made).encode()
 
 
-def content(fabric: Fabric) -> tuple[Any, ...]:
+def content(fabric):
     """All that a fabric holds, as a value to compare."""
     switches = [
         (

@@ -15,6 +15,12 @@ Columns = list[np.ndarray]
 """root, lo, hi, link, step and, in an allreduce, phase, all writable."""
 
 
+def without(schedule: Schedule, row: int) -> Schedule:
+    """The schedule without one of its sends."""
+    columns = [np.delete(column, row) for column in schedule.columns()]
+    return Schedule(schedule.topology, schedule.collective, schedule.num_chunks, *columns)
+
+
 def delete(schedule: Schedule, columns: Columns, row: int, random: np.random.Generator) -> Columns:
     """The send does not happen."""
     del schedule, random

@@ -20,7 +20,7 @@ from alltoall_samples import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutations import MUTATIONS, applicable, mutated
+from mutations import MUTATIONS, applicable, mutated, without
 from replay_oracle import is_valid, runs_correctly
 from small_design import arrays_of
 from strategies import multigraphs, permutation_digraph
@@ -340,11 +340,6 @@ def test_verdict_on_sends_at_random(data):
 
 
 # However it is cut.
-
-
-def without(schedule: Schedule, row: int) -> Schedule:
-    columns = [np.delete(column, row) for column in schedule.columns()]
-    return Schedule(schedule.topology, schedule.collective, schedule.num_chunks, *columns)
 
 
 def test_blocks_of_roots_give_the_same_verdicts(monkeypatch):

@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections import Counter
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
 
 import pytest
 from bundle_samples import (
@@ -26,25 +25,16 @@ from bundle_samples import (
 
 from ocs_codesign.fabric.deployment import deploy
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.formats.designs.design_files import load_design
-from ocs_codesign.formats.fabric.fabric_files import load_fabric
-from ocs_codesign.formats.graphs.graph_files import import_graph
-from ocs_codesign.verification.schedules import verify
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ocs_codesign.fabric.deployment import Deployment
 
 SWITCHES = [f"p{plane}s0" for plane in range(4)]
 
 
 @pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bundle(tmp_path_factory):
     return written(small_deployment(), tmp_path_factory.mktemp("bundle") / "out")
 
 
-def expected_files() -> set[str]:
+def expected_files():
     files = {"manifest.json", "fabric.json", "cabling.csv", "ranks.csv", "ports.csv", "prices.csv"}
     files |= {"report.html"}
     files |= {f"netbox/dcim.{kind}.csv" for kind in ("device", "interface", "cable")}
@@ -65,7 +55,7 @@ def expected_files() -> set[str]:
     return files
 
 
-def test_all_files_of_the_format_are_there_and_in_the_manifest(bundle: Path) -> None:
+def test_all_files_of_the_format_are_there_and_in_the_manifest(bundle):
     files = files_of(bundle)
     assert set(files) == expected_files()
     manifest = json.loads(files.pop("manifest.json"))
@@ -80,20 +70,18 @@ def test_all_files_of_the_format_are_there_and_in_the_manifest(bundle: Path) -> 
     assert not any(b"\r" in content for content in text)
 
 
-def test_the_same_deployment_gives_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+def test_the_same_deployment_gives_the_same_bytes(bundle, tmp_path):
     assert files_of(written(small_deployment(), tmp_path / "again")) == files_of(bundle)
     for path, content in files_of(bundle).items():
         assert str(bundle).encode() not in content, path
 
 
 @pytest.mark.parametrize("model", [PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING])
-def test_cables_and_cross_connects_alone_give_the_topology(
-    model: PortModel, tmp_path: Path
-) -> None:
+def test_cables_and_cross_connects_alone_give_the_topology(model, tmp_path):
     check_light(small_deployment(model), tmp_path)
 
 
-def test_switches_with_states_and_three_stages(tmp_path: Path) -> None:
+def test_switches_with_states_and_three_stages(tmp_path):
     rotors = deploy(rotor_fabric(), named(("c", "DirectedCirculant(8, (1, 2, 3, 5))")))
     check_light(rotors, tmp_path / "rotors")
     recipes = named(("a", "Circulant(8, (1, 2))"), ("b", "BiRing(2, 8)"))
@@ -104,7 +92,7 @@ def test_switches_with_states_and_three_stages(tmp_path: Path) -> None:
     assert stages == {"3"}
 
 
-def check_light(deployment: Deployment, directory: Path) -> None:
+def check_light(deployment, directory):
     bundle = written(deployment, directory / "out")
     hosts = deployment.fabric.hosts
     for one in deployment.configurations:
@@ -117,23 +105,7 @@ def check_light(deployment: Deployment, directory: Path) -> None:
         assert [int(row["link"]) for row in table] == list(range(topology.num_links))
 
 
-def test_files_can_be_read_back(bundle: Path) -> None:
-    deployment = small_deployment()
-    fabric = load_fabric(bundle / "fabric.json")
-    assert fabric.hosts == deployment.fabric.hosts
-    assert [switch.name for switch in fabric.switches] == SWITCHES
-    for one in deployment.configurations:
-        for suffix in ("graphml", "json"):
-            assert import_graph(bundle / "graphs" / f"{one.name}.{suffix}") == one.topology
-        for kind in ("allreduce", "alltoall"):
-            design = load_design(bundle / "schedules" / one.name / kind)
-            verdict = verify(design.schedule)
-            assert verdict.ok
-            assert verdict.cost == design.claimed
-            assert design.schedule.topology == one.topology
-
-
-def test_ranks_ports_and_losses(bundle: Path) -> None:
+def test_ranks_ports_and_losses(bundle):
     ranks = rows(bundle / "ranks.csv")
     assert {row["host"] for row in ranks if not row["rank"]} == {"h8", "h9"}
     assert {row["rank"]: row["host"] for row in ranks if row["rank"]} == {
@@ -150,23 +122,23 @@ def test_ranks_ports_and_losses(bundle: Path) -> None:
 class _Page(HTMLParser):
     """Tags that are open, and everything that a browser would fetch."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.open: list[str] = []
-        self.fetched: list[str] = []
-        self.ids: list[str] = []
+        self.open = []
+        self.fetched = []
+        self.ids = []
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         if tag not in ("meta", "img", "link", "br"):
             self.open.append(tag)
         self.ids += [value or "" for name, value in attrs if name == "id"]
         self.fetched += [value or "" for name, value in attrs if name in ("src", "href")]
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
 
-def test_the_report_is_one_page_that_fetches_nothing(bundle: Path) -> None:
+def test_the_report_is_one_page_that_fetches_nothing(bundle):
     page = _Page()
     text = (bundle / "report.html").read_text(encoding="utf-8")
     page.feed(text)

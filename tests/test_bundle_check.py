@@ -16,7 +16,6 @@ from bundle_check_samples import (
     table_bytes,
     table_of,
 )
-from bundle_samples import links_by_light
 
 from ocs_codesign.bundle.verify import check_bundle
 
@@ -37,15 +36,6 @@ def change(column, value, at=0):
         rows[at][column] = value
 
     return edit
-
-
-@pytest.mark.parametrize("kind", ["simplex", "two-sided", "stages"])
-def test_derived_links_are_those_of_an_independent_walk(kind, tmp_path):
-    directory = put(sample(kind), tmp_path)
-    for one in check_bundle(directory).configurations:
-        pairs = zip(one.topology.tail.tolist(), one.topology.head.tolist(), strict=True)
-        made = sorted((f"h{tail}", f"h{head}") for tail, head in pairs)
-        assert made == sorted(links_by_light(directory, one.name).elements())
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,12 @@ from __future__ import annotations
 import io
 import json
 import random
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from bundle_check_samples import (
     KINDS,
     MANIFEST,
-    Files,
     checked,
     json_bytes,
     sample,
@@ -21,15 +19,12 @@ from bundle_check_samples import (
     table_of,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-NUM_EACH = 3
+NUM_EACH = 4
 FREE_TEXT = {"source"}
 """Columns that only say where a number is from."""
 
 
-def other_value(rng: random.Random, text: str, column: list[str]) -> str:
+def other_value(rng, text, column):
     """Another value of the column if there is one, else a text that is nearly the same."""
     choices = sorted(set(column) - {text})
     if choices and rng.random() < 0.7:
@@ -37,7 +32,7 @@ def other_value(rng: random.Random, text: str, column: list[str]) -> str:
     return str(int(text) + 1) if text.isdigit() else text + rng.choice(("1", "B", " ", "-"))
 
 
-def some_table(rng: random.Random, files: Files, least: int = 1) -> tuple[str, Any]:
+def some_table(rng, files, least=1):
     paths = [path for path in sorted(files) if path.endswith(".csv")]
     rng.shuffle(paths)
     for path in paths:
@@ -47,7 +42,7 @@ def some_table(rng: random.Random, files: Files, least: int = 1) -> tuple[str, A
     raise AssertionError("a bundle has tables")
 
 
-def change_cell(rng: random.Random, files: Files) -> Files:
+def change_cell(rng, files):
     path, rows = some_table(rng, files)
     row = rng.choice(rows)
     column = rng.choice(sorted(set(row) - FREE_TEXT))
@@ -55,7 +50,7 @@ def change_cell(rng: random.Random, files: Files) -> Files:
     return {**files, path: table_bytes(rows, files[path])}
 
 
-def swap_cells(rng: random.Random, files: Files) -> Files:
+def swap_cells(rng, files):
     """Two rows exchange what they have in a column: swapped strands, ports, hosts, ranks.
 
     Not if the table then has the rows that it had, in another order.
@@ -70,32 +65,49 @@ def swap_cells(rng: random.Random, files: Files) -> Files:
             return {**files, path: table_bytes(rows, files[path])}
 
 
-def delete_row(rng: random.Random, files: Files) -> Files:
+def delete_row(rng, files):
     path, rows = some_table(rng, files)
     del rows[rng.randrange(len(rows))]
     return {**files, path: table_bytes(rows, files[path])}
 
 
-def repeat_row(rng: random.Random, files: Files) -> Files:
+def repeat_row(rng, files):
     path, rows = some_table(rng, files)
     rows.insert(rng.randrange(len(rows) + 1), rng.choice(rows))
     return {**files, path: table_bytes(rows, files[path])}
 
 
-def change_database(rng: random.Random, files: Files) -> Files:
-    path = rng.choice([path for path in sorted(files) if path.endswith(".config_db.json")])
+FIELDS = {
+    "cross_connects/": ("OCS_PORT", "OCS_CROSS_CONNECT"),
+    "graphs/": ("edges",),
+    "plans/": ("from", "to", "cross_connects", "dead_time_s", "stages"),
+    "design.json": ("cost", "nodes", "num_sends", "recipe"),
+    MANIFEST: ("configurations",),
+}
+"""What is claimed in which JSON files."""
+
+
+def altered(rng, value):
+    """Nearly the same: somewhere inside another number or text."""
+    if isinstance(value, dict):
+        key = rng.choice(sorted(value))
+        return {**value, key: altered(rng, value[key])}
+    if isinstance(value, list):
+        at = rng.randrange(len(value))
+        return [*value[:at], altered(rng, value[at]), *value[at + 1 :]]
+    return f"1{value}" if isinstance(value, str) else (value or 0) + 1
+
+
+def change_json(rng, files):
+    place, keys = rng.choice(sorted(FIELDS.items()))
+    paths = [path for path in sorted(files) if path.endswith(".json") and place in path]
+    path = rng.choice(paths)
     value = json.loads(files[path])
-    table = value[rng.choice(sorted(name for name in value if value[name]))]
-    key = rng.choice(sorted(table))
-    if rng.random() < 0.3:
-        del table[key]
-    else:
-        field = rng.choice(sorted(table[key]))
-        table[key][field] += "x"
-    return {**files, path: json_bytes(value)}
+    key = rng.choice([key for key in keys if value[key]])
+    return {**files, path: json_bytes({**value, key: altered(rng, value[key])})}
 
 
-def rewire(rng: random.Random, files: Files) -> Files:
+def rewire(rng, files):
     """Two circuits exchange their ends in the table and in the CONFIG_DB, claims follow."""
     paths = [
         path
@@ -121,21 +133,14 @@ def rewire(rng: random.Random, files: Files) -> Files:
     raise AssertionError("a bundle has switches with two circuits")
 
 
-def change_graph(rng: random.Random, files: Files) -> Files:
-    path = rng.choice([path for path in sorted(files) if path.startswith("graphs/")])
-    if path.endswith(".graphml"):
-        text = files[path].decode()
-        lines = [at for at, line in enumerate(text.splitlines()) if "<edge " in line]
-        kept = text.splitlines()
-        del kept[rng.choice(lines)]
-        return {**files, path: "\n".join(kept).encode()}
-    value = json.loads(files[path])
-    edge = rng.choice(value["edges"])
-    edge["target"] = (edge["target"] + 1) % len(value["nodes"])
-    return {**files, path: json_bytes(value)}
+def change_graph(rng, files):
+    path = rng.choice([path for path in sorted(files) if path.endswith(".graphml")])
+    lines = files[path].decode().splitlines()
+    del lines[rng.choice([at for at, line in enumerate(lines) if "<edge " in line])]
+    return {**files, path: "\n".join(lines).encode()}
 
 
-def change_schedule(rng: random.Random, files: Files) -> Files:
+def change_schedule(rng, files):
     """A send crosses another link, carries another chunk, or is left out."""
     path = rng.choice([path for path in sorted(files) if path.endswith(".npz")])
     with np.load(io.BytesIO(files[path])) as archive:
@@ -155,69 +160,30 @@ def change_schedule(rng: random.Random, files: Files) -> Files:
     return {**files, path: content.getvalue()}
 
 
-def change_plan(rng: random.Random, files: Files) -> Files:
-    path = rng.choice(
-        [path for path in sorted(files) if path.startswith("plans/") and path.endswith(".json")]
-    )
-    value = json.loads(files[path])
-    key = rng.choice(("from", "to", "cross_connects", "dead_time_s", "stages"))
-    if key == "cross_connects":
-        value[key][rng.choice(sorted(value[key]))] += 1
-    elif key == "stages":
-        stage = rng.choice(value["stages"])
-        stage[rng.choice(("deleted", "created", "stage"))] += 1
-    else:
-        value[key] = "1" + value[key]
-    return {**files, path: json_bytes(value)}
-
-
-def change_design(rng: random.Random, files: Files) -> Files:
-    path = rng.choice([path for path in sorted(files) if path.endswith("design.json")])
-    value = json.loads(files[path])
-    key = rng.choice(("cost", "nodes", "num_sends", "recipe"))
-    if key == "cost":
-        value[key]["steps"] += 1
-    else:
-        value[key] = value[key] + 1 if isinstance(value[key], int) else "1" + value[key]
-    return {**files, path: json_bytes(value)}
-
-
-def change_manifest(rng: random.Random, files: Files) -> Files:
-    value = json.loads(files[MANIFEST])
-    claim = rng.choice(value["configurations"])
-    key = rng.choice(("name", "recipe", "nodes", "degree", "collectives"))
-    if key == "collectives":
-        claim[key] = [*claim[key], "reduce-scatter"]
-    else:
-        claim[key] = claim[key] + 1 if isinstance(claim[key], int) else claim[key] + "1"
-    return {**files, MANIFEST: json_bytes(value)}
-
-
-def lose_file(rng: random.Random, files: Files) -> Files:
+def lose_file(rng, files):
     lost = rng.choice(sorted(set(files) - {MANIFEST}))
     return {path: data for path, data in files.items() if path != lost}
 
 
-def add_file(rng: random.Random, files: Files) -> Files:
+def add_file(rng, files):
     folder = rng.choice(("", "plans/", "netbox/", "cross_connects/", "graphs/"))
     return {**files, f"{folder}extra.csv": b"a,b\n"}
 
 
-def damage_file(rng: random.Random, files: Files) -> Files:
+def damage_file(rng, files):
     """A file is cut or filled with other bytes; the report alone could say anything."""
     path = rng.choice(sorted(set(files) - {MANIFEST, "report.html"}))
     half = files[path][: len(files[path]) // 2]
     return {**files, path: rng.choice((b"", half[:-3], b"\xff\xfe\0" + half))}
 
 
-SEALED: tuple[Callable[[random.Random, Files], Files], ...] = (
-    *(change_cell, swap_cells, delete_row, repeat_row, change_database, rewire, change_graph),
-    *(change_schedule, change_plan, change_design, change_manifest, lose_file, add_file),
-    damage_file,
+SEALED = (
+    *(change_cell, swap_cells, delete_row, repeat_row, change_json, rewire, change_graph),
+    *(change_schedule, lose_file, add_file, damage_file),
 )
 
 
-def change_byte(rng: random.Random, files: Files) -> Files:
+def change_byte(rng, files):
     path = rng.choice(sorted(set(files) - {MANIFEST}))
     data = bytearray(files[path])
     data[rng.randrange(len(data))] ^= rng.randrange(1, 256)
@@ -235,11 +201,11 @@ def test_bundles_that_were_not_touched_are_valid(kind):
     assert len(verdict.configurations) == 2
 
 
-def missed(kind: str, seeds: range) -> list[tuple[str, int]]:
+def missed(kind):
     """The damages, each with checksums made right again, of which nothing is found."""
     found = []
     for mutate in SEALED:
-        for seed in seeds:
+        for seed in range(NUM_EACH * (5 if mutate is change_json else 1)):
             files = mutate(random.Random(f"{kind} {mutate.__name__} {seed}"), sample(kind))
             assert files != sample(kind)
             if checked(sealed(files)).ok:
@@ -247,19 +213,9 @@ def missed(kind: str, seeds: range) -> list[tuple[str, int]]:
     return found
 
 
-def test_there_are_at_least_two_hundred_damages():
-    assert len(KINDS) * len(SEALED) * NUM_EACH >= 200
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_damage_is_missed_though_checksums_are_right(kind):
-    assert missed(kind, range(NUM_EACH)) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_damage_of_many_is_missed_though_checksums_are_right(kind):
-    assert missed(kind, range(NUM_EACH, 2 * NUM_EACH)) == []
+    assert missed(kind) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -169,6 +169,18 @@ def test_bugs_are_not_hidden(monkeypatch):
         main(["cost", "Complete(4)"])
 
 
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        (["frontier", "--nodes", "8", "--degree", "4", "--message", "1MiB"], "--message"),
+        (["catalogue", "find", "--nodes", "8", "--degree", "4", "--max-steps", "3"], "--max-steps"),
+    ],
+)
+def test_no_value_is_lost_in_silence(capsys, line, option):
+    assert main([*line, option, "4"]) == 2
+    assert capsys.readouterr().err == f"Error: {option} is given 2 times: it has one value\n"
+
+
 def test_interruption(capsys, monkeypatch):
     def interrupt(*_args, **_kwargs):
         raise KeyboardInterrupt

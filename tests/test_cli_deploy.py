@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
-from bundle_samples import files_of, rows, small_fabric
+from bundle_samples import files_of, small_fabric
 from interrupts import interrupted
 
 from ocs_codesign.cli import main
 from ocs_codesign.formats.fabric.fabric_files import save_fabric
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 RECIPES = ("ring=BiRing(2, 8)", "Circulant(8, (1, 3))")
 
 
 @pytest.fixture
-def fabric(tmp_path: Path) -> str:
+def fabric(tmp_path):
     path = tmp_path / "lab.yaml"
     save_fabric(small_fabric(), path)
     return str(path)
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+def run(capsys, *arguments):
     code = main(["deploy", *map(str, arguments)])
     streams = capsys.readouterr()
     return code, streams.out, streams.err
 
 
-def test_a_bundle_is_written(
-    fabric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bundle_is_written(fabric, tmp_path, capsys):
     out, answer = tmp_path / "new" / "bundle", tmp_path / "answer.json"
     collectives = ("--collective", "allgather", "--collective", "alltoall")
     arguments = (*RECIPES, "--fabric", fabric, "--out", out, *collectives, "--json", answer)
@@ -51,13 +45,9 @@ def test_a_bundle_is_written(
     assert facts["num_files"] == len(files)
     page = files["report.html"].decode()
     assert page.count("data:image/svg+xml;base64,") == 3
-    run(capsys, *arguments)
-    assert files_of(out) == files
 
 
-def test_a_recipe_that_does_not_fit(
-    fabric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recipe_that_does_not_fit(fabric, tmp_path, capsys):
     arguments = ("BiRing(2, 12)", "--fabric", fabric, "--out", tmp_path / "out")
     code, text, errors = run(capsys, *arguments)
     assert (code, errors) == (1, "")
@@ -71,21 +61,11 @@ def test_a_recipe_that_does_not_fit(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("BiRing(2, 8)", "BiRing(2, 9)"), "are of the same nodes"),
-        (("a=BiRing(2, 8)", "A=UniRing(2, 8)"), "must differ in more than capitals"),
         (("../a=BiRing(2, 8)",), "configuration '../a' cannot be a file name"),
-        (("=BiRing(2, 8)",), "=BiRing"),
-        (("Ring(2, 8)",), "Ring"),
         ((), "Missing argument"),
     ],
 )
-def test_bad_input(
-    arguments: tuple[str, ...],
-    message: str,
-    fabric: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_bad_input(arguments, message, fabric, tmp_path, capsys):
     out = tmp_path / "out"
     code, _, errors = run(capsys, *arguments, "--fabric", fabric, "--out", out)
     assert code == 2
@@ -94,9 +74,7 @@ def test_bad_input(
     assert not out.exists()
 
 
-def test_where_it_cannot_be_written(
-    fabric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_it_cannot_be_written(fabric, tmp_path, capsys):
     start = ("BiRing(2, 8)", "--fabric", fabric)
     code, _, errors = run(capsys, *start, "--out", tmp_path)
     assert (code, "holds other files ('lab.yaml')" in errors) == (2, True)
@@ -126,7 +104,7 @@ atomic._move = slow
 """
 
 
-def test_an_interrupt_leaves_nothing(fabric: str, tmp_path: Path) -> None:
+def test_an_interrupt_leaves_nothing(fabric, tmp_path):
     """Interrupted when all files have been written beside the place where they belong."""
     place = tmp_path / "place"
     place.mkdir()
@@ -134,24 +112,3 @@ def test_an_interrupt_leaves_nothing(fabric: str, tmp_path: Path) -> None:
     code, _, errors = interrupted(f"{_SLOW}sys.exit(main({command!r}))", place)
     assert (code, errors) == (130, "Interrupted: nothing was written.")
     assert not list(place.iterdir())
-
-
-@pytest.mark.slow
-def test_a_thousand_nodes_on_small_switches(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """1024 nodes of degree 4 on planes of 4 x 4 switches, which line growth needs only."""
-    path = tmp_path / "big.yaml"
-    path.write_text(
-        "version: 1\nname: big\nhosts: {count: 1024, pattern: 'host{:04d}'}\n"
-        "planes:\n- count: 4\n  switches:\n  - {profile: polatis-384, count: 256, ports: 4}\n"
-        "alpha: 10us\nnode_bandwidth: 400Gbps\n"
-        "losses: {connector_db: 0.25, circulator_db: 0.5, budget_db: DR4}\n"
-    )
-    out = tmp_path / "out"
-    recipe = "Line(Line(Line(Circulant(16, (3, 4)))))"
-    code, _, errors = run(capsys, recipe, "--fabric", path, "--out", out)
-    assert (code, errors) == (0, "")
-    links = rows(out / "links" / "configuration1.csv")
-    assert len(links) == 4096
-    assert {(row["stages"], row["flag"]) for row in links} == {("1", "ok")}

@@ -68,11 +68,13 @@ def test_import_says_what_a_graph_is(capsys, tmp_path):
     assert (code, err) == (0, "")
     assert json.loads(out) == {
         "file": "g.csv",
+        "format": "edgelist",
         "nodes": 2,
         "links": 4,
         "degree": 3,
         "regular": False,
         "undirected": False,
+        "one_way_links": 1,
         "self_loops": 1,
         "parallel_links": 1,
         "strongly_connected": True,
@@ -118,3 +120,32 @@ def test_odd_file_names(capsys, tmp_path):
         assert run(capsys, "cost", "--graph", str(path), "--json", out)[0] == 0
         assert run(capsys, "topology", "--graph", str(path), "--out", out)[0] == 0
         assert import_graph(out).num_links == 2
+
+
+def test_the_suffix_tells_the_format(capsys, tmp_path):
+    for suffix, kind in ((".graphml", "graphml"), (".gv", "dot"), (".json", "json"), (".x", None)):
+        path = tmp_path / f"t{suffix}"
+        assert run(capsys, "topology", RECIPE, "--out", str(path))[0] == 0
+        text = FORMATS[kind or "edgelist"].write(parse(RECIPE).topology(), RECIPE)
+        assert path.read_text(encoding="utf-8") == text
+    code, _, err = run(capsys, "topology", RECIPE, "--out", "t.graphml", "--format", "json")
+    assert (code, "t.graphml tells graphml, --format json: which is it?" in err) == (2, True)
+
+
+def test_undirected_edge_lists(capsys, tmp_path):
+    """What networkx writes of an undirected graph has every edge once."""
+    path, out_path = tmp_path / "g.edges", str(tmp_path / "both.edges")
+    path.write_text("0 1 {}\n1 2 {}\n2 0 {}\n", encoding="utf-8")
+    code, out, _ = run(capsys, "import", str(path))
+    assert code == 0
+    assert "read as             edge list, every line a link one way" in out
+    assert "3 links of 3 have no link back; if every line was meant to be an edge" in out
+    code, out, _ = run(capsys, "import", str(path), "--undirected", "--out", out_path)
+    assert (code, "no link back" in out) == (0, False)
+    both = import_graph(out_path)
+    assert (both.is_undirected(), both.num_links) == (True, 6)
+    path = tmp_path / "g.json"
+    path.write_text(FORMATS["json"].write(parse(RECIPE).topology(), "g"), encoding="utf-8")
+    code, _, err = run(capsys, "import", str(path), "--undirected")
+    assert code == 2
+    assert err == f"Error: {path}: node-link JSON says itself whether its edges are directed\n"

@@ -134,7 +134,6 @@ def test_nothing_fits(capsys, tmp_path, files):
         (["--plot", "x.gif"], "a figure is saved as .png, .svg or .pdf"),
         (["--catalogue", "missing.sqlite"], "there is no catalogue"),
         (["--catalogue", "a", "--designs", "b"], "give either --designs or --catalogue"),
-        (["--top", "0"], "0 is not in the range"),
     ],
 )
 def test_bad_arguments(capsys, files, arguments, error):

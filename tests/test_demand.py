@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from demand_oracle import KNOWN, by_enumeration, by_integer_program
+from demand_oracle import KNOWN, by_enumeration, by_integer_program, mixed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,11 +106,7 @@ def test_switches_against_integer_programming(seed):
 
 
 def test_five_nodes_are_proven():
-    random = np.random.default_rng(1)
-    entries = np.zeros((5, 5), dtype=int)
-    for _ in range(12):
-        entries[np.arange(5), random.permutation(5)] += random.integers(1, 10)
-    plan = plan_demand(DemandMatrix(entries), 1)
+    plan = plan_demand(DemandMatrix(mixed(5, 12, 1)), 1)
     assert (plan.total_s, plan.is_optimal, plan.proof) == (67, True, SEARCHED)
 
 

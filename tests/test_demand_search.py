@@ -6,59 +6,53 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from demand_oracle import KNOWN, by_integer_program
+from demand_oracle import KNOWN, by_integer_program, mixed, ticks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
-from ocs_codesign.reconfigure.demand.search import MAX_LINES, can_search, search
-from ocs_codesign.reconfigure.demand.ticks import MAX_TICKS, DemandTicks, demand_ticks
+from ocs_codesign.reconfigure.demand.search import MAX_LINES, search, search_levels
+from ocs_codesign.reconfigure.demand.ticks import MAX_TICKS, demand_ticks
 
 FAR = Fraction(10**6)
-
-
-def ticks_of(entries, setup=1):
-    return DemandTicks(np.array(entries, dtype=np.int64), setup, Fraction(1), True)
 
 
 def everything(_):
     return True
 
 
-def served(found, nodes):
-    """What every pair gets of a plan, in ticks; rows of -1 are idle."""
+def serves(plan, ticks):
+    """Whether permutations serve every entry."""
+    nodes = ticks.num_nodes
     total = np.full((nodes, nodes), Fraction(0), dtype=object)
-    for columns, time in zip(found.columns, found.times, strict=True):
-        used = columns[columns >= 0]
-        assert len(set(used.tolist())) == len(used)
-        for row, column in enumerate(columns.tolist()):
-            if column >= 0:
-                total[row, column] += time
-    return total
+    for columns, time in zip(plan.permutations, plan.times, strict=True):
+        assert sorted(columns.tolist()) == list(range(nodes))
+        total[np.arange(nodes), columns] += time
+    return bool((total >= ticks.demand).all())
 
 
 @pytest.mark.parametrize(
     ("setup", "makespan"), [(0, 11), (1, 17), (2, 22), (3, 26), (5, 34), (50, 214)]
 )
 def test_from_nothing_to_the_proof(setup, makespan):
-    answer = search(ticks_of(KNOWN, setup), 1, FAR, everything)
+    ticks = ticks_of(KNOWN, setup)
+    answer = search(ticks, 1, FAR, everything)
     assert answer.is_complete
-    assert answer.bound == answer.found.makespan == makespan
-    assert (served(answer.found, 4) >= np.array(KNOWN)).all()
+    assert answer.bound == answer.plan.makespan(setup) == makespan
+    assert serves(answer.plan, ticks)
 
 
 def test_a_tight_start_is_proven_without_a_plan():
     answer = search(ticks_of(KNOWN), 1, Fraction(17), everything)
-    assert (answer.found, answer.bound, answer.is_complete) == (None, 17, True)
+    assert (answer.plan, answer.bound, answer.is_complete) == (None, 17, True)
 
 
 def test_fractions_of_a_tick_are_found():
     """Every two of three permutations meet somewhere, so each lasts half of what is wanted."""
     entries = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
-    answer = search(ticks_of(entries, 0), 2, FAR, everything)
-    assert answer.found.makespan == 1
+    assert search(ticks_of(entries, 0), 2, FAR, everything).plan.makespan(0) == 1
     halves = search(ticks_of([[1, 0], [0, 1]], 0), 2, FAR, everything)
-    assert halves.found.makespan == Fraction(1, 2)
+    assert halves.plan.makespan(0) == Fraction(1, 2)
 
 
 @settings(max_examples=40)
@@ -80,22 +74,18 @@ def test_lines_in_any_order_and_shape_have_the_same_optimum(rows, setup, switche
         return
     wide = np.zeros((nodes + 2, nodes + 2), dtype=np.int64)
     wide[1:-1, 2:] = entries.T[::-1]
-    answers = [
-        search(ticks_of(one, setup), switches, FAR, everything)
-        for one in (entries, entries.T, entries[::-1, ::-1], wide)
-    ]
-    assert len({answer.bound for answer in answers}) == 1
-    for one, answer in zip((entries, entries.T, entries[::-1, ::-1], wide), answers, strict=True):
+    bounds = set()
+    for shaped in (entries, entries.T, entries[::-1, ::-1], wide):
+        answer = search(ticks_of(shaped, setup), switches, FAR, everything)
         assert answer.is_complete
-        assert (served(answer.found, len(one)) >= one).all()
+        assert serves(answer.plan, ticks_of(shaped))
+        bounds.add(answer.bound)
+    assert len(bounds) == 1
 
 
 @pytest.mark.parametrize("budget", [0, 50_000, 100_000])
 def test_an_unfinished_search_bounds_from_below(budget):
-    random = np.random.default_rng(1)
-    entries = np.zeros((5, 5), dtype=np.int64)
-    for _ in range(12):
-        entries[np.arange(5), random.permutation(5)] += random.integers(1, 10)
+    entries = mixed(5, 12, 1)
     answer = search(ticks_of(entries), 1, Fraction(70), lambda nodes: nodes < budget)
     assert not answer.is_complete
     assert answer.bound <= 67  # the optimum, proven elsewhere
@@ -124,12 +114,12 @@ def test_sparse_demands_of_eight_nodes():
 
 
 def test_what_can_be_searched():
-    assert can_search(ticks_of(np.ones((MAX_LINES, MAX_LINES))))
-    assert not can_search(ticks_of(np.ones((MAX_LINES + 1, MAX_LINES + 1))))
-    assert not can_search(ticks_of(np.zeros((3, 3))))
+    assert search_levels(ticks_of(np.ones((MAX_LINES, MAX_LINES)))) == MAX_LINES**2
+    assert not search_levels(ticks_of(np.ones((MAX_LINES + 1, MAX_LINES + 1))))
+    assert not search_levels(ticks_of(np.zeros((3, 3))))
     lone = np.zeros((30, 30))
     lone[3, 4] = 1
-    assert can_search(ticks_of(lone))
+    assert search_levels(ticks_of(lone)) == 1
 
 
 @pytest.mark.parametrize("share", [0, 3, 100])
@@ -140,20 +130,37 @@ def test_the_largest_numbers_do_not_overflow(share):
     ticks = ticks_of(np.array(KNOWN) * large, delta)
     answer = search(ticks, 1, Fraction(100 * large), everything)
     assert answer.is_complete
-    assert (served(answer.found, 4) >= ticks.demand).all()
+    assert serves(answer.plan, ticks)
     scaled = by_integer_program(KNOWN, delta / large)
     assert float(answer.bound / large) == pytest.approx(scaled, abs=1e-6)
 
 
-def test_ticks_are_exact_or_rounded_to_the_safe_side():
+def test_ticks_are_exact_or_rounded_up():
     demand = DemandMatrix([[0, Fraction(1, 3)], [Fraction(2, 7), 0]])
-    exact = demand_ticks(demand, Fraction(1), Fraction(1, 2), up=True)
+    exact = demand_ticks(demand, Fraction(1), Fraction(1, 2))
     assert exact.is_exact
     assert exact.demand[0, 1] * exact.tick_s == Fraction(1, 3)
     assert exact.setup * exact.tick_s == Fraction(1, 2)
-    for up in (False, True):
-        coarse = demand_ticks(demand, Fraction(1), Fraction(1, 2), up=up, most=50)
-        assert not coarse.is_exact
-        error = coarse.demand[0, 1] * coarse.tick_s - Fraction(1, 3)
-        assert (error >= 0) == up
-        assert abs(error) < coarse.tick_s
+    assert exact.error(Fraction(100), 2) == 0
+    coarse = demand_ticks(demand, Fraction(1), Fraction(1, 2), most=50)
+    assert not coarse.is_exact
+    assert 0 <= coarse.demand[0, 1] * coarse.tick_s - Fraction(1, 3) < coarse.tick_s
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6), st.integers(1, 2), st.integers(60, 400))
+def test_rounding_adds_no_more_than_it_says(seed, switches, most):
+    """The optimum of the rounded demand, less its error, bounds that of the exact one."""
+    random = np.random.default_rng(seed)
+    demand = DemandMatrix(
+        [[Fraction(int(entry), 7) for entry in row] for row in random.integers(0, 40, (3, 3))]
+    )
+    if not demand.total_bytes:
+        return
+    fine = demand_ticks(demand, Fraction(1), Fraction(3, 5))
+    coarse = demand_ticks(demand, Fraction(1), Fraction(3, 5), most=most)
+    best_s, rounded_s = (
+        search(ticks, switches, FAR, everything).bound * ticks.tick_s for ticks in (fine, coarse)
+    )
+    error_s = coarse.error(best_s / coarse.tick_s, switches) * coarse.tick_s
+    assert best_s <= rounded_s <= best_s + error_s

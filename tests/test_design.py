@@ -6,6 +6,8 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given
+from mutations import without
+from ocs_codesign.formats.graphs.networkx_graph import to_networkx
 from samples import loaded_topologies
 from strategies import multigraphs
 
@@ -21,7 +23,9 @@ from ocs_codesign.design import (
     predict,
 )
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.search.frontier import frontier
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification.schedules import Verdict, verify
 from ocs_codesign.verification.witness import Witness
@@ -147,3 +151,38 @@ def test_errors_of_a_topology(collective):
         for function in (measure_topology, build_topology):
             with pytest.raises(ValueError, match=r"at least two nodes|not strongly connected"):
                 function(topology, collective)
+
+
+GIVEN = ["Torus((4, 4))", parse("Torus((4, 4))"), parse("Torus((4, 4))").topology()]
+
+
+def test_topologies_are_given_in_many_ways():
+    """A recipe, its text or a networkx graph does where a topology is wanted."""
+    cost = measure("Torus((4, 4))").cost
+    for graph in (*GIVEN, to_networkx(GIVEN[-1])):
+        assert measure_topology(graph).cost == build_topology(graph).cost == cost
+        assert verify(bfb(graph))
+        assert throughput(graph).time == throughput(GIVEN[-1]).time
+    assert predict("Torus((4, 4))").cost.t_b >= cost.t_b
+    assert build("Torus((4, 4))").cost == cost
+
+
+@pytest.mark.parametrize(
+    ("call", "rule"),
+    [
+        (lambda: measure(GIVEN[-1]), "a Topology is no recipe; graphs are for measure_topology"),
+        (lambda: bfb(7), "an int is no topology: it may be a recipe, its text or a networkx"),
+        (lambda: bfb("Torus(4"), "cannot read 'Torus"),
+        (lambda: frontier("12", 4), "num_nodes is '12': it must be a whole number"),
+        (lambda: frontier(12, 4.0), "degree is 4.0: it must be a whole number"),
+    ],
+)
+def test_what_is_none_gets_a_sentence(call, rule):
+    with pytest.raises(ValueError, match=rule):
+        call()
+
+
+def test_a_verdict_is_true_if_nothing_is_wrong():
+    schedule = build("Complete(3)").schedule
+    assert verify(schedule)
+    assert not verify(without(schedule, 0))

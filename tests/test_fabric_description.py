@@ -114,18 +114,11 @@ def test_states_are_kept_and_cannot_change():
 RESTRICTED = PortModel.RESTRICTED
 BAD = [
     (lambda: switch(ports=9), "num_ports", "is 9: make has 8 ports a side"),
-    (lambda: switch(ports=9, model=PortModel.MATCHING), "num_ports", "is 9: make has 8 ports"),
-    (lambda: switch(ports=0), "num_ports", "at least 1"),
     (lambda: switch(ports=2.5), "num_ports", "whole number"),
-    (lambda: switch(ports=True), "num_ports", "whole number"),
     (lambda: switch(ports=4, spares=4), "num_spares", "less than the 4 ports"),
-    (lambda: switch(spares=-1), "num_spares", "at least 0"),
-    (lambda: switch(plane=-1), "plane", "at least 0"),
     (lambda: switch(model=RESTRICTED), "states", "are missing"),
     (lambda: switch(states=[[1] * 8]), "states", "simplex switch has"),
-    (lambda: switch(model=RESTRICTED, states=[]), "states", "a table"),
     (lambda: switch(model=RESTRICTED, states=[1]), "states", "a table"),
-    (lambda: switch(model=RESTRICTED, states=[[0.5] * 8]), "states", "a table"),
     (lambda: switch(model=RESTRICTED, states=[[1, 2]]), "states", "the switch has 8"),
     (
         lambda: switch(model=RESTRICTED, ports=2, states=[[1, 2], [1, 3]]),
@@ -140,23 +133,18 @@ BAD = [
     (lambda: replace(profile(), name=""), "name", "is empty"),
     (lambda: profile(loss_db=-1.0), "insertion_loss_db", "not negative"),
     (lambda: profile(loss_db=float("nan")), "insertion_loss_db", "finite"),
-    (lambda: profile(price_usd_per_port=-1.0), "price_usd_per_port", "not negative"),
-    (lambda: profile(power_w=float("inf")), "power_w", "finite"),
     (lambda: fabric(switch(), hosts=("a", "b", "a")), "hosts", "two of the name 'a'"),
     (lambda: fabric(switch(), hosts=("",)), "hosts", "empty name"),
     (lambda: fabric(switch(), hosts=("a\nb",)), "hosts", r"'a\nb': names are one line"),
     (lambda: fabric(switch(), hosts=()), "hosts", "at least one"),
     (lambda: fabric(), "switches", "at least one plane"),
-    (lambda: fabric(switch(), switch()), "switches", "name 's0'"),
     (lambda: fabric(switch(), spares=6), "num_spare_hosts", "from 0 to 5"),
-    (lambda: fabric(switch(), spares=-1), "num_spare_hosts", "at least 0"),
     (lambda: fabric(switch(0, 0), switch(1, 2)), "switches", "of plane 1 are none"),
     (
         lambda: fabric(switch(0), switch(1, model=PortModel.TWO_SIDED)),
         "switches",
         "of plane 0 mix port models, simplex and two-sided",
     ),
-    (lambda: fabric(switch(), loss_budget_db=-3.0), "loss_budget_db", "not negative"),
     (lambda: fabric(switch(), connector_loss_db=float("inf")), "connector_loss_db", "finite"),
 ]
 

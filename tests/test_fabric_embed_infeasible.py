@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from embed_samples import fabric, random_directed, undirected
@@ -52,7 +50,6 @@ CASES = [
         "0 of 2 can be used. Plane 0: 8 nodes with links each need a port, but its switches have 6 "
         "usable ports a side",
     ),
-    (fabric(8, [[8]] * 2, spares=1), CIRCULANT, Reason.PORTS, "have 7 usable"),
     (
         fabric(8, [[4, 4]] * 2),
         CIRCULANT,
@@ -62,15 +59,12 @@ CASES = [
     ),
     (fabric(8, [[4, 4]] * 4, MATCHING), TWO_WAY, Reason.BLOCK, "a block has 8 ports, but the la"),
     (fabric(8, [[8]] * 2, budget_db=1.5), CIRCULANT, Reason.LOSS, "2 dB, over the budget of 1.5 d"),
-    (fabric(8, [[8]] * 2, TWO_SIDED, budget_db=2.5), TWO_WAY, Reason.LOSS, "loses 3 dB"),
     (
         fabric(8, [[4] * 8] * 2, budget_db=3.5),
         CIRCULANT,
         Reason.LOSS,
         "of its switches loses 4 dB",
     ),
-    (fabric(8, [[8]] * 2, TWO_SIDED), CIRCULANT, Reason.ONE_WAY, "from node 0 to 1 but 0 back"),
-    (fabric(8, [[8]] * 4, MATCHING), "DeBruijn(2, 1)", Reason.LOOP, "self-loop"),
 ]
 """Fabrics that a topology does not fit, why, and what the sentence says."""
 
@@ -153,12 +147,6 @@ def test_a_cabling_of_another_fabric():
     cabling = embed(fabric(3, [[3]]), ring).cabling
     with pytest.raises(ValueError, match="of another fabric"):
         embed(fabric(3, [[3]]), ring, cabling=cabling)
-
-
-def test_infeasible_is_a_value_error_that_travels():
-    error = pickle.loads(pickle.dumps(InfeasibleError(Reason.LOSS, "too dark")))
-    assert isinstance(error, ValueError)
-    assert (error.reason, str(error)) == (Reason.LOSS, "too dark")
 
 
 def test_every_size_of_switch_fits_or_says_why():

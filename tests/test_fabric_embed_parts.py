@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
@@ -14,7 +15,7 @@ from ocs_codesign.fabric.embed.embedding import embed
 from ocs_codesign.fabric.embed.packing import pack
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.light import topology_of
-from ocs_codesign.fabric.planes.choice import factorisations, loss_of_planes, most_survivable
+from ocs_codesign.fabric.planes.choice import loss_of_planes, most_survivable
 from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.states import rotations
 from ocs_codesign.graphs.text import parse
@@ -144,10 +145,6 @@ def test_states_chosen_at_random_are_found_again():
 
 def test_the_choice_of_planes_of_a_torus_of_one_way_rings():
     torus = parse("Product(UniRing(1, 4), UniRing(1, 4))").topology()
-    every = list(factorisations(torus))
-    left = [loss_of_planes(planes).num_components for planes in every]
-    assert len(every) == 8
-    assert left.count((1, 1)) == 4
     by_dimension = planes_of(torus, PortModel.SIMPLEX)
     assert loss_of_planes(by_dimension).num_components == (4, 4)
     best, loss = most_survivable(by_dimension)
@@ -160,53 +157,42 @@ def test_the_choice_of_planes_of_a_torus_of_one_way_rings():
         assert ring.diameter() == 15
 
 
-def matchings_of(topology):
-    """Every factorisation by trying all planes for all links, as sets of sets of pairs."""
-    links = list(zip(topology.tail.tolist(), topology.head.tolist(), strict=True))
-    found = set()
-    for planes in product(range(topology.degree), repeat=topology.num_links):
-        ends = zip(planes, links, strict=True)
-        ports = {port for plane, (t, h) in ends for port in ((plane, 0, t), (plane, 1, h))}
-        if len(ports) == 2 * topology.num_links:
-            found.add(grouped(topology, planes))
-    return found
+def factorisations(start):
+    """Every factorisation into one-way planes, by trying all planes for all links."""
+    topology = start.topology
+    ports = np.stack([topology.tail, topology.head + topology.num_nodes])
+    plane, taken = np.empty(topology.num_links, dtype=np.int32), set()
+
+    def extended(link):
+        if link == topology.num_links:
+            yield replace(start, plane=plane.copy())
+            return
+        for number in range(min(int(plane[:link].max(initial=-1)) + 2, start.num_planes)):
+            mine = {(number, int(port)) for port in ports[:, link]}
+            if not mine & taken:
+                plane[link] = number
+                taken.update(mine)
+                yield from extended(link + 1)
+                taken.difference_update(mine)
+
+    yield from extended(0)
 
 
-def grouped(topology, planes):
-    """The pairs of nodes in every plane, in an order that does not tell planes apart."""
-    groups = [[] for _ in range(topology.degree)]
-    links = zip(topology.tail.tolist(), topology.head.tolist(), strict=True)
-    for plane, pair in zip(planes, links, strict=True):
-        groups[plane].append(pair)
-    return tuple(sorted(tuple(sorted(group)) for group in groups))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_factorisations_are_all_there_are(seed):
-    topology = random_directed(3 + seed % 2, 2 + seed % 2, seed)
-    if topology.num_links > 9:
-        topology = Topology(topology.num_nodes, topology.tail[:9], topology.head[:9])
-    found = [grouped(topology, planes.plane.tolist()) for planes in factorisations(topology)]
-    assert len(found) == len(set(found)) or len(set(pairs_of(topology))) < topology.num_links
-    assert set(found) == matchings_of(topology)
-
-
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_most_survivable_of_all(seed):
-    topology = random_directed(6 + seed % 3, 2 + seed % 2, seed)
+    topology = random_directed(6 + seed % 2, 2 + seed % 2, seed)
     start = planes_of(topology, PortModel.SIMPLEX)
     best, loss = most_survivable(start)
     assert loss_of_planes(best).num_components == loss.num_components
-    left = [loss_of_planes(planes).num_components for planes in factorisations(topology)]
+    left = [loss_of_planes(planes).num_components for planes in factorisations(start)]
     cost = min((max(components), sum(components)) for components in left)
-    if loss.is_proven:
-        assert (max(loss.num_components), sum(loss.num_components)) == cost
-    assert loss.is_proven or topology.num_links > 18
+    assert (max(loss.num_components), sum(loss.num_components)) == cost
+    assert loss.is_proven or start.num_planes > 2
 
 
 @pytest.mark.parametrize("model", [PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING])
 def test_exchanges_keep_the_ports(model):
-    for seed in range(5):
+    for seed in range(3):
         topology = random_undirected(10, 4, seed)
         start = planes_of(topology, model)
         best, loss = most_survivable(start, seed)

@@ -16,8 +16,6 @@ from ocs_codesign.fabric.planes.planes import Proof, given_planes
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
-UNRESTRICTED = (PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING)
-
 PLANES_NEEDED = {
     "BiRing(2, 5)": (3, 1, 2),
     "BiRing(2, 8)": (2, 1, 2),
@@ -34,18 +32,6 @@ PLANES_NEEDED = {
 }
 """Planes of matchings, of two-sided and of simplex circuits; the last two are the octahedron and
 the Paley graph of 13 nodes."""
-
-
-def states_of(topology, model, seed=0):
-    """For switches with states: some permutations, among which those of a factorisation."""
-    if model is not PortModel.RESTRICTED:
-        return None
-    simplex = planes_of(topology, PortModel.SIMPLEX)
-    heads = np.full((simplex.num_planes, topology.num_nodes), -1, dtype=np.int32)
-    heads[simplex.plane, topology.tail] = topology.head
-    random = np.random.default_rng(seed)
-    more = [random.permutation(topology.num_nodes) for _ in range(3)]
-    return random.permutation(np.concatenate([heads, more]).astype(np.int32))
 
 
 def check(planes):
@@ -115,16 +101,12 @@ def test_planes_needed(text, needed):
     assert tuple(planes.num_planes for planes in found) == needed
 
 
-def test_every_model_is_listed():
-    assert set(PORT_MODELS) == set(PortModel)
-
-
 every_model = pytest.mark.parametrize("model", PORT_MODELS)
 """The contract of port models, which any new entry has to keep."""
 
 
-def check_contract(topology, model, seed):
-    planes = planes_of(topology, model, states_of(topology, model, seed))
+def check_contract(topology, model):
+    planes = planes_of(topology, model)
     check(planes)
     check_certificate(planes)
     assert planes.is_minimal or model is PortModel.MATCHING
@@ -144,7 +126,7 @@ def test_random_regular_multigraphs(model):
             topology = random_undirected(nodes, degree, seed, loops=model.has_b_side)
         else:
             topology = random_directed(nodes, degree, seed)
-        check_contract(topology, model, seed)
+        check_contract(topology, model)
 
 
 @every_model
@@ -152,8 +134,7 @@ def test_irregular_graphs_with_isolated_nodes(model):
     for seed in range(40):
         random = np.random.default_rng(seed)
         edges = [tuple(random.choice(9, 2, replace=False)) for _ in range(int(random.integers(14)))]
-        if edges or not model.has_states:
-            check_contract(undirected(12, edges), model, seed)
+        check_contract(undirected(12, edges), model)
 
 
 def test_matchings_are_fewest_by_brute_force():
@@ -193,27 +174,31 @@ def test_a_large_graph_of_degree_4():
     assert planes.num_planes <= 5
 
 
+def loop_backs(planes):
+    return int((planes.a_node == planes.b_node).sum())
+
+
 def test_a_loop_takes_a_circuit():
     kautz = parse("GeneralizedKautz(2, 8)").topology()
     planes = planes_of(kautz, PortModel.SIMPLEX)
     check(planes)
-    assert planes.num_loop_backs == 2
+    assert loop_backs(planes) == 2
     loops = Topology(2, [0, 0, 0, 1, 1], [0, 0, 1, 0, 1])
     planes = planes_of(loops, PortModel.TWO_SIDED)
     check(planes)
-    assert (planes.num_circuits, planes.num_loop_backs, planes.num_planes) == (3, 2, 2)
+    assert (planes.num_circuits, loop_backs(planes), planes.num_planes) == (3, 2, 2)
 
 
 def test_given_planes():
     topology = parse("BiRing(2, 6)").topology()
-    for model in UNRESTRICTED:
+    for model in PORT_MODELS:
         first = planes_of(topology, model)
         again = given_planes(topology, model, first.plane_of_link())
         check(again)
         assert np.array_equal(again.plane_of_link(), first.plane_of_link())
 
 
-@pytest.mark.parametrize("model", UNRESTRICTED)
+@every_model
 def test_given_planes_that_share_a_port(model):
     topology = undirected(4, [(0, 1), (0, 2), (0, 3)])
     with pytest.raises(InfeasibleError, match="at one port of node 0") as caught:
@@ -221,55 +206,21 @@ def test_given_planes_that_share_a_port(model):
     assert caught.value.reason is Reason.PLANES
 
 
-def test_states():
-    ring = Topology(4, [0, 1, 2, 3], [1, 2, 3, 0])
-    states = np.array([[1, -1, 3, -1], [2, 3, 0, 1], [-1, 2, -1, 0]], dtype=np.int32)
-    planes = planes_of(ring, PortModel.RESTRICTED, states)
-    check(planes)
-    assert planes.num_planes == 2
-    assert planes.at_least.proof is Proof.SEARCH
-    with pytest.raises(InfeasibleError, match="no state offers a circuit from node 0 to 1") as no:
-        planes_of(ring, PortModel.RESTRICTED, states[1:])
-    assert no.value.reason is Reason.STATES
+def test_restricted_planes_leave_no_choice():
+    with pytest.raises(ValueError, match="only embedding chooses among them"):
+        planes_of(Topology(2, [0], [1]), PortModel.RESTRICTED)
 
 
-def test_rotor_of_all_shifts():
-    rotor = np.array([(np.arange(7) + shift) % 7 for shift in range(1, 7)], dtype=np.int32)
-    planes = planes_of(parse("Complete(7)").topology(), PortModel.RESTRICTED, rotor)
-    check(planes)
-    assert planes.num_planes == 6
-
-
-@pytest.mark.parametrize(
-    ("states", "sentence"),
-    [
-        (np.zeros((0, 2), dtype=np.int32), "at least one row"),
-        (np.array([[0, 2]]), "nodes 0 to 1"),
-        (np.array([[1, 1]]), "state 0 leads to one node twice"),
-        (np.array([[0.5, 1]]), "must be integers"),
-        (None, "needs states"),
-    ],
-)
-def test_states_that_are_none(states, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        planes_of(Topology(2, [0], [1]), PortModel.RESTRICTED, states)
-
-
-@pytest.mark.parametrize("model", UNRESTRICTED)
-def test_no_states_for_others(model):
-    with pytest.raises(ValueError, match=f"port model {model.value} takes no states"):
-        planes_of(Topology(2, [0], [1]), model, np.array([[1, 0]]))
-
-
+MODELS = list(PORT_MODELS)
 ONE_WAY, LOOP = Topology(3, [0, 1, 2], [1, 2, 0]), Topology(2, [0, 1, 1], [1, 0, 1])
 
 
 @pytest.mark.parametrize(
     ("topology", "models", "reason", "sentence"),
     [
-        (ONE_WAY, UNRESTRICTED[1:], Reason.ONE_WAY, "from node 0 to 1 but 0 back"),
-        (LOOP, UNRESTRICTED[2:], Reason.LOOP, "node 1 has a self-loop"),
-        (Topology(2, [0, 1], [1, 0], [1, 2]), UNRESTRICTED, Reason.SPEED, "speeds from 1 to 2"),
+        (ONE_WAY, MODELS[1:], Reason.ONE_WAY, "from node 0 to 1 but 0 back"),
+        (LOOP, MODELS[2:], Reason.LOOP, "node 1 has a self-loop"),
+        (Topology(2, [0, 1], [1, 0], [1, 2]), MODELS, Reason.SPEED, "speeds from 1 to 2"),
     ],
 )
 def test_no_number_of_planes(topology, models, reason, sentence):
@@ -279,7 +230,7 @@ def test_no_number_of_planes(topology, models, reason, sentence):
         assert caught.value.reason is reason
 
 
-@pytest.mark.parametrize("model", UNRESTRICTED)
+@every_model
 def test_no_links(model):
     planes = planes_of(Topology(3, [], []), model)
     assert (planes.num_planes, planes.num_circuits, planes.is_minimal) == (0, 0, True)

@@ -22,7 +22,7 @@ def is_crowded(members, one, other, matchings):
 
 def test_found_exactly_if_there_is_one():
     found = 0
-    for seed in range(250):
+    for seed in range(120):
         random = np.random.default_rng(seed)
         nodes = int(random.integers(3, 10))
         links = int(random.integers(2, 22))
@@ -41,7 +41,7 @@ def test_found_exactly_if_there_is_one():
             if members is not None:
                 assert tuple(members.tolist()) in every
                 found += 1
-    assert found > 20
+    assert found > 10
 
 
 def cubic_half(nodes, seed, first):

@@ -11,33 +11,31 @@ from ocs_codesign.fabric.embed.embedding import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.light import topology_of
 from ocs_codesign.fabric.port_use import host_strands
-from ocs_codesign.fabric.repairs.repair import Port, Repair, repair
+from ocs_codesign.fabric.repairs.repair import Port, repair
 from ocs_codesign.fabric.states import rotations
-from ocs_codesign.fabric.wiring import Configuration
 from ocs_codesign.graphs.text import parse
 
 MODELS = (PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING)
 
 
-def plugged(configuration: Configuration) -> dict[Port, str]:
+def plugged(configuration):
     """What is in every port: host strands by host and plane."""
     cabling = configuration.cabling
-    there, found = host_strands(cabling), {}
-    for row in range(len(there)):
-        switch = cabling.fabric.switches[there.switch[row]].name
-        port = Port(switch, "AB"[there.side[row]], int(there.port[row]))
-        found[port] = f"{cabling.fabric.hosts[there.host[row]]} plane {there.plane[row]}"
+    found = {}
+    for plane, host, side, switch, number in host_strands(cabling).tolist():
+        port = Port(cabling.fabric.switches[switch].name, "AB"[side], number)
+        found[port] = f"{cabling.fabric.hosts[host]} plane {plane}"
     return found
 
 
-def joined(configuration: Configuration) -> set[tuple[str, int, int]]:
+def joined(configuration):
     switches = configuration.cabling.fabric.switches
     columns = (configuration.switch, configuration.a_port, configuration.b_port)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return {(switches[switch].name, a, b) for switch, a, b in rows}
 
 
-def check(old: Configuration, made: Repair) -> None:
+def check(old, made):
     """The new light is the old topology; moves and cross-connects lead from old to new."""
     new = made.configuration
     assert pairs_of(topology_of(new)) == pairs_of(old.topology)
@@ -59,13 +57,13 @@ def check(old: Configuration, made: Repair) -> None:
         assert (joined(old) - removed) | added == joined(new)
 
 
-def small(model: PortModel, **options: int) -> Configuration:
+def small(model, **options):
     there = fabric(10, [[12]] * 4, model, spares=2, spare_hosts=1, **options)
     return embed(there, parse("Circulant(8, (1, 3))").topology()).configuration
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_spare_host_takes_over_without_hands(model: PortModel) -> None:
+def test_a_spare_host_takes_over_without_hands(model):
     old = small(model)
     made = repair(old, lost_hosts=["h3"])
     check(old, made)
@@ -78,7 +76,7 @@ def test_a_spare_host_takes_over_without_hands(model: PortModel) -> None:
     assert again.hosts[0].after == "h8"
 
 
-def test_there_are_only_so_many_spare_hosts() -> None:
+def test_there_are_only_so_many_spare_hosts():
     with pytest.raises(InfeasibleError, match="no spare host is left for the node of host h2") as e:
         repair(small(PortModel.SIMPLEX), lost_hosts=["h0", "h1", "h2"])
     assert e.value.reason is Reason.HOSTS
@@ -86,7 +84,7 @@ def test_there_are_only_so_many_spare_hosts() -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("side", ["A", "B"])
-def test_a_strand_moves_to_a_spare_port(model: PortModel, side: str) -> None:
+def test_a_strand_moves_to_a_spare_port(model, side):
     old = small(model)
     port = Port("p0s0", "A" if model is PortModel.MATCHING else side, 1)
     made = repair(old, lost_ports=[port])
@@ -96,7 +94,7 @@ def test_a_strand_moves_to_a_spare_port(model: PortModel, side: str) -> None:
     assert len(made.removed) == len(made.made) == 1
 
 
-def test_spare_ports_run_out() -> None:
+def test_spare_ports_run_out():
     # Twelve ports: two spare ones, and those of ten hosts, of which two can be lost.
     ports = [Port("p0s0", "A", number) for number in (1, 2, 3)]
     old = small(PortModel.SIMPLEX)
@@ -110,7 +108,7 @@ def test_spare_ports_run_out() -> None:
     assert [move.what for move in freed.moves if move.after is None] == ["h9 tx plane 0"]
 
 
-def test_a_spare_that_is_not_cabled_is_plugged_in_for_the_lost_host() -> None:
+def test_a_spare_that_is_not_cabled_is_plugged_in_for_the_lost_host():
     there = fabric(9, [[8]] * 2, spare_hosts=1)
     old = embed(there, parse("DirectedCirculant(8, (1, 3))").topology()).configuration
     made = repair(old, lost_hosts=["h5"])
@@ -121,7 +119,7 @@ def test_a_spare_that_is_not_cabled_is_plugged_in_for_the_lost_host() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_lost_switch_uses_a_free_plane(model: PortModel) -> None:
+def test_a_lost_switch_uses_a_free_plane(model):
     there = fabric(8, [[8]] * 5, model)
     old = embed(there, parse("Circulant(8, (1, 3))").topology()).configuration
     made = repair(old, lost_switches=["p0s0"])
@@ -130,7 +128,7 @@ def test_a_lost_switch_uses_a_free_plane(model: PortModel) -> None:
     assert 0 not in made.configuration.plane
 
 
-def test_a_lost_switch_is_spread_over_others() -> None:
+def test_a_lost_switch_is_spread_over_others():
     there = fabric(8, [[4, 6, 6]])
     old = embed(there, parse("UniRing(1, 8)").topology(), split_blocks=True).configuration
     made = repair(old, lost_switches=["p0s0"])
@@ -145,7 +143,7 @@ def test_a_lost_switch_is_spread_over_others() -> None:
         repair(embed(fabric(8, [[4, 4]]), old.topology, split_blocks=True), lost_switches=["p0s0"])
 
 
-def test_ports_and_middle_switches_of_three_stages() -> None:
+def test_ports_and_middle_switches_of_three_stages():
     topology = parse("Circulant(8, (1, 2))").topology()
     there = fabric(8, [[6] * 8] * 4, spares=1)
     old = embed(there, topology).configuration
@@ -171,7 +169,7 @@ def test_ports_and_middle_switches_of_three_stages() -> None:
     assert error.value.reason is Reason.CABLING
 
 
-def test_switches_with_states_keep_their_ports() -> None:
+def test_switches_with_states_keep_their_ports():
     there = fabric(9, [[8]] * 2, PortModel.RESTRICTED, states=rotations(8), spare_hosts=1)
     old = embed(there, parse("DirectedCirculant(8, (1, 3))").topology()).configuration
     made = repair(old, lost_hosts=["h2"])
@@ -182,9 +180,7 @@ def test_switches_with_states_keep_their_ports() -> None:
             repair(old, **lost)  # type: ignore[arg-type]
 
 
-def refusal_of(
-    old: Configuration, hosts: list[str], ports: set[Port], switches: list[str]
-) -> Reason | None:
+def refusal_of(old, hosts, ports, switches):
     """Why it cannot be repaired; else it is repaired, and nothing that is lost is used."""
     try:
         made = repair(old, hosts, sorted(ports), switches)
@@ -202,7 +198,7 @@ def refusal_of(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_losses(seed: int) -> None:
+def test_random_losses(seed):
     random = np.random.default_rng(seed)
     model = MODELS[seed % 3]
     there = fabric(12, [[16]] * 5, model, spares=2, spare_hosts=4)
@@ -218,9 +214,7 @@ def test_random_losses(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize(("sizes", "stages"), [([6] * 10, 3), ([5, 5, 5], 1)])
-def test_random_losses_in_planes_of_several_switches(
-    seed: int, sizes: list[int], stages: int
-) -> None:
+def test_random_losses_in_planes_of_several_switches(seed, sizes, stages):
     random = np.random.default_rng(seed)
     there = fabric(10, [sizes] * 3, spares=1, spare_hosts=2)
     topology = parse("DirectedCirculant(8, (1, 2))").topology()
@@ -245,6 +239,6 @@ def test_random_losses_in_planes_of_several_switches(
         ([], [Port("p0s0", "A", 1)] * 2, [], "given twice"),
     ],
 )
-def test_bad_input(hosts: list[str], ports: list[Port], switches: list[str], sentence: str) -> None:
+def test_bad_input(hosts, ports, switches, sentence):
     with pytest.raises(ValueError, match=sentence):
         repair(small(PortModel.SIMPLEX), hosts, ports, switches)

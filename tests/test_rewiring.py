@@ -16,8 +16,7 @@ from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.planes.planes import check_ports
-from ocs_codesign.fabric.rewiring.chains import exchanged
-from ocs_codesign.fabric.rewiring.matchings import matched_planes
+from ocs_codesign.fabric.rewiring.matchings import exchanged, matched_planes
 from ocs_codesign.fabric.rewiring.minimum import Optimality, minimum_rewiring
 from ocs_codesign.fabric.rewiring.program import (
     choices,
@@ -57,9 +56,10 @@ def by_program(found):
     ways = choices(found.planes, found.held)
     total = 0
     for part in np.unique(ways.part[ways.pair]):
-        program = part_program(ways, int(part))
+        columns = np.flatnonzero(ways.part[ways.pair] == part)
+        program = part_program(ways, columns)
         taken, bound = solve_part(program, NO_LIMIT)
-        kept = int(ways.kept[taken].sum())
+        kept = int(ways.kept[columns[taken]].sum())
         assert kept == bound
         assert kept <= most_kept_by_duals(program, NO_LIMIT)
         total += kept

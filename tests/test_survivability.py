@@ -13,19 +13,19 @@ from embed_samples import fabric, random_directed
 from ocs_codesign.design import measure_topology
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.embed.embedding import embed
-from ocs_codesign.fabric.survival.losses import LossKind, Survivability, survivability
+from ocs_codesign.fabric.survival.losses import LossKind, survivability
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.topology import Topology
 
 GRID = "Product(UniRing(1, 4), UniRing(1, 4))"
 
 
-def by_dimension(topology: Topology) -> list[int]:
+def by_dimension(topology):
     """Plane 0 for links inside a row of four nodes, 1 for those between rows."""
     return (topology.tail // 4 != topology.head // 4).astype(int).tolist()
 
 
-def test_planes_that_are_dimensions_fall_into_rings() -> None:
+def test_planes_that_are_dimensions_fall_into_rings():
     topology = parse(GRID).topology()
     embedding = embed(fabric(16, [[16]] * 2), topology, plane=by_dimension(topology))
     found = survivability(embedding.configuration, ["plane", "switch"])
@@ -35,7 +35,7 @@ def test_planes_that_are_dimensions_fall_into_rings() -> None:
     assert found.num_measured == 2  # a plane is its only switch
 
 
-def test_a_hamiltonian_factorisation_leaves_a_ring() -> None:
+def test_a_hamiltonian_factorisation_leaves_a_ring():
     topology = parse(GRID).topology()
     embedding = embed(fabric(16, [[16]] * 2), topology, prefer="survivability")
     (worst,) = survivability(embedding.configuration, ["plane"]).worst()
@@ -50,7 +50,7 @@ def test_a_hamiltonian_factorisation_leaves_a_ring() -> None:
     assert left.alltoall.time == left.alltoall.bound == Fraction(120, 8)
 
 
-def oracle(found: Survivability) -> None:
+def oracle(found):
     """Every loss again: links counted by name of host and plane, components by networkx."""
     made, topology = found.configuration, found.configuration.topology
     names = made.cabling.fabric.hosts
@@ -102,7 +102,7 @@ def oracle(found: Survivability) -> None:
         ("Kautz(2, 1)", PortModel.SIMPLEX),
     ],
 )
-def test_symmetry_only_saves_work(text: str, model: PortModel) -> None:
+def test_symmetry_only_saves_work(text, model):
     topology = parse(text).topology()
     bare = Topology(topology.num_nodes, topology.tail, topology.head)
     there = fabric(topology.num_nodes, [[topology.num_nodes]] * 6, model)
@@ -119,7 +119,7 @@ def test_symmetry_only_saves_work(text: str, model: PortModel) -> None:
         assert found.num_measured < plain.num_measured
 
 
-def test_planes_that_are_generators_keep_the_symmetry() -> None:
+def test_planes_that_are_generators_keep_the_symmetry():
     topology = parse("Circulant(16, (1, 3, 6))").topology()
     assert topology.symmetry is not None
     bare = Topology(topology.num_nodes, topology.tail, topology.head)
@@ -134,7 +134,7 @@ def test_planes_that_are_generators_keep_the_symmetry() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_multigraphs(seed: int) -> None:
+def test_random_multigraphs(seed):
     topology = random_directed(6, 2, seed)
     made = embed(fabric(6, [[6]] * 2), topology).configuration
     found = survivability(made, ["plane", "host"], max_columns=-1)
@@ -150,7 +150,7 @@ def test_random_multigraphs(seed: int) -> None:
             assert loss.left.alltoall.bound <= exact.left.alltoall.time
 
 
-def test_switches_of_blocks_and_stages() -> None:
+def test_switches_of_blocks_and_stages():
     topology = parse("UniRing(1, 8)").topology()
     made = embed(fabric(8, [[4, 4]]), topology).configuration
     switches = survivability(made, ["switch"]).losses
@@ -164,14 +164,14 @@ def test_switches_of_blocks_and_stages() -> None:
     assert [loss.num_lost_links for loss in losses] == crossing
 
 
-def test_one_of_two_nodes_left_has_nothing_to_do() -> None:
+def test_one_of_two_nodes_left_has_nothing_to_do():
     made = embed(fabric(2, [[2]]), Topology(2, [0, 1], [1, 0])).configuration
     for loss in survivability(made, ["host"]).losses:
         assert loss.left.cost is not None
         assert (loss.left.num_nodes, loss.left.cost.steps, loss.left.cost.t_b) == (1, 0, 0)
 
 
-def test_bad_input() -> None:
+def test_bad_input():
     made = embed(fabric(2, [[2]]), Topology(2, [0, 1], [1, 0])).configuration
     with pytest.raises(ValueError, match=r"kind of loss is 'port': it must be one of plane"):
         survivability(made, ["port"])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mutations import without
 from replay_oracle import is_valid, runs_correctly
 from samples import loaded_topologies
 from strategies import multigraphs, permutation_digraph
@@ -265,11 +266,6 @@ def test_blocks_of_roots_give_the_same_verdicts(collective, monkeypatch):
             assert (cut.ok, cut.cost) == (verdict.ok, verdict.cost)
             if entries == 1:
                 assert_first_bad_root(schedule, cut.witness)
-
-
-def without(schedule: Schedule, row: int) -> Schedule:
-    columns = [np.delete(column, row) for column in schedule.columns()]
-    return Schedule(schedule.topology, schedule.collective, schedule.num_chunks, *columns)
 
 
 def assert_first_bad_root(schedule: Schedule, witness: Witness | None) -> None:

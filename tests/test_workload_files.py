@@ -13,7 +13,6 @@ from ocs_codesign.fabric.selection.workload import AllowedChanges, Part, Workloa
 from ocs_codesign.formats.workload import (
     load_workload,
     parse_workload,
-    workload_json_schema,
 )
 from ocs_codesign.reconfigure.hold.trace import Job
 
@@ -63,16 +62,13 @@ def test_the_example_is_dominated_by_alltoall():
     ("old", "new", "error"),
     [
         ("64MiB", "64", "w.yaml, line 7: collectives[0].message is 64: write a size as text"),
-        ("64MiB", "64KB", "line 7: collectives[0].message: '64KB' is ambiguous"),
         ("64MiB", "9999999999GB", "collectives[0].message is 9999999999GB: it must be 0 or from"),
         ("200us", "-1s", "line 9: collectives[0].gap: '-1s' is not a time"),
         ("3ms", "9999999s", "line 10: collectives[1].gap_after is 9999999s: it must be 0s or"),
         ("all-to-all", "swap", "line 6: collectives[0].collective is 'swap': it is one of"),
-        ("count: 2", "count: 0", "line 8: collectives[0].count is 0: it must be at least 1"),
         ("count: 2", "counts: 2", "collectives[0].counts is no known key: did you mean count?"),
         ("repeat: 2", "repeat: 900000", "line 4: collectives: the trace has 2700000 jobs"),
         ("inside", "always", "line 2: reconfiguration is 'always': it is one of none, between-"),
-        ("name: mix\n", "", "name is missing"),
         ("name: swap", "name: allreduce 2", "collectives: two collectives have the name"),
         ("name: swap", "name: ''", "line 5: collectives[0].name is empty: it needs a character"),
     ],
@@ -88,15 +84,6 @@ def test_errors_name_file_line_place_and_rule(old, new, error):
 def test_what_is_no_workload(text):
     with pytest.raises(ValueError, match=r"w\.yaml"):
         parse_workload(text.encode(), "w.yaml")
-
-
-def test_schema_lists_all_keys():
-    schema = workload_json_schema()
-    keys = {"version", "name", "reconfiguration", "repeat", "collectives"}
-    assert set(schema["properties"]) == keys
-    part = schema["$defs"]["CollectivePart"]
-    keys = {"name", "collective", "message", "count", "gap", "gap_after"}
-    assert (set(part["properties"]), set(part["required"])) == (keys, {"collective", "message"})
 
 
 def test_empty_names_and_no_parts():

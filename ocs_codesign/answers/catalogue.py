@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ocs_codesign.collective import Collective
     from ocs_codesign.question import Question
     from ocs_codesign.search.catalogue.entry import Entry, Provenance
-    from ocs_codesign.search.catalogue.lookup import Found
+    from ocs_codesign.search.catalogue.lookup import LookedUp
 
 NONE_WITHIN = "No stored design is within the limits."
 
@@ -27,7 +27,7 @@ def nearest_sentence(asked: Question, found: Question) -> str:
     )
 
 
-def found_json(found: Found) -> dict[str, Any]:
+def found_json(found: LookedUp) -> dict[str, Any]:
     """The JSON form of a look-up."""
     return {
         "nodes": found.asked.num_nodes,
@@ -40,7 +40,7 @@ def found_json(found: Found) -> dict[str, Any]:
     }
 
 
-def found_sections(found: Found) -> Iterator[Section]:
+def found_sections(found: LookedUp) -> Iterator[Section]:
     """The stored frontier of a size, or of the nearest larger one."""
     asked = found.asked
     kind = ", links in both directions" if asked.bidirectional else ""

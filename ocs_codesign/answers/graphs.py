@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.answers.sections import Facts
+from ocs_codesign.answers.sections import Facts, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,21 +38,25 @@ def topology_sections(answer: dict[str, Any], out: str) -> Iterator[Section]:
     yield Facts(*((key, answer[key]) for key in answer if key != "out"), ("written to", out))
 
 
-def import_json(name: str, facts: GraphFacts, out: str | None) -> dict[str, Any]:
+def import_json(name: str, format_name: str, facts: GraphFacts, out: str | None) -> dict[str, Any]:
     """What is known of the graph in a file of that name, written again to ``out``."""
     value = asdict(facts)
     nodes, links = value.pop("num_nodes"), value.pop("num_links")
     speeds = {"link_speeds": list(facts.link_speeds)}
-    return {"file": name, "nodes": nodes, "links": links, **value, **speeds, "out": out}
+    file = {"file": name, "format": format_name}
+    return {**file, "nodes": nodes, "links": links, **value, **speeds, "out": out}
 
 
-def import_sections(name: str, facts: GraphFacts, out: str | None) -> Iterator[Section]:
-    """The same where people read it."""
+def import_sections(
+    name: str, read_as: str, facts: GraphFacts, out: str | None, *, hint: bool
+) -> Iterator[Section]:
+    """The same where people read it; with a ``hint`` if links back may have been meant."""
     diameter = "not computed" if facts.strongly_connected else "none"
     speeds = ", ".join(map(str, facts.link_speeds[:_MAX_SPEEDS]))
     more = ", ..." * (len(facts.link_speeds) > _MAX_SPEEDS)
     yield Facts(
         ("file", name),
+        ("read as", read_as),
         ("nodes", facts.num_nodes),
         ("directed links", facts.num_links),
         ("degree", facts.degree),
@@ -65,6 +69,11 @@ def import_sections(name: str, facts: GraphFacts, out: str | None) -> Iterator[S
         ("link speeds", "all equal" if len(facts.link_speeds) <= 1 else speeds + more),
         ("written to", out),
     )
+    if hint and facts.one_way_links:
+        yield (
+            f"{counted(facts.one_way_links, 'link')} of {facts.num_links} have no link back; "
+            "if every line was meant to be an edge, read it with --undirected."
+        )
 
 
 def _yes(fact: bool) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.answers.sections import Facts, Table
+from ocs_codesign.bundle.write.text import csv_bytes
 from ocs_codesign.quantities import format_time
 
 if TYPE_CHECKING:
@@ -55,16 +54,15 @@ class RewiringAnswer:
         return format_time(float(time_s)) if self.has_times else None
 
 
-def plan_csv(plan: RewiringPlan) -> str:
+def plan_csv(plan: RewiringPlan) -> bytes:
     """The cross-connects of all stages in their order, one a row."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("stage", "action", "plane", "cross_connect", "a_host", "b_host"))
-    for number, stage in enumerate(plan.stages, 1):
-        for action, circuits in (("delete", stage.delete), ("create", stage.create)):
-            for (plane, a_host, b_host), name in _named(plan, circuits):
-                rows.writerow((number, action, plane, name, a_host, b_host))
-    return text.getvalue()
+    rows = [
+        (number, action, plane, name, a_host, b_host)
+        for number, stage in enumerate(plan.stages, 1)
+        for action, circuits in (("delete", stage.delete), ("create", stage.create))
+        for (plane, a_host, b_host), name in _named(plan, circuits)
+    ]
+    return csv_bytes(("stage", "action", "plane", "cross_connect", "a_host", "b_host"), rows)
 
 
 def _named(plan: RewiringPlan, circuits: NDArray[Any]) -> Iterator[tuple[list[int], str]]:

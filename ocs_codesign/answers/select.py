@@ -229,28 +229,23 @@ def _limits(selection: Selection, winner: RankedPlan) -> str:
 
 def _crossings(selection: Selection, winner: RankedPlan) -> list[str]:
     """With messages scaled, the plans as they are: the nearest sizes at which another wins."""
-    lower: list[tuple[Fraction, str]] = []
-    upper: list[tuple[Fraction, str]] = []
+    sizes: dict[str, list[tuple[Fraction, str]]] = {"below": [], "above": []}
     for plan in selection.ranked[1:]:
         fixed = plan.alpha_s + plan.reconfiguration_s
         fixed -= winner.alpha_s + winner.reconfiguration_s
         bytes_s = winner.bandwidth_s - plan.bandwidth_s
-        if fixed < 0 and bytes_s < 0:
-            lower.append((fixed / bytes_s, _called(selection, plan)))
-        elif fixed > 0 and bytes_s > 0:
-            upper.append((fixed / bytes_s, _called(selection, plan)))
+        if fixed * bytes_s > 0:
+            side = "below" if fixed < 0 else "above"
+            sizes[side].append((fixed / bytes_s, _called(selection, plan)))
     clauses = []
-    if lower:
-        scale, name = max(lower)
-        clauses.append(f"{name} would win with messages below {float(scale):.3g} times these")
-    if upper:
-        scale, name = min(upper)
-        clauses.append(f"{name} would win with messages above {float(scale):.3g} times these")
+    for side, nearest in (("below", max), ("above", min)):
+        if sizes[side]:
+            scale, name = nearest(sizes[side])
+            clauses.append(f"{name} would win with messages {side} {float(scale):.3g} times these")
     return clauses or ["no ranked plan would overtake it if all messages were scaled alike"]
 
 
 def _switching_clause(selection: Selection, winner: RankedPlan) -> str:
-    """What changes of circuits do, where they are allowed."""
     if selection.workload.allowed is AllowedChanges.NONE:
         return ""
     if winner.kind is not PlanKind.SINGLE:

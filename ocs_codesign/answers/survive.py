@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Facts, Table
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.fabric.repairs.repair import CrossConnect, Repair
+    from ocs_codesign.fabric.repairs.repair import Repair
     from ocs_codesign.fabric.survival.losses import Survivability
     from ocs_codesign.fabric.survival.remainder import Remainder
 
@@ -119,10 +120,8 @@ def repair_json(repair: Repair) -> dict[str, Any]:
     return {
         "repaired": True,
         "configuration": repair.configuration.name,
-        "hosts": [
-            {"node": host.node, "before": host.before, "after": host.after} for host in repair.hosts
-        ],
-        "removed": [_cross_connect_json(removed) for removed in repair.removed],
+        "hosts": [asdict(host) for host in repair.hosts],
+        "removed": [asdict(removed) for removed in repair.removed],
         "moves": [
             {
                 "strand": move.what,
@@ -131,12 +130,8 @@ def repair_json(repair: Repair) -> dict[str, Any]:
             }
             for move in repair.moves
         ],
-        "made": [_cross_connect_json(made) for made in repair.made],
+        "made": [asdict(made) for made in repair.made],
     }
-
-
-def _cross_connect_json(joined: CrossConnect) -> dict[str, Any]:
-    return {"switch": joined.switch, "a_port": joined.a_port, "b_port": joined.b_port}
 
 
 def repair_sections(repair: Repair) -> Iterator[Section]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Facts, Table
@@ -38,10 +39,7 @@ def verify_bundle_json(verdict: BundleVerdict) -> dict[str, Any]:
         ],
         "observed": [_comparison_json(comparison) for comparison in verdict.observed],
         "num_findings": verdict.num_findings,
-        "findings": [
-            {"file": finding.file, "place": finding.place, "rule": finding.rule}
-            for finding in verdict.findings
-        ],
+        "findings": [asdict(finding) for finding in verdict.findings],
     }
 
 

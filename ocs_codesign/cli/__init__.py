@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from importlib import import_module
 from typing import TYPE_CHECKING, final
 
@@ -58,6 +59,32 @@ class _Commands(click.Group):
         module, _, name = COMMANDS[cmd_name].partition(".")
         command: click.Command = getattr(import_module(f"{__name__}.{module}"), name or module)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command and its arguments, in which no option with one value may come twice."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            _refuse_repeated(command, ctx, rest)
+        return name, command, rest
+
+
+def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """UsageError if a value would be lost in silence because a later one takes its place."""
+    if isinstance(command, click.Group):
+        inner = command.get_command(ctx, args[0]) if args else None
+        if inner is not None:
+            _refuse_repeated(inner, ctx, args[1:])
+        return
+    try:
+        given = command.make_parser(ctx).parse_args(list(args))[2]
+    except click.UsageError:  # it will be said when the command itself reads them
+        return
+    for option, times in Counter(given).items():
+        single = isinstance(option, click.Option) and not (option.multiple or option.is_flag)
+        if single and times > 1:
+            raise click.UsageError(f"{option.opts[0]} is given {times} times: it has one value")
 
 
 @click.group(

@@ -12,8 +12,8 @@ from ocs_codesign.cli.exact import chunks_option, refuse
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
+    GivenGraph,
     SolverChoice,
-    Source,
     collective_choice,
     graph_option,
     json_option,
@@ -81,7 +81,7 @@ def build(
     best that was found in --time-limit (a minute if not given), with what none can beat. Exit code
     1 if no schedule has so few steps.
     """
-    source = Source.of(recipe, graph)
+    source = GivenGraph.of(recipe, graph)
     if directory == STDOUT:
         raise click.UsageError("a design is a directory: it cannot go to standard output")
     if scheduler == BEST and collective == ALLTOALL:
@@ -105,7 +105,7 @@ def build(
 
 
 def _check_usage(
-    source: Source,
+    source: GivenGraph,
     collective: str,
     scheduler: str,
     limits: dict[str, int | None],
@@ -137,7 +137,7 @@ def _who_heeds(limit: str) -> str:
 
 
 def _built(
-    source: Source,
+    source: GivenGraph,
     collective: str,
     scheduler: str,
     limits: dict[str, int | None],

@@ -18,8 +18,8 @@ from ocs_codesign.cli.exact import chunks_option, cost_exactly
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
+    GivenGraph,
     SolverChoice,
-    Source,
     collective_choice,
     graph_option,
     json_option,
@@ -72,7 +72,7 @@ def cost(
     chunks, and what no number of chunks can beat. --time-limit (a minute if not given) is for all
     of them; what is not proven by then is said to be open.
     """
-    source = Source.of(recipe, graph)
+    source = GivenGraph.of(recipe, graph)
     if not exact and (max_steps is not None or chunks is not None):
         raise click.UsageError("--max-steps and --chunks are for --exact")
     if exact and collective == ALLTOALL:
@@ -90,7 +90,7 @@ def cost(
     return 0
 
 
-def _measured(source: Source, collective_name: str) -> tuple[Subject, Costs]:
+def _measured(source: GivenGraph, collective_name: str) -> tuple[Subject, Costs]:
     """The topology, and what it costs."""
     from ocs_codesign.bounds import bound
     from ocs_codesign.collective import Collective
@@ -125,7 +125,7 @@ def _topology_bound(topology: Topology | None, design: Design) -> Cost | None:
     return topology_bound(topology, design.collective, diameter)
 
 
-def _cost_of_alltoall(source: Source, choice: SolverChoice, json_path: str | None) -> None:
+def _cost_of_alltoall(source: GivenGraph, choice: SolverChoice, json_path: str | None) -> None:
     """Find the best routing when messages may split over paths, and say how good it is."""
     from ocs_codesign.bounds import bound
     from ocs_codesign.schedulers.alltoall.throughput import throughput

@@ -75,16 +75,12 @@ def deploy(
     with progress("Laying cables") as shown:
         try:
             deployment = deploy_on(
-                described,
-                wanted,
-                kinds,
-                prefer=prefer,
-                on_phase=lambda phase: shown.tell_phase(phase, 0, 0),
+                described, wanted, kinds, prefer=prefer, on_phase=shown.tell_phase
             )
         except InfeasibleError as error:
             emit(refusal_json(error), json_path, [refusal_text(error)])
             return 1
-        shown.tell_phase("Writing the bundle", 0, 0)
+        shown.tell_phase("Writing the bundle")
         manifest = write_bundle(deployment, directory, _pictures(deployment))
     answer = deployment_json(deployment, manifest, directory)
     emit(answer, json_path, deployment_sections(answer, deployment))

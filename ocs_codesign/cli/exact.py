@@ -18,7 +18,7 @@ from ocs_codesign.cli.output import emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
-    from ocs_codesign.cli.options import SolverChoice, Source
+    from ocs_codesign.cli.options import GivenGraph, SolverChoice
     from ocs_codesign.schedulers.exact.answers import ExactAnswer
     from ocs_codesign.schedulers.registry import Made
     from ocs_codesign.topology import Topology
@@ -74,7 +74,7 @@ def _walked(
 
 
 def cost_exactly(
-    source: Source,
+    source: GivenGraph,
     collective: str,
     max_steps: int | None,
     chunks: int | None,

@@ -53,10 +53,10 @@ def profiles_command(name: str | None, json_path: str | None) -> None:
 @click.option("--workload", is_flag=True, help="That of the workload files of 'select' instead.")
 def schema_command(workload: bool) -> None:
     """Print the JSON Schema of fabric files."""
-    from ocs_codesign.formats.fabric.fabric_files import fabric_json_schema
+    from ocs_codesign.formats.fabric.schema import json_schema
     from ocs_codesign.formats.workload import workload_json_schema
 
-    emit(workload_json_schema() if workload else fabric_json_schema(), "-", ())
+    emit(workload_json_schema() if workload else json_schema(), "-", ())
 
 
 @fabric.command("example")

@@ -8,7 +8,7 @@ import click
 
 from ocs_codesign.cli.choices import FormatOption, LiveChoice, graph_formats
 from ocs_codesign.cli.options import (
-    Source,
+    GivenGraph,
     graph_option,
     json_option,
     printable,
@@ -26,24 +26,26 @@ from ocs_codesign.cli.progress import progress
     "format_name",
     cls=FormatOption,
     type=LiveChoice(graph_formats("write")),
-    default="edgelist",
-    show_default=True,
-    help="{}.",
+    help="{}: as the suffix of --out tells, else an edge list.",
 )
 @click.option("--out", metavar="FILE", default=STDOUT, help="Where to; standard output if absent.")
 @json_option
 def topology(
-    recipe: str | None, graph: str | None, format_name: str, out: str, json_path: str | None
+    recipe: str | None, graph: str | None, format_name: str | None, out: str, json_path: str | None
 ) -> None:
     """Write the links of a RECIPE, or of a graph from a file, for other tools."""
-    source = Source.of(recipe, graph)
+    source = GivenGraph.of(recipe, graph)
     if out == STDOUT == json_path:
         raise click.UsageError("with --json -, the topology itself needs --out FILE")
     check_outputs(json_path, out)
     from ocs_codesign.answers.graphs import topology_json, topology_sections
-    from ocs_codesign.formats.file_format import writers
+    from ocs_codesign.formats.file_format import format_by_suffix, writers
     from ocs_codesign.formats.graphs.graph_files import FORMATS
 
+    told = format_by_suffix(FORMATS, Path(out))
+    if told is not None and format_name not in (None, told):
+        raise click.UsageError(f"--out {out} tells {told}, --format {format_name}: which is it?")
+    format_name = format_name or told or "edgelist"
     with progress("Building the topology"):
         built = source.topology()
         text = writers(FORMATS)[format_name](built, source.name)
@@ -61,10 +63,11 @@ def topology(
     type=LiveChoice(graph_formats("read")),
     help="The file's format ({}), if its suffix and content do not tell.",
 )
+@click.option("--undirected", is_flag=True, help="Every line of an edge list is a link each way.")
 @click.option("--out", metavar="FILE", help="Write it as an edge list of nodes 0 to N - 1.")
 @json_option
 def import_command(
-    file: str, format_name: str | None, out: str | None, json_path: str | None
+    file: str, format_name: str | None, undirected: bool, out: str | None, json_path: str | None
 ) -> None:
     """Read a graph file and say what kind of topology it is.
 
@@ -76,11 +79,14 @@ def import_command(
     from ocs_codesign.answers.graphs import import_json, import_sections
     from ocs_codesign.formats.graphs.edge_list import write_edge_list
     from ocs_codesign.formats.graphs.facts import graph_facts
-    from ocs_codesign.formats.graphs.graph_files import import_graph
+    from ocs_codesign.formats.graphs.graph_files import FORMATS, read_graph
 
     name = printable(Path(file).name)
     with progress("Reading the graph"):
-        graph = import_graph(file, format_name)
+        graph, told = read_graph(file, format_name, undirected=undirected)
         facts = graph_facts(graph)
         files = {} if out is None else {out: write_edge_list(graph, name).encode()}
-    emit(import_json(name, facts, out), json_path, import_sections(name, facts, out), files)
+    as_edges = undirected or told != "edgelist"
+    read_as = FORMATS[told].description + ("" if as_edges else ", every line a link one way")
+    sections = import_sections(name, read_as, facts, out, hint=not as_edges)
+    emit(import_json(name, told, facts, out), json_path, sections, files)

@@ -122,14 +122,14 @@ _SOLVER_OPTIONS = (
 
 @final
 @dataclass(frozen=True, slots=True)
-class Source:
+class GivenGraph:
     """The topology that a command works on: a recipe, or a graph file."""
 
     recipe: Recipe | None
     path: Path | None
 
     @classmethod
-    def of(cls, recipe: str | None, graph: str | None) -> Source:
+    def of(cls, recipe: str | None, graph: str | None) -> GivenGraph:
         """The one that was given; UsageError if both or neither."""
         if (recipe is None) == (graph is None):
             raise click.UsageError("give either a RECIPE or --graph FILE")

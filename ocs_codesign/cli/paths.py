@@ -9,8 +9,8 @@ import click
 
 from ocs_codesign.cli.choices import LiveChoice, path_formats
 from ocs_codesign.cli.options import (
+    GivenGraph,
     SolverChoice,
-    Source,
     graph_option,
     json_option,
     recipe_argument,
@@ -82,7 +82,7 @@ def paths(
     that may wait for each other, if there is one. Exit code 1 if --deadlock-free finds no order of
     the nodes to go by.
     """
-    source = Source.of(recipe, graph)
+    source = GivenGraph.of(recipe, graph)
     is_disjoint = disjoint or deadlock_free
     if num_paths is not None and not is_disjoint:
         raise click.UsageError("--paths is for --disjoint and --deadlock-free")
@@ -120,7 +120,7 @@ def paths(
     return 0
 
 
-def _named(source: Source) -> dict[str, str | None]:
+def _named(source: GivenGraph) -> dict[str, str | None]:
     """What the table is of."""
     label = None if source.recipe is None else source.recipe.label()
     return {"recipe": source.recipe_text, "label": label, "graph": source.graph_name}
@@ -133,7 +133,7 @@ def _has_order(topology: Topology) -> bool:
     return has_up_down_order(topology)
 
 
-def _refuse(source: Source, topology: Topology, json_path: str | None) -> int:
+def _refuse(source: GivenGraph, topology: Topology, json_path: str | None) -> int:
     """Say that there are no up*/down* paths of all pairs, and return the exit code for it."""
     from ocs_codesign.schedulers.alltoall.up_down import NO_ORDER
 

@@ -27,7 +27,7 @@ class Progress:
         """So much of the phase is done."""
         self.tell_phase(self._phase, done, total)
 
-    def tell_phase(self, phase: str, done: int, total: int) -> None:
+    def tell_phase(self, phase: str, done: int = 0, total: int = 0) -> None:
         """So much of a named phase is done."""
         self._phase, self._done, self._total = phase, done, total
         if self._bar is not None:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
 PORT_MODELS = ("simplex", "two-sided", "matching")
-TIME_LIMIT_S = 60.0
 
 
 @click.command(short_help="Change circuits from one topology to another, in stages.")
@@ -76,7 +75,7 @@ def rewire(
     )
     from ocs_codesign.fabric.planes.models import planes_of
     from ocs_codesign.fabric.rewiring.hosts import free_rewiring
-    from ocs_codesign.fabric.rewiring.minimum import is_kept, minimum_rewiring
+    from ocs_codesign.fabric.rewiring.minimum import TIME_LIMIT_S, is_kept, minimum_rewiring
     from ocs_codesign.fabric.rewiring.stages import staged
     from ocs_codesign.fabric.rewiring.state import plane_state
     from ocs_codesign.lp import Options
@@ -94,17 +93,17 @@ def rewire(
         fixed = minimum_rewiring(state, topologies[1], model, options=options, seed=seed)
         free = None
         if free_hosts:
-            shown.tell_phase("Choosing hosts", 0, 0)
+            shown.tell_phase("Choosing hosts")
             free = free_rewiring(state, topologies[1], model, options=options, seed=seed)
-        shown.tell_phase("Ordering stages", 0, 0)
+        shown.tell_phase("Ordering stages")
         after = (fixed if free is None else free.rewiring).target
-        known_cost = cost or ReconfigurationCost(0)
-        plan = staged(state, after, known_cost, model, plane_stops=plane_stops)
-        without_choice = as_it_comes.num_circuits - int(is_kept(as_it_comes, state).sum())
+        timed = cost or ReconfigurationCost(0)
+        plan = staged(state, after, timed, model, plane_stops=plane_stops)
+        without_choice = int((~is_kept(as_it_comes, state)).sum())
         answer = RewiringAnswer(names, fixed, free, without_choice, plan, cost is not None)
-    files = {} if out is None else {out: plan_csv(plan).encode()}
-    written_to = None if out == STDOUT else out
-    emit(rewiring_json(answer), json_path, rewiring_sections(answer, written_to), files)
+    files = {} if out is None else {out: plan_csv(plan)}
+    sections = rewiring_sections(answer, None if out == STDOUT else out)
+    emit(rewiring_json(answer), json_path, sections, files)
 
 
 def _switches(
@@ -133,7 +132,6 @@ def _switches(
 
 
 def _topologies(held: str, target: str) -> tuple[tuple[str, str], tuple[Topology, Topology]]:
-    """The two recipes as they are written, and their topologies."""
     from ocs_codesign.graphs.text import parse
 
     before, after = parse(held), parse(target)

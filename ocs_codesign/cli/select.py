@@ -62,7 +62,12 @@ def select(
     fabric, workload = load_fabric(fabric_path), load_workload(workload_path)
     with progress("Measuring designs") as shown:
         selection = _selected(fabric, workload, designs, catalogue_path, shown)
-    files = {} if plot is None else {plot: _figure(selection, top, plot)}
+    files = {}
+    if plot is not None:
+        from ocs_codesign.plot import figure_bytes
+        from ocs_codesign.plot.selection import selection_figure
+
+        files[plot] = figure_bytes(selection_figure(selection, top), Path(plot).suffix)
     sections = selection_sections(selection, top)
     emit(selection_json(selection, top), json_path, sections, files)
     if not selection.ranked:
@@ -95,16 +100,13 @@ def _selected(
             "in passing: name some with --designs"
         )
     options = recipe_options(recipes, collectives, shown.tell)
-    selection = select(
-        fabric, workload, options, on_phase=lambda phase: shown.tell_phase(phase, 0, 0)
-    )
+    selection = select(fabric, workload, options, on_phase=shown.tell_phase)
     sentence = "its all-to-all is too large to solve in passing: name it with --designs"
     left_out = tuple(Excluded(repr(recipe), "not measured", sentence) for recipe in too_large)
     return replace(selection, excluded=selection.excluded + left_out)
 
 
 def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
-    """Recipes by name, which must have a node a working host."""
     from ocs_codesign.graphs.text import parse
 
     recipes = [parse(text) for text in designs]
@@ -116,10 +118,3 @@ def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
                 f"has {wanted[0]} working hosts with {wanted[1]} ports"
             )
     return tuple(recipes)
-
-
-def _figure(selection: Selection, top: int, plot: str) -> bytes:
-    from ocs_codesign.plot import figure_bytes
-    from ocs_codesign.plot.selection import selection_figure
-
-    return figure_bytes(selection_figure(selection, top), Path(plot).suffix)

@@ -72,8 +72,7 @@ def survive(
     from ocs_codesign.formats.fabric.fabric_files import load_fabric
     from ocs_codesign.graphs.text import parse
 
-    losses, wanted = _lost(lost), _kinds(kinds)
-    verdict = "fits"
+    losses, wanted, verdict = _lost(lost), _kinds(kinds), "fits"
     with progress("Embedding") as shown:
         try:
             topology = parse(recipe).topology()
@@ -86,7 +85,7 @@ def survive(
         except InfeasibleError as error:
             emit(refusal_json(error, verdict), json_path, [refusal_text(error, verdict)])
             return 1
-        shown.tell_phase("Losing one at a time", 0, 0)
+        shown.tell_phase("Losing one at a time")
         configuration = embedding.configuration
         survival = survivability(configuration, wanted, collective, on_progress=shown.tell)
     emit(survivability_json(survival), json_path, survivability_sections(survival))
@@ -104,18 +103,15 @@ def _kinds(text: str | None) -> tuple[str, ...]:
 
 
 def _lost(texts: Sequence[str]) -> tuple[list[str], list[Port], list[str]]:
-    """Hosts, ports and switches that are named as lost."""
     from ocs_codesign.fabric.repairs.repair import Port
 
     hosts: list[str] = []
-    ports: list[Port] = []
     switches: list[str] = []
+    ports: list[Port] = []
     for text in texts:
         what, _, name = text.partition(":")
-        if what == "host" and name:
-            hosts.append(name)
-        elif what == "switch" and name:
-            switches.append(name)
+        if what in ("host", "switch") and name:
+            (hosts if what == "host" else switches).append(name)
         else:
             switch, _, end = name.rpartition(":")
             number, side = end[:-1], end[-1:].upper()

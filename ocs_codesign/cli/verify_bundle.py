@@ -36,11 +36,6 @@ def verify_bundle(directory: str, observed: str | None, limit: int, json_path: s
     from ocs_codesign.bundle.verify import check_bundle
 
     with progress("Reading files") as on:
-        verdict = check_bundle(
-            directory,
-            observed,
-            limit=limit,
-            on_phase=lambda phase: on.tell_phase(phase, 0, 0),
-        )
+        verdict = check_bundle(directory, observed, limit=limit, on_phase=on.tell_phase)
     emit(verify_bundle_json(verdict), json_path, verify_bundle_sections(verdict))
     return 0 if verdict.ok else NEGATIVE

@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.topology import Topology
-
 
 def connected(one: NDArray[np.integer], other: NDArray[np.integer], size: int) -> NDArray[np.int32]:
     """The component of every one of ``size`` points that pairs join.
@@ -18,14 +16,16 @@ def connected(one: NDArray[np.integer], other: NDArray[np.integer], size: int) -
     >>> connected(np.array([0, 3]), np.array([2, 1]), 4).tolist()
     [0, 1, 0, 1]
     """
-    label: NDArray[np.int32] = _components(one, other, size, "weak")[1]
+    label: NDArray[np.int32] = _components(one, other, size, "weak")
     return label
 
 
-def num_strong_components(topology: Topology, stays: NDArray[np.bool_]) -> int:
-    """How many strongly connected components the nodes have if only some links stay."""
-    tail, head = topology.tail[stays], topology.head[stays]
-    return int(_components(tail, head, topology.num_nodes, "strong")[0])
+def strong_components(
+    tail: NDArray[np.integer], head: NDArray[np.integer], size: int
+) -> NDArray[np.int32]:
+    """The strongly connected component of every one of ``size`` points that links join."""
+    label: NDArray[np.int32] = _components(tail, head, size, "strong")
+    return label
 
 
 def _components(tail: Any, head: Any, size: int, connection: str) -> Any:
@@ -33,4 +33,4 @@ def _components(tail: Any, head: Any, size: int, connection: str) -> Any:
     from scipy.sparse.csgraph import connected_components
 
     graph = csr_matrix((np.ones(len(tail)), (tail, head)), shape=(size, size))
-    return connected_components(graph, connection=connection)
+    return connected_components(graph, connection=connection)[1]

@@ -279,7 +279,7 @@ class Fabric:
         """The loss of a circuit of a plane through so many of its switches, the worst of them."""
         ends = self.connector_loss_db, self.circulator_loss_db
         profiles = (switch.profile for switch in self.switches_of(plane))
-        return max(profile.circuit_loss_db(*ends, num_stages) for profile in profiles)
+        return round(max(profile.circuit_loss_db(*ends, num_stages) for profile in profiles), 9)
 
 
 def _require(field: str, holds: object, rule: str) -> None:

@@ -68,8 +68,8 @@ def _plane_facts(fabric: Fabric, plane: int) -> PlaneFacts:
         len(switches),
         sum(switch.num_usable for switch in switches),
         sum(switch.num_spares for switch in switches),
-        _rounded(fabric.loss_db(plane, DIRECT)),
-        _rounded(fabric.loss_db(plane, THREE_STAGES)) if staged else None,
+        fabric.loss_db(plane, DIRECT),
+        fabric.loss_db(plane, THREE_STAGES) if staged else None,
         (
             max(change.dead_time_s(1) for change in changes),
             max(change.dead_time_s(num_circuits) for change in changes),
@@ -91,7 +91,3 @@ def _findings(fabric: Fabric, facts: PlaneFacts) -> list[str]:
             f"{fabric.loss_budget_db:g} dB"
         )
     return findings
-
-
-def _rounded(loss_db: float) -> float:
-    return round(loss_db, 9)

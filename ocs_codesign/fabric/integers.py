@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,23 @@ def least_integers(
     >>> least_integers([entry], [([7], [8])], [9, 9], [2.0, 1.0], doing="a sum")[0]
     array([0, 4])
     """
+    program = program_of(entries, bounds, most, cost)
+    program = replace(program, integer=np.ones(program.num_columns, dtype=bool))
+    solution = solve(program, options=Options(time_limit_s=time_limit_s)).taken()
+    if solution.status is Status.INFEASIBLE:
+        return None
+    if solution.values is None or program.violation(np.rint(solution.values)) > 0:
+        raise InfeasibleError(Reason.NOT_FOUND, f"{doing}: {solution.message}")
+    return np.rint(solution.values).astype(np.int64), solution
+
+
+def program_of(
+    entries: Sequence[tuple[NDArray[np.integer], NDArray[np.integer], ArrayLike]],
+    bounds: Sequence[tuple[ArrayLike, ArrayLike]],
+    most: ArrayLike,
+    cost: ArrayLike = 0.0,
+) -> LinearProgram:
+    """The program of ``least_integers`` in numbers that need not be whole."""
     from scipy.sparse import csr_matrix
 
     rows, columns = (np.concatenate([part[side] for part in entries]) for side in (0, 1))
@@ -45,7 +63,7 @@ def least_integers(
     upper_of = np.asarray(most, dtype=np.float64)
     shape = len(lower), len(upper_of)
     matrix = csr_matrix((values.astype(np.float64), (rows, columns)), shape=shape)
-    program = LinearProgram(
+    return LinearProgram(
         np.broadcast_to(np.asarray(cost, dtype=np.float64), shape[1:]),
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int64),
@@ -54,11 +72,4 @@ def least_integers(
         upper,
         np.zeros(shape[1]),
         upper_of,
-        np.ones(shape[1], dtype=bool),
     )
-    solution = solve(program, options=Options(time_limit_s=time_limit_s)).taken()
-    if solution.status is Status.INFEASIBLE:
-        return None
-    if solution.values is None or program.violation(np.rint(solution.values)) > 0:
-        raise InfeasibleError(Reason.NOT_FOUND, f"{doing}: {solution.message}")
-    return np.rint(solution.values).astype(np.int64), solution

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.fabric.planes.circuits import NO_LINK
+from ocs_codesign.factorisation import NO_LINK
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.description import PortModel
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -32,41 +30,19 @@ class PortUse:
         return self.num_ports - self.num_used - self.num_spares
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class HostStrands:
-    """The cables of hosts, a row a strand: int32 host, plane, side (0 A, 1 B), switch and port.
-
-    Rows are in order of plane, host and side.
-    """
-
-    host: NDArray[np.int32]
-    plane: NDArray[np.int32]
-    side: NDArray[np.int32]
-    switch: NDArray[np.int32]
-    port: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.host)
-
-
-STRANDS = {model: model.strands for model in PortModel}
-"""What the strands of a host that lead to A and to B ports are called."""
-
-
-def host_strands(cabling: Cabling) -> HostStrands:
-    """All strands of hosts that are plugged in, in order of plane, host and side."""
+def host_strands(cabling: Cabling) -> NDArray[np.int32]:
+    """The cables of hosts, sorted rows: plane, host, side (0 A, 1 B), switch and port (int32)."""
     switch = np.stack([cabling.a_switch, cabling.b_switch], axis=2).transpose(1, 0, 2)
     port = np.stack([cabling.a_port, cabling.b_port], axis=2).transpose(1, 0, 2)
-    plane, host, side = (index.astype(np.int32) for index in np.nonzero(switch >= 0))
-    return HostStrands(host, plane, side, switch[plane, host, side], port[plane, host, side])
+    plugged = np.nonzero(switch >= 0)
+    return np.stack([*plugged, switch[plugged], port[plugged]], axis=1).astype(np.int32)
 
 
 def port_use(cabling: Cabling) -> tuple[PortUse, ...]:
     """Every side of every switch in order: A, then B if the switch has one."""
     strands, trunks = host_strands(cabling), cabling.trunks
     num_switches = len(cabling.fabric.switches)
-    plugged = (2 * strands.switch + strands.side, 2 * trunks[:, 0] + 1, 2 * trunks[:, 2])
+    plugged = (2 * strands[:, 3] + strands[:, 2], 2 * trunks[:, 0] + 1, 2 * trunks[:, 2])
     used = np.bincount(np.concatenate(plugged), minlength=2 * num_switches).reshape(-1, 2)
     rows = []
     for number, switch in enumerate(cabling.fabric.switches):

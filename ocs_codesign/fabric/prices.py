@@ -81,7 +81,6 @@ def fabric_price(fabric: Fabric) -> PriceList:
 
 
 def _rate(gbps: Fraction) -> tuple[int, int]:
-    """The transceiver for a port, in Gbps, and how many of them."""
     enough = [rate for rate in TRANSCEIVERS_USD if rate >= gbps]
     fastest = max(TRANSCEIVERS_USD)
     return (min(enough), 1) if enough else (fastest, -(-gbps // fastest))

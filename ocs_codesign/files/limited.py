@@ -1,4 +1,4 @@
-"""Files of strangers: no more than a limit is read, and the first mark tells a text's kind."""
+"""Files of strangers: no more than a limit is read."""
 
 from __future__ import annotations
 
@@ -30,12 +30,3 @@ def open_plain(path: Path) -> BufferedReader:
     for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):  # where the system has them
         flags |= getattr(os, name, 0)
     return open(os.open(path, flags), "rb")
-
-
-def first_mark(data: bytes) -> bytes:
-    """The first byte of a text that is no space, such as the brace that JSON begins with.
-
-    >>> first_mark(b"\\xef\\xbb\\xbf \\n{}"), first_mark(b"")
-    (b'{', b'')
-    """
-    return data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]

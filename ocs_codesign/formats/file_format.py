@@ -58,21 +58,32 @@ def writers(formats: Mapping[str, Format[Value]]) -> dict[str, Callable[[Value, 
     return {name: one.write for name, one in formats.items() if one.write is not None}
 
 
+def format_by_suffix(formats: Mapping[str, Format[Any]], path: Path) -> str | None:
+    """The format that a file's name tells, None if it tells none."""
+    told = (name for name, one in formats.items() if path.suffix.lower() in one.suffixes)
+    return next(told, None)
+
+
 def read_file(
-    formats: Mapping[str, Format[Value]], path: Path, name: str | None, max_bytes: int
-) -> Value:
-    """The value in a file of the format of that name, or of the one that the file tells.
+    formats: Mapping[str, Format[Value]],
+    path: Path,
+    name: str | None,
+    max_bytes: int,
+    empty: str = "the file is empty",
+) -> tuple[Value, str]:
+    """The value in a file of the format of that name, or of the one that the file tells; which.
 
     Raises OSError if the file cannot be read and ValueError, with the file and the place, if it is
-    larger than ``max_bytes``, empty or not of the format.
+    larger than ``max_bytes``, not of the format or, in the words of ``empty``, empty.
     """
     able = readers(formats)
     if name is not None and name not in able:
         raise ValueError(f"format is {name!r}: it must be one of {', '.join(able)}")
     data = read_limited(path, max_bytes)
     if not data.strip():
-        raise ValueError(f"{path}: the file is empty")
-    return able[name or _told(formats, path, data)](data, str(path))
+        raise ValueError(f"{path}: {empty}")
+    name = name or _told(formats, path, data)
+    return able[name](data, str(path)), name
 
 
 def _told(formats: Mapping[str, Format[Any]], path: Path, data: bytes) -> str:
@@ -80,7 +91,7 @@ def _told(formats: Mapping[str, Format[Any]], path: Path, data: bytes) -> str:
     start = data[:1024].removeprefix(b"\xef\xbb\xbf").lstrip()
     able = {name: formats[name] for name in readers(formats)}
     ways = (
-        (name for name, one in able.items() if path.suffix.lower() in one.suffixes),
+        filter(None, [format_by_suffix(able, path)]),
         (name for name, one in able.items() if start.startswith(one.marks)),
         (name for name, one in able.items() if not one.marks),
     )

@@ -15,23 +15,19 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, final
 
-from ocs_codesign.files.limited import first_mark, read_limited
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.places import decoded, errors_at
 from ocs_codesign.files.plain_text import read_plain_text
+from ocs_codesign.formats.csv_text import NUMBER, delimiter_of, is_comment
 from ocs_codesign.quantities import exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
 
 Record = TypeVar("Record")
 Read: TypeAlias = "Callable[[Any, str], Any]"
 """What makes a value of a cell or of a value in JSON, and what errors call it."""
 
-_NUMBER = re.compile(
-    r"[+-]?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?"
-)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -79,18 +75,6 @@ class Layout(Generic[Record]):
             part, read = self.fields[name]
             parts[part] = read(value, before + name)
         return self.make(**parts)
-
-
-def read_content(path: Path, max_bytes: int, empty: str) -> tuple[bytes, bool]:
-    """The content of a file, and whether it is JSON: by its suffix, or the content under any other.
-
-    Raises OSError if the file cannot be read and ValueError if it is too large or empty.
-    """
-    data = read_limited(path, max_bytes)
-    if not data.strip():
-        raise ValueError(f"{path}: {empty}")
-    known = {".csv": False, ".tsv": False, ".json": True}
-    return data, known.get(path.suffix.lower(), first_mark(data) in (b"{", b"["))
 
 
 def parse_records(
@@ -159,10 +143,9 @@ def _check_known(names: Iterable[str], known: Iterable[str], place: str) -> None
 
 def _rows(text: str, name: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Lines with their cells, empty ones and comments left out."""
-    heading = next((line for line in text.splitlines() if _is_content((line.strip(),))), "")
-    delimiter = next((mark for mark in "\t;" if mark in heading), ",")
+    heading = next((line for line in text.splitlines() if not is_comment(line)), "")
     lines = ("\n" if row.lstrip()[:1] == "#" else row for row in io.StringIO(text, newline=""))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+    reader = csv.reader(lines, delimiter=delimiter_of(heading), strict=True, skipinitialspace=True)
     line = 1
     try:
         for row in reader:
@@ -194,7 +177,7 @@ def quantity(parse: Callable[[str], float], example: str) -> Read:
 
 def number(value: Any, name: str) -> Fraction:
     """A number of JSON, or the text of one in a cell; it cannot be negative."""
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and NUMBER.fullmatch(value):
         value = Fraction(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
         raise ValueError(f"{name} is {shown(value)}: it must be a number without a unit")

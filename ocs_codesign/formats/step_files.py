@@ -20,19 +20,20 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.places import errors_at
 from ocs_codesign.files.plain_text import path_text
+from ocs_codesign.formats.file_format import Format, read_file
 from ocs_codesign.formats.records import (
     Layout,
     count_to,
     number,
     parse_records,
     quantity,
-    read_content,
     within,
 )
 from ocs_codesign.quantities import parse_size
@@ -83,10 +84,8 @@ def read_steps(path: str | Path) -> StepList:
     Raises OSError if the file cannot be read and ValueError, with the file, the line or the place
     in the JSON, and the rule, for anything else.
     """
-    path = Path(path)
     empty = "the file is empty: at least one step is needed"
-    data, is_json = read_content(path, MAX_STEP_BYTES, empty)
-    return parse_steps(data, str(path), is_json=is_json)
+    return read_file(STEP_FORMATS, Path(path), None, MAX_STEP_BYTES, empty)[0]
 
 
 def parse_steps(data: bytes, name: str, *, is_json: bool) -> StepList:
@@ -119,6 +118,13 @@ def parse_steps(data: bytes, name: str, *, is_json: bool) -> StepList:
     configurations, step_bytes = zip(*steps, strict=True)
     changed = None if sets is None else _changed(sets)
     return StepList(tuple(numbers), configurations, step_bytes, changed)
+
+
+STEP_FORMATS: dict[str, Format[StepList]] = {
+    "csv": Format("a step a line", partial(parse_steps, is_json=False), None, (".csv", ".tsv")),
+    "json": Format("steps", partial(parse_steps, is_json=True), None, (".json",), (b"{", b"[")),
+}
+"""Every format of step lists."""
 
 
 def _changed(sets: dict[str, frozenset[tuple[int, int]]]) -> tuple[tuple[int, ...], ...]:

@@ -19,19 +19,20 @@ Columns of a CSV file, named by its first line in any order, and keys of a job i
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.places import errors_at
+from ocs_codesign.formats.file_format import Format, read_file
 from ocs_codesign.formats.records import (
     Layout,
     count_to,
     number,
     parse_records,
     quantity,
-    read_content,
     within,
 )
 from ocs_codesign.quantities import parse_size, parse_time
@@ -48,10 +49,8 @@ def read_trace(path: str | Path) -> Trace:
     Raises OSError if the file cannot be read and ValueError, with the file, the line or the place
     in the JSON, and the rule, for anything else.
     """
-    path = Path(path)
     empty = "the trace is empty: it needs at least one job"
-    data, is_json = read_content(path, MAX_TRACE_BYTES, empty)
-    return parse_trace(data, str(path), is_json=is_json)
+    return read_file(TRACE_FORMATS, Path(path), None, MAX_TRACE_BYTES, empty)[0]
 
 
 def parse_trace(data: bytes, name: str, *, is_json: bool) -> Trace:
@@ -68,6 +67,13 @@ reduce-scatter, allreduce, alltoall
     with errors_at(name):
         times = 1 if repeat is None else count_to(MAX_JOBS)(repeat, "repeat")
         return Trace([job for _, job in jobs], times)
+
+
+TRACE_FORMATS: dict[str, Format[Trace]] = {
+    "csv": Format("a job a line", partial(parse_trace, is_json=False), None, (".csv", ".tsv")),
+    "json": Format("jobs", partial(parse_trace, is_json=True), None, (".json",), (b"{", b"[")),
+}
+"""Every format of traces."""
 
 
 def _collective(value: Any, name: str) -> Collective:

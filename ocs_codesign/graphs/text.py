@@ -46,6 +46,22 @@ def parse(text: str) -> Recipe:
     return value
 
 
+def as_recipe(value: Recipe | str) -> Recipe:
+    """The recipe that is meant, given itself or as text; ValueError for anything else.
+
+    >>> as_recipe("Complete(4)")
+    Complete(4)
+    """
+    if isinstance(value, str):
+        return parse(value)
+    if not isinstance(value, Recipe):
+        raise ValueError(
+            f"a {type(value).__name__} is no recipe; graphs are for measure_topology and "
+            "build_topology"
+        )
+    return value
+
+
 class _NotAllowedError(Exception):
     """A part of the syntax tree that recipes do not have."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.given import takes_topology
 from ocs_codesign.network import Network
 from ocs_codesign.networks.cables import Cables, one_each
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
 
+@takes_topology
 def direct(topology: Topology, bandwidth: int, latency: int = 0, unit: str = "") -> Network:
     """The links of a topology, link i with ``bandwidth`` times its relative speed.
 

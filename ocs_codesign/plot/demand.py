@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ocs_codesign.plot.files import drawing
@@ -10,6 +9,8 @@ from ocs_codesign.plot.labels import FONT_SIZE
 from ocs_codesign.quantities import format_time
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -52,12 +53,11 @@ def _draw_switches(axes: Axes, plan: DemandPlan) -> None:
     scale, unit = _scale(plan.total_s)
     made: list[list[tuple[float, float]]] = [[] for _ in range(plan.num_switches)]
     held: list[list[tuple[float, float]]] = [[] for _ in range(plan.num_switches)]
-    free_s = [Fraction(0)] * plan.num_switches
-    for switch, duration_s in zip(plan.switch.tolist(), plan.durations_s, strict=True):
-        up_s = free_s[switch] + plan.delta_s
-        made[switch].append((float(free_s[switch]) / scale, float(plan.delta_s) / scale))
+    timeline = zip(plan.switch.tolist(), plan.up_from_s(), plan.durations_s, strict=True)
+    for switch, up_s, duration_s in timeline:
+        from_s = float(up_s - plan.delta_s)
+        made[switch].append((from_s / scale, float(plan.delta_s) / scale))
         held[switch].append((float(up_s) / scale, float(duration_s) / scale))
-        free_s[switch] = up_s + duration_s
     total = float(plan.total_s) / scale
     for switch in range(plan.num_switches):
         row = (switch - 0.36, 0.72)

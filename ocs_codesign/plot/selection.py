@@ -59,7 +59,6 @@ def _drawn_parts(selection: Selection) -> list[int]:
 
 
 def _bar(selection: Selection, plan: RankedPlan) -> list[tuple[str, float]]:
-    """Colours and lengths, left to right."""
     drawn = _drawn_parts(selection)
     lengths = [Fraction(0)] * (len(drawn) + 1)
     for time in plan.times:
@@ -102,7 +101,6 @@ def _label(plan: RankedPlan) -> str:
 
 
 def _legend_entries(selection: Selection) -> list[tuple[str, str]]:
-    """Colours and what they stand for."""
     drawn = _drawn_parts(selection)
     parts = selection.workload.parts
     entries = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.given import whole
 from ocs_codesign.question import Question
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.pareto import Frontier, pareto
@@ -85,6 +86,7 @@ def joint_frontier(
 
 
 def _question(num_nodes: int, degree: int, bidirectional: bool) -> Question:
+    num_nodes, degree = whole(num_nodes, "num_nodes"), whole(degree, "degree")
     if not 2 <= num_nodes <= MAX_NODES:
         raise ValueError(f"{num_nodes} nodes: the finder answers for 2 to {MAX_NODES}")
     if not 1 <= degree < num_nodes:

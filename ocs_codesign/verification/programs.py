@@ -61,6 +61,10 @@ class ProgramVerdict:
         """Whether the schedule achieves its collective over circuits that are up."""
         return self.witness is None
 
+    def __bool__(self) -> bool:
+        """The same: a verdict is true if nothing is wrong."""
+        return self.ok
+
     @property
     def num_configurations(self) -> int:
         """Sets of circuits that follow each other: steps in which circuits come up, the first too.

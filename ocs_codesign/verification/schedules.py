@@ -81,6 +81,10 @@ class Verdict:
         """Whether the schedule achieves its collective (and has the claimed cost, if one was)."""
         return self.witness is None
 
+    def __bool__(self) -> bool:
+        """The same: a verdict is true if nothing is wrong."""
+        return self.ok
+
 
 def verify(
     schedule: Schedule,

@@ -81,6 +81,10 @@ class BundleVerdict:
         """Whether nothing is wrong."""
         return not self.num_findings
 
+    def __bool__(self) -> bool:
+        """The same: a verdict is true if nothing is wrong."""
+        return self.ok
+
 
 def check_directory(
     directory: Path,
@@ -120,8 +124,6 @@ def check_directory(
 
 
 class _Checker:
-    """What was derived of a bundle so far."""
-
     def __init__(
         self,
         files: BundleFiles,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 from ocs_codesign.bundle.check.claims import is_decimal
 from ocs_codesign.bundle.check.wiring import ports_of
@@ -13,7 +12,7 @@ from ocs_codesign.files.naming import shown
 from ocs_codesign.quantities import exact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ocs_codesign.bundle.check.files import BundleFiles, Row
     from ocs_codesign.bundle.check.wiring import Plant
@@ -59,36 +58,25 @@ def _cables(plant: Plant) -> Iterator[tuple[object, ...]]:
         yield (*next(ends), *next(ends), "smf", "planned", cable.name)
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Inventory:
-    """A table with a row for every key, and the rows that the cabling or the fabric makes."""
-
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-    rows: Callable[[Plant], Iterator[tuple[object, ...]]]
-
-
+_DEVICE = ("name", "role", "manufacturer", "device_type", "site", "status")
 _TABLES = {
-    "ports.csv": Inventory(
-        ("switch", "side", "ports", "used", "spare", "free"), ("switch", "side"), _ports
+    "ports.csv": (_ports, ("switch", "side", "ports", "used", "spare", "free"), ("switch", "side")),
+    "netbox/dcim.device.csv": (_devices, _DEVICE, ("name",)),
+    "netbox/dcim.interface.csv": (
+        _interfaces,
+        ("device", "name", "type", "description"),
+        ("device", "name"),
     ),
-    "netbox/dcim.device.csv": Inventory(
-        ("name", "role", "manufacturer", "device_type", "site", "status"), ("name",), _devices
-    ),
-    "netbox/dcim.interface.csv": Inventory(
-        ("device", "name", "type", "description"), ("device", "name"), _interfaces
-    ),
-    "netbox/dcim.cable.csv": Inventory((*_ENDS, "type", "status", "label"), ("label",), _cables),
+    "netbox/dcim.cable.csv": (_cables, (*_ENDS, "type", "status", "label"), ("label",)),
 }
+"""The rows that the cabling or the fabric makes, the columns, and those that are the key."""
 INVENTORY = (*_TABLES, PRICES)
 
 
 def check_inventory(files: BundleFiles, plant: Plant) -> None:
     """Every row that the cabling or the fabric contradicts is a finding."""
-    for path, table in _TABLES.items():
-        rows = files.table(path, table.columns)
-        files.compare(path, rows, table.columns, table.key, table.rows(plant))
+    for path, (rows_of, columns, key) in _TABLES.items():
+        files.compare(path, files.table(path, columns), columns, key, rows_of(plant))
     items = _items(plant)
     rows = files.table(PRICES, ("item", "count", "unit_usd", "total_usd", "source"))
     for row, item in zip(rows, items, strict=False):

@@ -121,7 +121,6 @@ def _is_swapped(
 
 
 def _expected(plant: Plant, circuits: Sequence[Circuit]) -> dict[Port, Port]:
-    """What every port should hear."""
     expected = {}
     for circuit in circuits:
         first, last = circuit.rows[0], circuit.rows[-1]

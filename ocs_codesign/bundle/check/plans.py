@@ -162,7 +162,6 @@ class Stage:
 
 
 def _stages(rows: list[Row]) -> list[Stage]:
-    """The rows of every stage, in order; stages count from 1."""
     stages: list[Stage] = []
     for row in rows:
         number = row.whole("stage")

@@ -90,14 +90,6 @@ class Plant:
         """The cable in a port of a switch."""
         return self.host_at.get(port) or self.trunk_out.get(port) or self.trunk_in.get(port)
 
-    def plug(self, cable: Cable) -> None:
-        """Add a cable."""
-        self.cables.append(cable)
-        if cable.is_trunk:
-            self.trunk_out[cable.near] = self.trunk_in[cable.far] = cable
-        else:
-            self.host_at[cable.far] = cable
-
 
 def read_plant(files: BundleFiles, fabric: Fabric) -> Plant:
     """The cables that can be plugged in; everything else in the table is a finding."""
@@ -126,8 +118,13 @@ def read_plant(files: BundleFiles, fabric: Fabric) -> Plant:
             switches[row["b_device"]].plane,
             row["a_strand"],
         )
-        if _is_free(used, row, cable) and not rules:
-            plant.plug(cable)
+        if not _is_free(used, row, cable) or rules:
+            continue
+        plant.cables.append(cable)
+        if is_trunk:
+            plant.trunk_out[cable.near] = plant.trunk_in[cable.far] = cable
+        else:
+            plant.host_at[cable.far] = cable
     _check_strands(files, plant)
     return plant
 
@@ -215,7 +212,6 @@ def _is_free(used: dict[Port, int], row: Row, cable: Cable) -> bool:
 
 
 def _check_strands(files: BundleFiles, plant: Plant) -> None:
-    """A host that is plugged into a plane is so with all its strands."""
     plugged = {(one.near.device, one.plane, one.strand) for one in plant.host_at.values()}
     for host, plane in sorted({(host, plane) for host, plane, _ in plugged}):
         for strand in STRANDS[plant.models[plane].value]:

@@ -33,7 +33,7 @@ import ocs_codesign
 from ocs_codesign.bundle.write.circuits import cross_connects, links_table, switch_tables
 from ocs_codesign.bundle.write.names import check_names
 from ocs_codesign.bundle.write.plans import plan_files
-from ocs_codesign.bundle.write.report import BundleFile, report_page
+from ocs_codesign.bundle.write.report import report_page
 from ocs_codesign.bundle.write.tables import (
     PRICE_COLUMNS,
     cables,
@@ -55,7 +55,7 @@ from ocs_codesign.formats.graphs.node_link import write_node_link
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ocs_codesign.bundle.write.report import Picture
+    from ocs_codesign.bundle.write.html import Picture
     from ocs_codesign.fabric.deployment import Deployment
 
 FORMAT, VERSION = "ocs-codesign bundle", 1
@@ -136,7 +136,7 @@ def _save_designs(deployment: Deployment, directory: Path) -> None:
             save_design(bounded.design, place)
 
 
-def _manifest(deployment: Deployment, files: Sequence[BundleFile]) -> dict[str, Any]:
+def _manifest(deployment: Deployment, files: dict[str, Any]) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -153,7 +153,7 @@ def _manifest(deployment: Deployment, files: Sequence[BundleFile]) -> dict[str, 
             }
             for one in deployment.configurations
         ],
-        "files": {file.path: {"sha256": file.sha256, "bytes": file.num_bytes} for file in files},
+        "files": files,
     }
 
 
@@ -162,13 +162,12 @@ def _write(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-def _described(directory: Path) -> list[BundleFile]:
-    """All files that are in the directory, by path."""
-    described = []
+def _described(directory: Path) -> dict[str, Any]:
+    described = {}
     for path in sorted(_files_in(directory)):
         with (directory / path).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        described.append(BundleFile(path, (directory / path).stat().st_size, digest))
+        described[path] = {"sha256": digest, "bytes": (directory / path).stat().st_size}
     return described
 
 

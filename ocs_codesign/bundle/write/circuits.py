@@ -10,12 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from ocs_codesign.bundle.write.names import port_name
 from ocs_codesign.bundle.write.text import csv_bytes, decimal_text, json_bytes
 from ocs_codesign.fabric.light_budget import light_paths, rows_of_circuits
-from ocs_codesign.fabric.planes.circuits import NO_LINK
+from ocs_codesign.fabric.planes.circuits import circuits_of_links
 from ocs_codesign.formats.graphs.edge_list import link_rows
 
 if TYPE_CHECKING:
@@ -127,7 +125,7 @@ def links_table(configuration: Configuration, rows: Sequence[CrossConnect]) -> b
         ";".join(f"{switches[rows[at].switch].name}:{rows[at].id}" for at in crossed)
         for crossed in rows_of_circuits(configuration)
     ]
-    circuit, turned = circuits_of_links(configuration)
+    circuit, turned = circuits_of_links(configuration.link)
     table = []
     for link, (tail, head) in enumerate(link_rows(topology)):
         number = int(circuit[link])
@@ -144,15 +142,3 @@ def links_table(configuration: Configuration, rows: Sequence[CrossConnect]) -> b
     columns = ("link", "from_rank", "to_rank", "from_host", "to_host", "plane", "circuit")
     of_light = ("cross_connects", "stages", "loss_db", "budget_db", "margin_db", "flag")
     return csv_bytes((*columns, "direction", *of_light), table)
-
-
-def circuits_of_links(configuration: Configuration) -> tuple[np.ndarray[Any, Any], ...]:
-    """The circuit of every link, and whether it crosses the circuit backward."""
-    circuit = np.full(configuration.topology.num_links, -1, dtype=np.int64)
-    turned = np.zeros(len(circuit), dtype=bool)
-    number = np.arange(configuration.num_circuits)
-    circuit[configuration.link[:, 0]] = number
-    both = configuration.link[:, 1] != NO_LINK
-    circuit[configuration.link[both, 1]] = number[both]
-    turned[configuration.link[both, 1]] = True
-    return circuit, turned

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _STYLE = """
 :root { --ink: #1c2530; --soft: #5d6b7a; --line: #dfe4ea; --accent: #0b5fa5; }
@@ -47,28 +47,13 @@ class Picture:
     svg: bytes
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the page: its heading and its HTML."""
-
-    title: str
-    html: str
-
-    @property
-    def anchor(self) -> str:
-        """The name that links lead to."""
-        return self.title.lower().replace(" ", "-")
-
-
-def page_html(title: str, lead: str, sections: Sequence[Section]) -> str:
-    """The whole page; title and lead are plain text."""
-    contents = "".join(
-        f'<a href="#{escape(one.anchor)}">{escape(one.title)}</a>' for one in sections
-    )
+def page_html(title: str, lead: str, sections: Mapping[str, str]) -> str:
+    """The whole page; title and lead are plain text, ``sections`` HTML by heading, if any."""
+    parts = {heading: html for heading, html in sections.items() if html}
+    contents = "".join(f'<a href="#{heading.lower()}">{heading}</a>' for heading in parts)
     body = "\n".join(
-        f'<section id="{escape(one.anchor)}">\n<h2>{escape(one.title)}</h2>\n{one.html}\n</section>'
-        for one in sections
+        f'<section id="{heading.lower()}">\n<h2>{heading}</h2>\n{html}\n</section>'
+        for heading, html in parts.items()
     )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -81,12 +81,3 @@ def port_name(port: int, side: int, *, has_b_side: bool = True) -> str:
     ('3B', '3A')
     """
     return f"{port}{'B' if side and has_b_side else 'A'}"
-
-
-def host_port(plane: int) -> str:
-    """The port of a host in a plane, both counted from 0.
-
-    >>> host_port(0)
-    'p0'
-    """
-    return f"p{plane}"

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.bundle.write.html import (
-    Picture,
-    Section,
-    page_html,
-    picture_html,
-    table_html,
-)
+from ocs_codesign.bundle.write.html import page_html, picture_html, table_html
 from ocs_codesign.bundle.write.tables import price_rows
 from ocs_codesign.bundle.write.text import decimal_text
+from ocs_codesign.collective import Collective
 from ocs_codesign.fabric.light_budget import LossFlag, light_paths
 from ocs_codesign.fabric.port_use import port_use
 from ocs_codesign.formats.designs.archive import collective_text
@@ -24,10 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from fractions import Fraction
 
-    from ocs_codesign.fabric.deployment import BoundedDesign, DeployedConfiguration, Deployment
+    from ocs_codesign.bundle.write.html import Picture
+    from ocs_codesign.fabric.deployment import DeployedConfiguration, Deployment
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
-
-__all__ = ["BundleFile", "Picture", "report_page"]
 
 SIZES_BYTES = (2**20, 2**26, 2**30)
 MAX_LISTED_FILES = 200
@@ -50,36 +44,24 @@ _PURPOSES = (
 )
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class BundleFile:
-    """A file of a bundle: its path with slashes, its size and its SHA-256 in hexadecimal."""
-
-    path: str
-    num_bytes: int
-    sha256: str
-
-
 def report_page(
-    deployment: Deployment,
-    files: Sequence[BundleFile],
-    pictures: Sequence[Picture] = (),
+    deployment: Deployment, files: dict[str, Any], pictures: Sequence[Picture] = ()
 ) -> str:
-    """The page, complete in itself; ``files`` are all but the manifest and the page."""
+    """The page, complete in itself; ``files`` (as the manifest has them) are all but these two."""
     fabric = deployment.fabric
     names = ", ".join(repr(one.recipe) for one in deployment.configurations)
     lead = f"{names} on {deployment.num_nodes} of {len(fabric.hosts)} hosts"
-    sections = [
-        Section("Summary", _summary(deployment)),
-        Section("Configurations", _configurations(deployment)),
-        Section("Costs", _costs(deployment)),
-        *([Section("Pictures", "\n".join(map(picture_html, pictures)))] if pictures else []),
-        Section("Ports", _ports(deployment)),
-        Section("Losses", _losses(deployment)),
-        *([Section("Changes", _changes(deployment.changes))] if deployment.changes else []),
-        Section("Prices", _prices(deployment)),
-        Section("Files", _files(files)),
-    ]
+    sections = {
+        "Summary": _summary(deployment),
+        "Configurations": _configurations(deployment),
+        "Costs": _costs(deployment),
+        "Pictures": "\n".join(map(picture_html, pictures)),
+        "Ports": _ports(deployment),
+        "Losses": _losses(deployment),
+        "Changes": _changes(deployment.changes) if deployment.changes else "",
+        "Prices": _prices(deployment),
+        "Files": _files(files),
+    }
     return page_html(f"Deployment on {fabric.name}", lead, sections)
 
 
@@ -87,6 +69,7 @@ def _summary(deployment: Deployment) -> str:
     fabric = deployment.fabric
     model = fabric.cost_model
     profiles = Counter(switch.profile.name for switch in fabric.switches)
+    models = [switch.profile.port_model.value for switch in fabric.switches]
     cabling = deployment.cabling
     num_cables = int((cabling.a_switch >= 0).sum() + (cabling.b_switch >= 0).sum())
     rows = [
@@ -94,17 +77,13 @@ def _summary(deployment: Deployment) -> str:
         ("hosts", f"{len(fabric.hosts)}, of which {fabric.num_spare_hosts} spare"),
         ("ranks", f"{deployment.num_nodes}; rank r is on the r-th host (from 0)"),
         ("planes", fabric.num_planes),
-        ("port model", ", ".join(dict.fromkeys(_models(deployment)))),
+        ("port model", ", ".join(dict.fromkeys(models))),
         ("switches", ", ".join(f"{count} x {name}" for name, count in sorted(profiles.items()))),
         ("cables", f"{num_cables} to hosts, {len(cabling.trunks)} between switches"),
         ("bandwidth of a host", format_bandwidth(model.node_bandwidth_Bps)),
         ("time of a step (alpha)", format_time(model.alpha_s)),
     ]
     return table_html(("", " "), rows)
-
-
-def _models(deployment: Deployment) -> list[str]:
-    return [switch.profile.port_model.value for switch in deployment.fabric.switches]
 
 
 def _configurations(deployment: Deployment) -> str:
@@ -150,20 +129,16 @@ def _costs(deployment: Deployment) -> str:
         for one in deployment.configurations
         for bounded in one.designs
     ]
+    kinds = {d.collective for made in deployment.configurations for d in made.designs}
+    exchanged = "; that of an all-to-all is for schedules of as many steps."
+    if Collective.ALLTOALL not in kinds:
+        exchanged = "."
     note = (
         "t_b is in units of the data's time on the bandwidth of a host. Least values are bounds "
-        "for this topology" + _alltoall_note(deployment) + " Every schedule has been verified send "
-        "by send."
+        f"for this topology{exchanged} Every schedule has been verified send by send."
     )
     names, numbers = (*columns, *sizes, "schedule"), (*columns[2:], *sizes)
     return table_html(names, rows, numbers=numbers, note=note)
-
-
-def _alltoall_note(deployment: Deployment) -> str:
-    kinds: list[BoundedDesign] = [d for one in deployment.configurations for d in one.designs]
-    if any(collective_text(bounded.collective) == "alltoall" for bounded in kinds):
-        return "; that of an all-to-all is for schedules of as many steps."
-    return "."
 
 
 def _decimal(t_b: Fraction) -> str:
@@ -235,10 +210,10 @@ def _prices(deployment: Deployment) -> str:
     return table_html(columns, rows, numbers=columns[1:4], note=note)
 
 
-def _files(files: Sequence[BundleFile]) -> str:
+def _files(files: dict[str, Any]) -> str:
     rows = [
-        (file.path, f"{file.num_bytes:,}", _purpose(file.path), file.sha256[:12])
-        for file in files[:MAX_LISTED_FILES]
+        (path, f"{file['bytes']:,}", _purpose(path), file["sha256"][:12])
+        for path, file in islice(files.items(), MAX_LISTED_FILES)
     ]
     left_out = len(files) - len(rows)
     more = f"{left_out} more files are not shown. " if left_out else ""

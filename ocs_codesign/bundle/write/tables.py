@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.bundle.write.names import host_port, port_name
+from ocs_codesign.bundle.write.names import port_name
 from ocs_codesign.bundle.write.text import csv_bytes, decimal_text
-from ocs_codesign.fabric.port_use import STRANDS, host_strands, port_use
+from ocs_codesign.fabric.port_use import host_strands, port_use
 from ocs_codesign.fabric.prices import fabric_price
 from ocs_codesign.quantities import exact
 
@@ -66,14 +66,12 @@ class Cable:
 def cables(cabling: Cabling) -> list[Cable]:
     """All cables by plane: those of hosts in order of host and strand, then trunks."""
     fabric = cabling.fabric
-    strands = host_strands(cabling)
-    columns = (strands.plane, strands.host, strands.side, strands.switch, strands.port)
     found: list[tuple[int, CableEnd, CableEnd, str]] = []
-    for plane, host, side, switch, port in zip(*(c.tolist() for c in columns), strict=True):
+    for plane, host, side, switch, port in host_strands(cabling).tolist():
         model = fabric.switches[switch].profile.port_model
-        strand = STRANDS[model][side]
+        strand = model.strands[side]
         name = port_name(port, side, has_b_side=model.has_b_side)
-        near = CableEnd(fabric.hosts[host], host_port(plane), strand)
+        near = CableEnd(fabric.hosts[host], f"p{plane}", strand)
         far = CableEnd(fabric.switches[switch].name, name, strand)
         found.append((plane, near, far, _POLARITY[strand]))
     for from_switch, from_port, to_switch, to_port in cabling.trunks.tolist():

@@ -25,70 +25,34 @@ NO_BLOCK = -1
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """The block of every node's tail copy and head copy (int32, N; -1 where no link is).
+    """What must be on one switch: the block of every node's tail and head (int32, N; -1 for none).
 
-    Block b joins ``num_tails[b]`` tails with ``num_heads[b]`` heads by ``num_links[b]`` links;
-    ``num_loops`` of all links lead from a node to itself. Blocks are numbered by their first tail.
+    Block b has ``sizes[b]`` (int64, blocks x 2) tails and heads.
     """
 
     tail_block: NDArray[np.int32]
     head_block: NDArray[np.int32]
-    num_tails: NDArray[np.int64]
-    num_heads: NDArray[np.int64]
-    num_links: NDArray[np.int64]
-    num_loops: int
-
-    @property
-    def num_blocks(self) -> int:
-        """How many there are."""
-        return len(self.num_tails)
-
-    @property
-    def radix(self) -> int:
-        """Ports a side of the smallest switch that holds the largest block; 0 without links."""
-        return int(max(self.num_tails.max(initial=0), self.num_heads.max(initial=0)))
-
-    def sizes(self) -> dict[tuple[int, int], int]:
-        """How many blocks there are of each size (tails, heads), smallest first."""
-        pairs = np.stack([self.num_tails, self.num_heads], axis=1)
-        size, count = np.unique(pairs, axis=0, return_counts=True)
-        return {(int(a), int(b)): int(c) for (a, b), c in zip(size, count, strict=True)}
+    sizes: NDArray[np.int64]
 
 
-def double_cover_blocks(topology: Topology, plane: NDArray[np.int32] | None = None) -> Blocks:
-    """The blocks of a topology or, with the ``plane`` of every link, of each plane by itself.
+def double_cover_blocks(topology: Topology, *, has_sides: bool = True) -> Blocks:
+    """The blocks of a topology, numbered by their first tail.
 
-    With ``plane`` the copies are those of (plane, node), so that the arrays are planes * N long.
-    Raises ValueError if there is not one plane a link.
+    Without sides both ends of a link are tails: blocks are then the components.
 
     >>> from ocs_codesign.topology import Topology
     >>> eight = range(8)
     >>> circulant = Topology(8, [*eight] * 2, [(v + s) % 8 for s in (1, 3) for v in eight])
-    >>> double_cover_blocks(circulant).sizes()
-    {(4, 4): 2}
+    >>> double_cover_blocks(circulant).sizes.tolist()
+    [[4, 4], [4, 4]]
     """
-    tail, head = topology.tail.astype(np.int64), topology.head.astype(np.int64)
-    size = topology.num_nodes
-    if plane is not None:
-        if plane.shape != tail.shape:
-            raise ValueError(f"{len(plane)} planes for {len(tail)} links: every link is in one")
-        tail, head = tail + plane.astype(np.int64) * size, head + plane.astype(np.int64) * size
-        size *= int(plane.max(initial=-1)) + 1
-    label = connected(tail, head + size, 2 * size)
-    # Blocks are numbered by their first tail.
-    tails = np.unique(tail)
-    labels, first = np.unique(label[tails], return_index=True)
-    number = np.full(2 * size, NO_BLOCK, dtype=np.int32)
-    number[labels[np.argsort(first)]] = np.arange(len(labels))
-    of_link = number[label[tail]]
-    tail_block = np.full(size, NO_BLOCK, dtype=np.int32)
-    head_block = tail_block.copy()
-    tail_block[tail], head_block[head] = of_link, of_link
-    return Blocks(
-        tail_block,
-        head_block,
-        np.bincount(tail_block[tail_block >= 0], minlength=len(labels)),
-        np.bincount(head_block[head_block >= 0], minlength=len(labels)),
-        np.bincount(of_link, minlength=len(labels)),
-        int(np.count_nonzero(topology.tail == topology.head)),
-    )
+    nodes = topology.num_nodes
+    tail, head = topology.tail, topology.head + nodes * has_sides
+    used = np.unique(np.concatenate([tail, head]))
+    block = np.full(2 * nodes, NO_BLOCK, dtype=np.int32)
+    labels = connected(tail, head, 2 * nodes)[used]
+    block[used] = np.unique(labels, return_inverse=True)[1]
+    sides = block.reshape(2, nodes)
+    count = int(block.max(initial=-1)) + 1
+    sizes = [np.bincount(side[side >= 0], minlength=count) for side in sides]
+    return Blocks(sides[0], sides[1], np.stack(sizes, axis=1))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.components import connected
-from ocs_codesign.fabric.embed.blocks import NO_BLOCK, double_cover_blocks
+from ocs_codesign.fabric.embed.blocks import Blocks, double_cover_blocks
 from ocs_codesign.fabric.embed.clos import Clos, three_stages
 from ocs_codesign.fabric.embed.packing import pack
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
@@ -40,11 +39,6 @@ class Partition(Enum):
     CLOS = "three stages"
     CIRCUITS = "single circuits"
     LISTED = "in order of hosts"
-
-    @property
-    def num_stages(self) -> int:
-        """Switches on the way of a circuit."""
-        return 3 if self is Partition.CLOS else 1
 
 
 @final
@@ -99,7 +93,7 @@ class _Sites:
 
 def check_loss(fabric: Fabric, plane: int, num_stages: int) -> None:
     """Raise InfeasibleError (LOSS) if a circuit through so many switches loses too much light."""
-    loss_db = round(fabric.loss_db(plane, num_stages), 9)
+    loss_db = fabric.loss_db(plane, num_stages)
     if loss_db > fabric.loss_budget_db:
         raise InfeasibleError(
             Reason.LOSS,
@@ -135,7 +129,7 @@ def lay_plane(
         return _blocks_or_stages(sites, planes, host, needed)
     check_loss(sites.fabric, sites.plane, 1)
     mine = planes.plane == circuits_of
-    items = _items(planes, planes.a_node[mine], planes.b_node[mine])
+    items = _blocks(planes, planes.a_node[mine], planes.b_node[mine])
     return _packed(sites, items, host, Partition.CIRCUITS)
 
 
@@ -172,7 +166,7 @@ def _blocks_or_stages(
 ) -> PlaneCables:
     try:
         check_loss(sites.fabric, sites.plane, 1)
-        items = _items(planes, planes.topology.tail, planes.topology.head)
+        items = _blocks(planes, planes.topology.tail, planes.topology.head)
         return _packed(sites, items, host, Partition.BLOCKS)
     except InfeasibleError as error:
         if error.reason not in (Reason.BLOCK, Reason.PACKING):
@@ -185,7 +179,7 @@ def _blocks_or_stages(
     for hosts in (np.arange(sites.num_hosts), needed):
         stages = three_stages(len(hosts), sites.ports)
         if stages is not None:
-            check_loss(sites.fabric, sites.plane, Partition.CLOS.num_stages)
+            check_loss(sites.fabric, sites.plane, 3)
             return _in_stages(sites, stages, hosts)
     raise InfeasibleError(
         blocks.reason,
@@ -195,29 +189,10 @@ def _blocks_or_stages(
     )
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Items:
-    """What must stay together: the item of every node's A strand and B strand, -1 for none."""
-
-    a_item: NDArray[np.int32]
-    b_item: NDArray[np.int32]
-    sizes: NDArray[np.int64]
-
-
-def _items(planes: Planes, one: NDArray[np.int32], other: NDArray[np.int32]) -> _Items:
+def _blocks(planes: Planes, one: NDArray[np.int32], other: NDArray[np.int32]) -> Blocks:
     """The strands that pairs of nodes join, from the first one's A to the other's B if sided."""
-    nodes = planes.topology.num_nodes
-    if planes.port_model.has_b_side:
-        blocks = double_cover_blocks(Topology(nodes, one, other))
-        sizes = np.stack([blocks.num_tails, blocks.num_heads], axis=1)
-        return _Items(blocks.tail_block, blocks.head_block, sizes)
-    none = np.full(nodes, NO_BLOCK, dtype=np.int32)
-    item = none.copy()
-    ends = np.unique(np.concatenate([one, other]))
-    item[ends] = np.unique(connected(one, other, nodes)[ends], return_inverse=True)[1]
-    count = np.bincount(item[ends])
-    return _Items(item, none, np.stack([count, 0 * count], axis=1))
+    ends = Topology(planes.topology.num_nodes, one, other)
+    return double_cover_blocks(ends, has_sides=planes.port_model.has_b_side)
 
 
 def _on_one(sites: _Sites, site: int, needed: NDArray[np.int32], planes: Planes) -> PlaneCables:
@@ -230,14 +205,14 @@ def _on_one(sites: _Sites, site: int, needed: NDArray[np.int32], planes: Planes)
 
 
 def _packed(
-    sites: _Sites, items: _Items, host: NDArray[np.int32], partition: Partition
+    sites: _Sites, items: Blocks, host: NDArray[np.int32], partition: Partition
 ) -> PlaneCables:
     """Items packed into switches, then the strands that no link needs where there is room."""
-    sided = bool((items.b_item >= 0).any())
+    sided = bool((items.head_block >= 0).any())
     rooms = np.stack([sites.ports, sites.ports if sided else 0 * sites.ports], axis=1)
     bins = pack(items.sizes, rooms)
-    a = _filled(sites, items.a_item, bins, host)
-    b = _filled(sites, items.b_item, bins, host) if sided else sites.strands()
+    a = _filled(sites, items.tail_block, bins, host)
+    b = _filled(sites, items.head_block, bins, host) if sided else sites.strands()
     return PlaneCables(partition, a, b, NO_TRUNKS)
 
 
@@ -258,7 +233,6 @@ def _filled(
 
 
 def _in_stages(sites: _Sites, stages: Clos, hosts: NDArray[np.integer]) -> PlaneCables:
-    """So many hosts in order at every edge switch, and all trunks."""
     edge = np.arange(len(hosts)) // stages.num_hosts
     a, b = (
         sites.strands(hosts, np.array(switches)[edge])

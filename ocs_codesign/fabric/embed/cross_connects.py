@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -30,8 +30,12 @@ def configured(
     rows = [np.empty((0, 5), dtype=np.int64)]
     for plane in np.unique(planes.plane).tolist():
         mine = np.flatnonzero(planes.plane == plane)
-        make = _staged_rows if len(trunks_of(cabling, plane)) else _direct_rows
-        rows += make(cabling, plane, mine, a_host[mine], b_host[mine])
+        make = _staged if len(trunks_of(cabling, plane)) else _direct
+        stages = make(cabling, plane, a_host[mine], b_host[mine])
+        rows += [
+            np.stack([mine, np.full_like(mine, stage), *crossed], axis=1)
+            for stage, crossed in enumerate(stages)
+        ]
     table = np.concatenate(rows)
     table = table[np.lexsort((table[:, 1], table[:, 0]))].astype(np.int32)
     circuit, _, switch, a_port, b_port = (np.ascontiguousarray(column) for column in table.T)
@@ -39,27 +43,21 @@ def configured(
     return Configuration(name, cabling, planes.topology, host, planes.plane, planes.link, *ends)
 
 
-def _direct_rows(
-    cabling: Cabling,
-    plane: int,
-    circuit: NDArray[np.int64],
-    a_host: NDArray[np.int32],
-    b_host: NDArray[np.int32],
-) -> list[NDArray[np.int64]]:
-    """Circuit, stage, switch, A port and B port of circuits through one switch each."""
+_Ends: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]"
+"""The switch, A port and B port of circuits in one stage."""
+
+
+def _direct(
+    cabling: Cabling, plane: int, a_host: NDArray[np.int32], b_host: NDArray[np.int32]
+) -> list[_Ends]:
     b_port = cabling.b_port if cabling.fabric.port_model(plane).has_b_side else cabling.a_port
     at = cabling.a_switch[a_host, plane], cabling.a_port[a_host, plane], b_port[b_host, plane]
-    return [np.stack([circuit, 0 * circuit, *at], axis=1)]
+    return [at]
 
 
-def _staged_rows(
-    cabling: Cabling,
-    plane: int,
-    circuit: NDArray[np.int64],
-    a_host: NDArray[np.int32],
-    b_host: NDArray[np.int32],
-) -> list[NDArray[np.int64]]:
-    """Circuit, stage, switch, A port and B port of circuits through three switches each."""
+def _staged(
+    cabling: Cabling, plane: int, a_host: NDArray[np.int32], b_host: NDArray[np.int32]
+) -> list[_Ends]:
     cabled = cabling.a_switch[:, plane] != NOT_CABLED
     edge = cabling.a_switch[cabled, plane], cabling.b_switch[cabled, plane]
     out, into = trunking(trunks_of(cabling, plane), *edge)
@@ -69,12 +67,8 @@ def _staged_rows(
     way = ways(from_edge, to_edge, max(len(out), len(into)), out.shape[1])
     _, sender_b, middle, middle_a = out[from_edge, way].T
     _, middle_b, _, receiver_a = into[to_edge, way].T
-    stages = (
+    return [
         (sender, cabling.a_port[a_host, plane], sender_b),
         (middle, middle_a, middle_b),
         (receiver, receiver_a, cabling.b_port[b_host, plane]),
-    )
-    return [
-        np.stack([circuit, np.full_like(circuit, stage), *ends], axis=1)
-        for stage, ends in enumerate(stages)
     ]

@@ -16,14 +16,15 @@ from ocs_codesign.fabric.embed.cables import (
     lay_plane,
 )
 from ocs_codesign.fabric.embed.cross_connects import configured, trunks_of
-from ocs_codesign.fabric.embed.fitting import fit_to_cables, fit_to_states
+from ocs_codesign.fabric.embed.fitting import fit_to_cables
+from ocs_codesign.fabric.embed.state_choice import fit_to_states
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.choice import PlaneLoss, loss_of_planes, most_survivable
 from ocs_codesign.fabric.planes.circuits import check_equal_speeds
 from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.planes.planes import (
-    Certificate,
     Planes,
+    PlanesCertificate,
     check_ports,
     degree_certificate,
     given_planes,
@@ -153,7 +154,6 @@ def _checked_hosts(fabric: Fabric, topology: Topology, host: ArrayLike | None) -
 def _chosen(
     fabric: Fabric, topology: Topology, port_model: PortModel, plane: ArrayLike | Planes
 ) -> Planes:
-    """The circuits in planes that someone chose, checked."""
     if isinstance(plane, Planes):
         if plane.topology != topology or plane.port_model is not port_model:
             raise ValueError(
@@ -176,7 +176,7 @@ def _port_model(fabric: Fabric) -> PortModel:
     return models.pop()
 
 
-def _check_enough(fabric: Fabric, needed: Certificate) -> None:
+def _check_enough(fabric: Fabric, needed: PlanesCertificate) -> None:
     """Raise InfeasibleError (PLANES) with the proof that there are too few planes."""
     if needed.num_planes > fabric.num_planes:
         raise InfeasibleError(

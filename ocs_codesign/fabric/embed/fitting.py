@@ -11,14 +11,13 @@ from ocs_codesign.fabric.embed.cables import check_loss
 from ocs_codesign.fabric.embed.cross_connects import trunks_of
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.integers import least_integers
-from ocs_codesign.fabric.planes.circuits import NO_LINK
-from ocs_codesign.fabric.planes.planes import Planes, given_planes
-from ocs_codesign.fabric.planes.restricted import Offers, choose_states, planes_of_links
 from ocs_codesign.fabric.wiring import NOT_CABLED, Cabling
-from ocs_codesign.topology import Topology
+from ocs_codesign.factorisation import NO_LINK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ocs_codesign.fabric.planes.planes import Planes
 
 
 def can_carry(
@@ -106,46 +105,3 @@ def _by_program(
         plane=plane[taken].astype(np.int32),
         num_planes=int(plane[taken].max(initial=-1)) + 1,
     )
-
-
-def fit_to_states(
-    cabling: Cabling, topology: Topology, host: NDArray[np.int32], plane: NDArray[np.int32] | None
-) -> Planes:
-    """The links in planes whose switches have states that offer them over these cables.
-
-    ``plane`` (one number a link) asks for these planes. Raises InfeasibleError (STATES, NOT_FOUND).
-    """
-    offers = offers_of(cabling, host)
-    if plane is None:
-        plane = planes_of_links(topology, offers, choose_states(topology, offers))
-    else:
-        for number in np.unique(plane).tolist():
-            mine = plane == number
-            part = Topology(topology.num_nodes, topology.tail[mine], topology.head[mine])
-            choose_states(part, offers.of_plane(number))
-    return given_planes(topology, cabling.fabric.port_model(0), plane)
-
-
-def offers_of(cabling: Cabling, host: NDArray[np.int32]) -> Offers:
-    """The links between nodes that every state of every restricted switch offers."""
-    columns: list[tuple[NDArray[np.int64], ...]] = []
-    count = 0
-    for number, switch in enumerate(cabling.fabric.switches):
-        if switch.states is None:
-            raise ValueError(
-                f"switch {switch.name} lists no states: a restricted switch needs them"
-            )
-        node_at = np.full((2, switch.num_ports + 1), -1)
-        sides = (cabling.a_switch, cabling.a_port), (cabling.b_switch, cabling.b_port)
-        for nodes, (at, port) in zip(node_at, sides, strict=True):
-            mine = np.flatnonzero(at[host, switch.plane] == number)
-            nodes[port[host[mine], switch.plane]] = mine
-        state, a_port = np.nonzero(switch.states)
-        tail, head = node_at[0][a_port + 1], node_at[1][switch.states[state, a_port]]
-        lit = (tail >= 0) & (head >= 0)
-        states = np.ones(len(switch.states), dtype=np.int64)
-        columns.append(
-            (tail[lit], head[lit], count + state[lit], number * states, switch.plane * states)
-        )
-        count += len(states)
-    return Offers(*(np.concatenate(column) for column in zip(*columns, strict=True)))

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations, compress, islice, product
+from itertools import combinations, compress, product
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.components import connected, num_strong_components
-from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.components import connected, strong_components
 from ocs_codesign.fabric.planes.circuits import oriented
-from ocs_codesign.fabric.planes.two_sides import simplex_planes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from numpy.typing import NDArray
 
     from ocs_codesign.fabric.planes.planes import Planes
     from ocs_codesign.topology import Topology
 
 MAX_ENUMERATED = 2**12
-"""Factorisations into two planes that are all looked at; beyond that a local search is made."""
-MAX_ENUMERATED_LINKS = 36
-"""Links up to which all factorisations into more planes are looked at after a failed search."""
+"""Factorisations into two planes that are all looked at; else a local search is made."""
 MAX_MOVES = 1500
 UPHILL_SHARE = 0.05
 """How often the search makes an exchange that leaves one component more."""
@@ -37,12 +31,11 @@ class PlaneLoss:
 
     ``num_components`` has the number after the loss of each plane; 1 is connected. ``is_proven``:
     no factorisation into as many planes has a smaller (largest, sum), as a search through all or
-    the trivial bound shows. ``num_tried`` factorisations were looked at.
+    the trivial bound shows.
     """
 
     num_components: tuple[int, ...]
     is_proven: bool
-    num_tried: int
 
     @property
     def stays_connected(self) -> bool:
@@ -53,7 +46,7 @@ class PlaneLoss:
 def loss_of_planes(planes: Planes) -> PlaneLoss:
     """The components after each plane's loss, of planes as they are."""
     left = _components(planes)
-    return PlaneLoss(left, sum(left) == _least(planes), 1)
+    return PlaneLoss(left, sum(left) == _least(planes))
 
 
 def most_survivable(planes: Planes, seed: int = 0) -> tuple[Planes, PlaneLoss]:
@@ -73,96 +66,45 @@ def most_survivable(planes: Planes, seed: int = 0) -> tuple[Planes, PlaneLoss]:
     if planes.num_planes == 2 and not model.can_turn:
         groups = _exchangeable(planes, 0, 1)
         if len(groups) - 1 <= np.log2(MAX_ENUMERATED):
-            return _best(planes, _all_of_two(planes, groups), _least(planes))
-    searched = _local_search(planes, seed)
-    few = planes.topology.num_links <= MAX_ENUMERATED_LINKS
-    if not searched[1].is_proven and few and model is PortModel.SIMPLEX:
-        every = _best(planes, islice(factorisations(planes.topology), MAX_ENUMERATED + 1))
-        return every if every[1].num_tried <= MAX_ENUMERATED else searched
-    return searched
-
-
-def factorisations(topology: Topology) -> Iterator[Planes]:
-    """Every factorisation of a topology into one-way planes, up to the numbering of planes.
-
-    There are as many planes as the degree; links that run parallel are not told apart. All are
-    found one by one, so this is for small topologies.
-
-    >>> from ocs_codesign.topology import Topology
-    >>> eight = range(8)
-    >>> circulant = Topology(8, [*eight] * 2, [(v + s) % 8 for s in (1, 3) for v in eight])
-    >>> sum(1 for _ in factorisations(circulant))
-    2
-    """
-    start = simplex_planes(topology)
-    tail, head = topology.tail, topology.head
-    order = np.lexsort((head, tail))
-    plane = np.empty(topology.num_links, dtype=np.int32)
-    out = np.zeros((topology.num_nodes, start.num_planes), dtype=bool)
-    into = np.zeros_like(out)
-
-    def placements(place: int, num_used: int) -> Iterator[int]:
-        """Put a link on one plane after the other, one that is not used yet last; planes in use."""
-        link, before, lowest = order[place], order[place - 1], 0
-        if place and tail[before] == tail[link] and head[before] == head[link]:
-            lowest = plane[before] + 1  # parallel links take their planes in ascending order
-        for number in range(lowest, min(num_used + 1, start.num_planes)):
-            if not out[tail[link], number] and not into[head[link], number]:
-                plane[link] = number
-                out[tail[link], number] = into[head[link], number] = True
-                yield max(num_used, number + 1)
-                out[tail[link], number] = into[head[link], number] = False
-
-    stack: list[Iterator[int]] = [iter([0])]
-    while stack:
-        num_used = next(stack[-1], None)
-        if num_used is None:
-            stack.pop()
-        elif len(stack) > len(order):
-            yield replace(start, plane=plane.copy())
-        else:
-            stack.append(placements(len(stack) - 1, num_used))
+            return _best_of_two(planes, groups)
+    return _local_search(planes, seed)
 
 
 def _components(planes: Planes) -> tuple[int, ...]:
-    """Strongly connected components without each plane."""
     of_link, lost = planes.plane_of_link(), range(planes.num_planes)
-    return tuple(num_strong_components(planes.topology, of_link != number) for number in lost)
+    return tuple(_num_components(planes.topology, of_link != number) for number in lost)
+
+
+def _num_components(topology: Topology, stays: NDArray[np.bool_]) -> int:
+    tail, head = topology.tail[stays], topology.head[stays]
+    return 1 + int(strong_components(tail, head, topology.num_nodes).max())
 
 
 def _least(planes: Planes) -> int:
     """A lower bound on the sum of components: a loss joins nothing that was not joined before."""
     every = np.ones(planes.topology.num_links, dtype=bool)
-    return num_strong_components(planes.topology, every) * planes.num_planes
+    return _num_components(planes.topology, every) * planes.num_planes
 
 
 def _cost(left: tuple[int, ...]) -> tuple[int, int]:
     return max(left), sum(left)
 
 
-def _best(
-    planes: Planes, candidates: Iterable[Planes], enough: int = 0
-) -> tuple[Planes, PlaneLoss]:
-    """The best of all candidates, or of those up to the first with a sum of components enough."""
-    best, best_left, tried = planes, _components(planes), 0
-    for candidate in candidates:
-        left = _components(candidate)
-        tried += 1
-        if _cost(left) < _cost(best_left):
-            best, best_left = candidate, left
-        if sum(left) == enough:
-            break
-    return best, PlaneLoss(best_left, True, tried)
-
-
-def _all_of_two(planes: Planes, groups: list[NDArray[np.int64]]) -> Iterator[Planes]:
-    """All factorisations into two planes, which are alike: the first group stays."""
-    choices = groups[:0:-1]
+def _best_of_two(planes: Planes, groups: list[NDArray[np.int64]]) -> tuple[Planes, PlaneLoss]:
+    """The best factorisation into two planes, which are alike, so that the first group stays."""
+    best, best_left = planes, _components(planes)
+    choices, least = groups[:0:-1], _least(planes)
     for chosen in product((False, True), repeat=len(choices)):
         plane = planes.plane.copy()
         for circuits in compress(choices, chosen):
             plane[circuits] = 1 - plane[circuits]
-        yield replace(planes, plane=plane)
+        candidate = replace(planes, plane=plane)
+        left = _components(candidate)
+        if _cost(left) < _cost(best_left):
+            best, best_left = candidate, left
+        if sum(left) == least:
+            break
+    return best, PlaneLoss(best_left, True)
 
 
 def _exchangeable(planes: Planes, one: int, other: int) -> list[NDArray[np.int64]]:
@@ -184,7 +126,7 @@ def _local_search(planes: Planes, seed: int) -> tuple[Planes, PlaneLoss]:
     here_left = best_left = _components(planes)
     pairs = list(combinations(range(planes.num_planes), 2))
     can_turn = planes.port_model.can_turn
-    tried, least = 1, _least(planes)
+    least = _least(planes)
     for _ in range(MAX_MOVES):
         if sum(best_left) == least:
             break
@@ -197,13 +139,12 @@ def _local_search(planes: Planes, seed: int) -> tuple[Planes, PlaneLoss]:
         plane[chosen] = sum(pair) - plane[chosen]
         there = replace(here, plane=plane)
         left = _components(there)
-        tried += 1
         worse = sum(left) - sum(here_left)
         if worse <= 0 or random.random() < UPHILL_SHARE**worse:
             here, here_left = _sided_again(there, pair) if can_turn else there, left
         if _cost(here_left) < _cost(best_left):
             best, best_left = here, here_left
-    return best, PlaneLoss(best_left, sum(best_left) == least, tried)
+    return best, PlaneLoss(best_left, sum(best_left) == least)
 
 
 def _alternating(

@@ -8,14 +8,13 @@ import numpy as np
 
 from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
+from ocs_codesign.factorisation import NO_LINK
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.fabric.description import PortModel
-
-NO_LINK = -1
 
 
 def check_equal_speeds(topology: Topology) -> None:
@@ -39,16 +38,11 @@ def circuits_of(
     InfeasibleError (ONE_WAY) if circuits carry both directions and a link has no reverse.
     """
     if not port_model.is_bidirectional:
-        return one_way_circuits(topology)
+        link = np.full((topology.num_links, 2), NO_LINK, dtype=np.int32)
+        link[:, 0] = np.arange(topology.num_links)
+        return link
     link = two_way_circuits(topology, plane)
     return oriented(topology, link, plane) if port_model.can_turn else link
-
-
-def one_way_circuits(topology: Topology) -> NDArray[np.int32]:
-    """One circuit a link, circuits x 2."""
-    link = np.full((topology.num_links, 2), NO_LINK, dtype=np.int32)
-    link[:, 0] = np.arange(topology.num_links)
-    return link
 
 
 def two_way_circuits(
@@ -133,6 +127,17 @@ def oriented(
     out = link.copy()
     out[turn] = link[turn, ::-1]
     return out
+
+
+def circuits_of_links(link: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The circuit of every link, and whether it crosses that backward, of ``link`` (circuits x 2).
+
+    >>> [found.tolist() for found in circuits_of_links(np.array([[0, 2], [1, -1]]))]
+    [[0, 1, 0], [False, False, True]]
+    """
+    circuit, backward = np.nonzero(link != NO_LINK)
+    order = np.argsort(link[circuit, backward])
+    return circuit[order], backward[order] == 1
 
 
 def ends_of(topology: Topology, link: NDArray[np.int32]) -> Topology:

@@ -1,4 +1,4 @@
-"""Compiled edge colouring: fans and Kempe chains, and an exhaustive search."""
+"""Compiled edge colouring by fans and Kempe chains."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 
 NONE = -1
-NO_COLOURING, COLOURED, GAVE_UP = range(3)
 
 
 @njit(cache=True)
@@ -166,52 +165,3 @@ def colour_edges(one, other, num_nodes, num_colours, max_moves, random):
             if a != b and at[node, b] == NONE:
                 _swap_chain(node, a, b, one, other, at, of_edge, path)
     return of_edge, True
-
-
-@njit(cache=True)
-def search_colouring(one, other, num_nodes, num_colours, max_visits):
-    """Whether a colouring exists, by trying all in so many steps at most: (verdict, colours)."""
-    of_edge = np.full(len(one), NONE, dtype=np.int64)
-    used = np.zeros((num_nodes, num_colours), dtype=np.bool_)
-    times, visits = np.zeros(num_colours, dtype=np.int64), np.full(1, max_visits)
-    return _search(one, other, len(one), used, times, of_edge, visits), of_edge
-
-
-@njit(cache=True)
-def _search(one, other, num_left, used, times, of_edge, visits):
-    """Colour the edges left, the one with fewest colours first, and say whether that is possible.
-
-    A colour that no edge has yet stands for all such, so that one of them is tried.
-    """
-    visits[0] -= 1
-    if visits[0] < 0:
-        return GAVE_UP
-    if num_left == 0:
-        return COLOURED
-    narrowest, fewest = NONE, len(times) + 1
-    for edge in range(len(one)):
-        if of_edge[edge] == NONE:
-            free = 0
-            for colour in range(len(times)):
-                free += not used[one[edge], colour] and not used[other[edge], colour]
-            if free < fewest:
-                narrowest, fewest = edge, free
-    a, b = one[narrowest], other[narrowest]
-    for colour in range(len(times)):
-        if used[a, colour] or used[b, colour]:
-            continue
-        of_edge[narrowest] = colour
-        used[a, colour] = used[b, colour] = True
-        times[colour] += 1
-        verdict = _search(one, other, num_left - 1, used, times, of_edge, visits)
-        if verdict != NO_COLOURING:
-            return verdict
-        of_edge[narrowest] = NONE
-        used[a, colour] = used[b, colour] = False
-        times[colour] -= 1
-        visits[0] -= 1
-        if visits[0] < 0:
-            return GAVE_UP
-        if times[colour] == 0:
-            break
-    return NO_COLOURING

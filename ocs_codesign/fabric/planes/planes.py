@@ -10,12 +10,13 @@ import numpy as np
 
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.circuits import (
-    NO_LINK,
     check_equal_speeds,
     circuits_of,
+    circuits_of_links,
     ends_of,
     two_way_circuits,
 )
+from ocs_codesign.factorisation import NO_LINK
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -35,7 +36,7 @@ class Proof(Enum):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class PlanesCertificate:
     """A proof that fewer than ``num_planes`` planes do not hold a topology.
 
     ``nodes`` are those that it speaks of: the node of largest degree, or the odd set. ``sentence``
@@ -64,7 +65,7 @@ class Planes:
     link: NDArray[np.int32]
     plane: NDArray[np.int32]
     num_planes: int
-    at_least: Certificate
+    at_least: PlanesCertificate
 
     @property
     def num_circuits(self) -> int:
@@ -82,22 +83,13 @@ class Planes:
         return self.topology.head[self.link[:, 0]]
 
     @property
-    def num_loop_backs(self) -> int:
-        """Circuits from a node to itself: they take ports and carry nothing anywhere."""
-        return int(np.count_nonzero(self.a_node == self.b_node))
-
-    @property
     def is_minimal(self) -> bool:
         """Whether it is proven that no fewer planes are enough."""
         return self.num_planes == self.at_least.num_planes
 
     def plane_of_link(self) -> NDArray[np.int32]:
         """The plane of every link (int32, links)."""
-        plane = np.empty(self.topology.num_links, dtype=np.int32)
-        for side in (0, 1):
-            carries = self.link[:, side] != NO_LINK
-            plane[self.link[carries, side]] = self.plane[carries]
-        return plane
+        return self.plane[circuits_of_links(self.link)[0]]
 
     def ports(self) -> NDArray[np.int64]:
         """The node's port that either end of every circuit takes in its plane, circuits x 2.
@@ -170,7 +162,7 @@ def check_ports(planes: Planes) -> None:
         )
 
 
-def degree_certificate(topology: Topology, port_model: PortModel) -> Certificate:
+def degree_certificate(topology: Topology, port_model: PortModel) -> PlanesCertificate:
     """The planes that the node of largest degree needs by itself."""
     nodes, held = topology.num_nodes, 2 if port_model.can_turn else 1
     if port_model.is_bidirectional:
@@ -182,4 +174,4 @@ def degree_certificate(topology: Topology, port_model: PortModel) -> Certificate
         what = f"has {degrees.max()} links on one side, and a plane holds one"
     node = int(degrees.argmax())
     needed = -(-int(degrees[node]) // held)
-    return Certificate(needed, Proof.DEGREE, (node,), f"node {node} {what}")
+    return PlanesCertificate(needed, Proof.DEGREE, (node,), f"node {node} {what}")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.fabric.embed.embedding import Embedding
-from ocs_codesign.fabric.port_use import STRANDS
 from ocs_codesign.fabric.repairs.bench import Bench
 from ocs_codesign.fabric.repairs.steps import leave_ports, leave_switches, replace_hosts
 from ocs_codesign.fabric.rewiring.configurations import makes_its_topology
@@ -59,7 +58,7 @@ class StrandMove:
 
 @final
 @dataclass(frozen=True, slots=True, order=True)
-class CrossConnect:
+class JoinedPorts:
     """Two ports that a switch joins."""
 
     switch: str
@@ -82,8 +81,8 @@ class Repair:
     configuration: Configuration
     hosts: tuple[HostChange, ...]
     moves: tuple[StrandMove, ...]
-    removed: tuple[CrossConnect, ...]
-    made: tuple[CrossConnect, ...]
+    removed: tuple[JoinedPorts, ...]
+    made: tuple[JoinedPorts, ...]
 
 
 def repair(
@@ -146,7 +145,6 @@ def _numbers(what: str, names: Sequence[str], lost: Sequence[str]) -> list[int]:
 def _places(
     fabric: Fabric, names: Sequence[str], lost: Sequence[Port]
 ) -> set[tuple[int, int, int]]:
-    """Ports as switch, side and number there."""
     places: set[tuple[int, int, int]] = set()
     for port in lost:
         (number,) = _numbers("switch", names, [port.switch])
@@ -171,19 +169,19 @@ def _named(bench: Bench, port: int) -> Port | None:
     return Port(bench.fabric.switches[switch].name, "AB"[side], number)
 
 
-def _cross_connects(bench: Bench) -> set[CrossConnect]:
+def _cross_connects(bench: Bench) -> set[JoinedPorts]:
     names = [switch.name for switch in bench.fabric.switches]
     # Where a switch has no sides, the lower port comes first.
     ports = bench.rows[:, 1:] if bench.far else np.sort(bench.rows[:, 1:], axis=1)
     switches, _, numbers = bench.place(ports)
     pairs = zip(switches[:, 0].tolist(), numbers.tolist(), strict=True)
-    return {CrossConnect(names[switch], *ends) for switch, ends in pairs}
+    return {JoinedPorts(names[switch], *ends) for switch, ends in pairs}
 
 
 def _moves(first: Bench, bench: Bench) -> Iterator[StrandMove]:
     fabric = bench.fabric
     for host, plane, side in np.argwhere(first.strand != bench.strand).tolist():
-        name = f"{fabric.hosts[host]} {STRANDS[fabric.port_model(plane)][side]} plane {plane}"
+        name = f"{fabric.hosts[host]} {fabric.port_model(plane).strands[side]} plane {plane}"
         before, after = (each.strand[host, plane, side] for each in (first, bench))
         yield StrandMove(name, _named(bench, before), _named(bench, after))
     for row, end in np.argwhere(first.trunk != bench.trunk).tolist():

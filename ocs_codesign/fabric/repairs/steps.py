@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.embed.blocks import double_cover_blocks
 from ocs_codesign.fabric.embed.cross_connects import configured
 from ocs_codesign.fabric.embed.fitting import can_carry
 from ocs_codesign.fabric.embed.packing import pack
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.planes import Planes, degree_certificate
 from ocs_codesign.fabric.wiring import NOT_CABLED
+from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,7 +128,6 @@ def _to_idle_switch(bench: Bench, lost: int, plane: int) -> bool:
 
 
 def _ends(bench: Bench, circuits: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The hosts at the A and B ends of circuits."""
     topology, link = bench.old.topology, bench.old.link[circuits, 0]
     return bench.host[topology.tail[link]], bench.host[topology.head[link]]
 
@@ -179,33 +179,29 @@ def _to_other_switches(bench: Bench, lost: int, plane: int) -> None:
             f"stand in for it, as {rule}",
         )
     mine = np.flatnonzero(bench.is_in(lost, bench.rows[:, 1]))
-    a_host, b_host = (ends.astype(np.int64) for ends in _ends(bench, bench.rows[mine, 0]))
-    num_hosts, far = len(bench.fabric.hosts), bench.far
-    a_end, b_end = a_host, b_host + far * num_hosts
-    label = connected(a_end, b_end, 2 * num_hosts)
-    strands = np.unique(np.concatenate([a_end, b_end]))
-    item = np.unique(label[strands], return_inverse=True)[1].reshape(-1)
-    sizes = np.zeros((int(item.max()) + 1, 2), dtype=np.int64)
-    np.add.at(sizes, (item, strands // num_hosts), 1)
+    a_host, b_host = _ends(bench, bench.rows[mine, 0])
+    ends = Topology(len(bench.fabric.hosts), a_host, b_host)
+    blocks = double_cover_blocks(ends, has_sides=bool(bench.far))
     others = [
         number
         for number, switch in enumerate(bench.fabric.switches)
         if switch.plane == plane and number not in bench.lost_switches
     ]
     rooms = [
-        [len(bench.free_ports(number, side)) if side <= far else 0 for side in (0, 1)]
+        [len(bench.free_ports(number, side)) if side <= bench.far else 0 for side in (0, 1)]
         for number in others
     ]
     try:
-        bins = pack(sizes, np.array(rooms, dtype=np.int64).reshape(-1, 2))
+        bins = pack(blocks.sizes, np.array(rooms, dtype=np.int64).reshape(-1, 2))
     except InfeasibleError as error:
         raise InfeasibleError(
             error.reason,
             f"no other plane is free for the circuits of switch {name}, and its plane {plane} has "
             f"too few free ports on other switches: {error}",
         ) from None
-    for strand, place in zip(strands.tolist(), item.tolist(), strict=True):
-        side, host = divmod(strand, num_hosts)
-        bench.strand[host, plane, side] = bench.take_port(others[int(bins[place])], side)
+    for side, block in enumerate((blocks.tail_block, blocks.head_block)):
+        for host in np.flatnonzero(block >= 0).tolist():
+            into = others[int(bins[block[host]])]
+            bench.strand[host, plane, side] = bench.take_port(into, side)
     bench.rows[mine, 1] = bench.strand[a_host, plane, 0]
-    bench.rows[mine, 2] = bench.strand[b_host, plane, far]
+    bench.rows[mine, 2] = bench.strand[b_host, plane, bench.far]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.light import topology_of
-from ocs_codesign.fabric.rewiring.orders import Change
+from ocs_codesign.fabric.rewiring.orders import Transition
 from ocs_codesign.fabric.rewiring.stages import Staged, ordered_parts, slowest_change, stages_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def configuration_change(before: Configuration, after: Configuration) -> Configu
     old, kept = _circuits(before, gone)
     new, _ = _circuits(after, come)
     model = fabric.port_model(0)
-    change = Change(
+    change = Transition(
         model,
         before.topology.num_nodes,
         *(_ends(before, kept), _ends(before, old), _ends(after, new)),

@@ -1,17 +1,23 @@
-"""Planes of a regular topology one after the other, each by a matching that keeps held circuits.
+"""Planes that keep more held circuits: by matchings one after the other, and by Kempe chains.
 
 What is left of a regular topology without a perfect matching is regular again (Koenig 1916), so
 planes can be filled in any order and by any weights. First all planes are filled in some orders,
 then some planes at a time are emptied and filled again, as long as no kept circuit is lost.
+
+The circuits of two planes fall into chains that share no port, so that each may change planes by
+itself. A ring or path of two-way circuits of a plane may also be walked the other way, which
+changes the sides of its ends.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.description import PortModel
 
 if TYPE_CHECKING:
@@ -86,7 +92,6 @@ def _refilled(
 def _best_matching(
     topology: Topology, links: NDArray[np.int64], gain: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """The positions of the perfect matching of most gain."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
@@ -98,3 +103,47 @@ def _best_matching(
     costs = csr_matrix((_OFFSET - gain[first], np.divmod(key[first], nodes)), shape=(nodes, nodes))
     tail, head = min_weight_full_bipartite_matching(costs)
     return np.asarray(first[np.searchsorted(key[first], tail.astype(np.int64) * nodes + head)])
+
+
+def exchanged(planes: Planes, held: NDArray[np.int32]) -> Planes:
+    """Planes that keep at least as many circuits of ``held``: no chain or ring gains any more.
+
+    With ``num_planes`` the rows of ``held``. No planes keep more if there are two of one-way
+    circuits or of matchings, or a single two-sided one.
+    """
+    has_turns = planes.port_model is PortModel.TWO_SIDED
+    a, b, plane = planes.a_node.copy(), planes.b_node.copy(), planes.plane.copy()
+    side = planes.topology.num_nodes if planes.port_model.has_b_side else 0
+    gains = True
+    while gains:
+        gains = False
+        for pair in combinations(range(len(held)), 2):
+            mine = np.flatnonzero(np.isin(plane, pair))
+            then = (sum(pair) - plane[mine]).astype(np.int32)
+            moves = _gaining(held, (a[mine], b[mine], plane[mine]), (a[mine], b[mine], then), side)
+            plane[mine[moves]] = then[moves]
+            gains |= bool(moves.any())
+        for number in range(len(held) if has_turns else 0):
+            mine = np.flatnonzero(plane == number)
+            now = (a[mine], b[mine], plane[mine])
+            turns = mine[_gaining(held, now, (now[1], now[0], now[2]), 0)]
+            a[turns], b[turns] = b[turns], a[turns]
+            gains |= bool(len(turns))
+    turned = (a != planes.a_node)[:, None]
+    link = np.where(turned, planes.link[:, ::-1], planes.link)
+    return replace(planes, link=link, plane=plane)
+
+
+def _gaining(
+    held: NDArray[np.int32],
+    now: tuple[NDArray[np.int32], ...],
+    then: tuple[NDArray[np.int32], ...],
+    side: int,
+) -> NDArray[np.bool_]:
+    """Which circuits (A node, B node, plane) are in a component that keeps more ``then``."""
+    size = 2 * held.shape[1]
+    component = connected(now[0], now[1] + side, size)[now[0]]
+    gain = np.zeros(size, dtype=np.int64)
+    np.add.at(gain, component, held[then[2], then[0]] == then[1])
+    np.subtract.at(gain, component, held[now[2], now[0]] == now[1])
+    return np.asarray(gain[component] > 0)

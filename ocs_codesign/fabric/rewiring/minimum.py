@@ -20,16 +20,16 @@ from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.circuits import check_equal_speeds
 from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.planes.planes import Planes, check_ports
-from ocs_codesign.fabric.rewiring.chains import exchanged
-from ocs_codesign.fabric.rewiring.matchings import matched_planes
+from ocs_codesign.fabric.rewiring.matchings import exchanged, matched_planes
 from ocs_codesign.fabric.rewiring.program import (
-    Choices,
+    PlacementChoices,
     choices,
     most_kept_by_duals,
     part_program,
     solve_part,
 )
 from ocs_codesign.fabric.rewiring.state import checked_state, plane_state, state_circuits
+from ocs_codesign.factorisation import renumbered
 from ocs_codesign.lp import Options
 
 if TYPE_CHECKING:
@@ -122,11 +122,6 @@ def minimum_rewiring(
     """
     begin = time.monotonic()
     options = options or Options(time_limit_s=TIME_LIMIT_S)
-    if port_model is PortModel.RESTRICTED:
-        raise ValueError(
-            "the planes are restricted: their states are given, and only embedding chooses "
-            "among them"
-        )
     state = checked_state(held, port_model, topology.num_nodes)
     check_equal_speeds(topology)
     planes = _first_planes(topology, port_model, state)
@@ -164,24 +159,12 @@ def _first_planes(topology: Topology, port_model: PortModel, held: NDArray[np.in
             Reason.PLANES if proven else Reason.NOT_FOUND,
             f"{planes.num_planes} planes are needed and {there} are held: {why}",
         )
-    return _aligned(planes, held)
-
-
-def _aligned(planes: Planes, held: NDArray[np.int32]) -> Planes:
-    """The planes renumbered, among all that are held, so that most circuits are kept."""
-    from scipy.optimize import linear_sum_assignment
-
-    size = len(held)
-    kept = np.zeros((size, size), dtype=np.int64)
-    for number, heads in enumerate(held):
-        stays = heads[planes.a_node] == planes.b_node
-        kept[:, number] = np.bincount(planes.plane[stays], minlength=size)
-    renumbered = linear_sum_assignment(kept, maximize=True)[1].astype(np.int32)
-    return replace(planes, plane=renumbered[planes.plane], num_planes=size)
+    keeps = held[:, planes.a_node] == planes.b_node
+    return replace(planes, plane=renumbered(planes.plane, keeps), num_planes=there)
 
 
 def _bounded(
-    planes: Planes, held: NDArray[np.int32], ways: Choices, options: Options
+    planes: Planes, held: NDArray[np.int32], ways: PlacementChoices, options: Options
 ) -> tuple[Planes, int, Optimality]:
     """Part by part: the bound of the duals and, where planes do not meet it, branch and bound."""
     begin, proofs, total = time.monotonic(), {Optimality.COUNT}, 0
@@ -189,20 +172,21 @@ def _bounded(
     for part in np.unique(ways.part):
         kept = int(stays[ways.part[ways.pair_of] == part].sum())
         most = int(ways.most_kept[ways.part == part].sum())
-        if kept < most and np.count_nonzero(ways.part[ways.pair] == part) <= MAX_LINEAR_COLUMNS:
+        columns = np.flatnonzero(ways.part[ways.pair] == part)
+        if kept < most and len(columns) <= MAX_LINEAR_COLUMNS:
             proofs.add(Optimality.DUALS)
-            program = part_program(ways, int(part))
+            program = part_program(ways, columns)
             by_duals = most_kept_by_duals(program, options.after(time.monotonic() - begin))
             most = most if by_duals is None else min(most, by_duals)
             left = options.after(time.monotonic() - begin)
-            is_small = len(program.columns) <= MAX_INTEGER_COLUMNS
+            is_small = len(columns) <= MAX_INTEGER_COLUMNS
             if kept < most and is_small and left.time_limit_s != 0:
                 proofs.add(Optimality.BRANCH_AND_BOUND)
                 taken, bound = solve_part(program, left)
                 most = most if bound is None else min(most, bound)
-                if taken is not None and int(ways.kept[taken].sum()) > kept:
-                    planes = ways.placed(planes, taken)
-                    kept = int(ways.kept[taken].sum())
+                if taken is not None and int(ways.kept[columns[taken]].sum()) > kept:
+                    planes = ways.placed(planes, columns[taken])
+                    kept = int(ways.kept[columns[taken]].sum())
         if kept < most:
             proofs.add(Optimality.OPEN)
         total += most

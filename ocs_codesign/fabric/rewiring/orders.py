@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.components import connected
-from ocs_codesign.fabric.rewiring.connectivity import is_connected
+from ocs_codesign.fabric.components import connected, strong_components
 from ocs_codesign.fabric.rewiring.state import state_circuits
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ MAX_SEARCHED_DELETES = 12
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class Transition:
     """All that has to change: circuits as rows (plane, A node, B node), int32.
 
     ``kept`` stay, ``old`` go and ``new`` come. With ``plane_stops`` the kept circuits of a plane
@@ -46,7 +45,8 @@ class Change:
 
     def is_joined(self, up: NDArray[np.int32]) -> bool:
         """Whether circuits join all nodes, in both directions."""
-        return is_connected(up, self.port_model, self.num_nodes)
+        components = connected if self.port_model.is_bidirectional else strong_components
+        return not components(up[:, 1], up[:, 2], self.num_nodes).any()
 
     def up(
         self, old: NDArray[np.bool_], new: NDArray[np.bool_], dark_plane: int | None = None
@@ -75,16 +75,16 @@ def change_of(
     port_model: PortModel,
     *,
     plane_stops: bool = False,
-) -> Change:
+) -> Transition:
     """What changes between two states of planes."""
     nodes = held.shape[1]
     before, after = (state_circuits(state, port_model) for state in (held, target))
     stays = held[before[:, 0], before[:, 1]] == target[before[:, 0], before[:, 1]]
     comes = held[after[:, 0], after[:, 1]] != after[:, 2]
-    return Change(port_model, nodes, before[stays], before[~stays], after[comes], plane_stops)
+    return Transition(port_model, nodes, before[stays], before[~stays], after[comes], plane_stops)
 
 
-def plane_order(change: Change) -> tuple[list[int], bool | None]:
+def plane_order(change: Transition) -> tuple[list[int], bool | None]:
     """An order of whole planes during which all nodes stay joined, or as long as they can.
 
     Also whether they do; None if they do not in this one, but not all orders were tried.
@@ -102,7 +102,7 @@ def plane_order(change: Change) -> tuple[list[int], bool | None]:
     return [planes[at] for at in order + rest], verdict
 
 
-def delete_batches(change: Change) -> tuple[list[NDArray[np.int64]], bool | None]:
+def delete_batches(change: Transition) -> tuple[list[NDArray[np.int64]], bool | None]:
     """Old circuits in batches: all nodes stay joined while each goes, and then new ones come.
 
     A new circuit comes as soon as its ports are free. Returns the batches and True; else no batches
@@ -150,13 +150,13 @@ def _ordered(
     return longest, len(longest) == size
 
 
-def _can_go(change: Change, gone: NDArray[np.bool_], batch: NDArray[np.int64]) -> bool:
+def _can_go(change: Transition, gone: NDArray[np.bool_], batch: NDArray[np.int64]) -> bool:
     stays = ~gone
     stays[batch] = False
     return change.is_joined(change.up(stays, change.free_new(gone)))
 
 
-def _greedy_batches(change: Change) -> list[NDArray[np.int64]] | None:
+def _greedy_batches(change: Transition) -> list[NDArray[np.int64]] | None:
     """The plane with the largest batch goes first, then again; None if nothing can go."""
     gone = np.zeros(len(change.old), dtype=np.bool_)
     batches: list[NDArray[np.int64]] = []
@@ -171,7 +171,7 @@ def _greedy_batches(change: Change) -> list[NDArray[np.int64]] | None:
     return batches
 
 
-def _by_chain(change: Change, gone: NDArray[np.bool_], plane: int) -> NDArray[np.int64]:
+def _by_chain(change: Transition, gone: NDArray[np.bool_], plane: int) -> NDArray[np.int64]:
     """Old circuits of a plane in an order in which those that free a new one are neighbours."""
     left = np.flatnonzero(~gone & (change.old[:, 0] == plane))
     rows = np.concatenate([change.ports(change.old[left]), change.ports(change.new)])
@@ -181,7 +181,9 @@ def _by_chain(change: Change, gone: NDArray[np.bool_], plane: int) -> NDArray[np
     return left[np.lexsort((left, chain, count[number]))]
 
 
-def _grown(change: Change, gone: NDArray[np.bool_], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+def _grown(
+    change: Transition, gone: NDArray[np.bool_], wanted: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """As many of the circuits wanted as can go at once: all of them, or halves of them in turn."""
     batch = np.empty(0, dtype=np.int64)
     left = [wanted]
@@ -195,7 +197,7 @@ def _grown(change: Change, gone: NDArray[np.bool_], wanted: NDArray[np.int64]) -
     return batch
 
 
-def _merged(change: Change, order: list[int]) -> list[NDArray[np.int64]]:
+def _merged(change: Transition, order: list[int]) -> list[NDArray[np.int64]]:
     """Neighbours in an order of single circuits put together, in a plane and where that can go."""
     gone = np.zeros(len(change.old), dtype=np.bool_)
     batches: list[NDArray[np.int64]] = []

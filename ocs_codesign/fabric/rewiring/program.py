@@ -10,13 +10,15 @@ import numpy as np
 
 from ocs_codesign.fabric.components import connected
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.planes.circuits import NO_LINK
-from ocs_codesign.lp import LinearProgram, Options, solve
+from ocs_codesign.fabric.integers import program_of
+from ocs_codesign.factorisation import NO_LINK
+from ocs_codesign.lp import Options, solve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.fabric.planes.planes import Planes
+    from ocs_codesign.lp import LinearProgram
 
 DUAL_BITS = 30
 """Duals are rounded to so many binary digits; what is lost is added to the bound."""
@@ -25,7 +27,7 @@ ROUNDING = 1e-6
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Choices:
+class PlacementChoices:
     """The ways to put circuits on planes: each is a column of a program with 0 or 1.
 
     Circuits between the same nodes are one pair. Column j puts a circuit of ``pair[j]`` in
@@ -67,7 +69,7 @@ class Choices:
         return replace(planes, plane=plane, link=link)
 
 
-def choices(planes: Planes, held: NDArray[np.int32]) -> Choices:
+def choices(planes: Planes, held: NDArray[np.int32]) -> PlacementChoices:
     """All ways to put the circuits of a topology on the planes of ``held``."""
     nodes, model = planes.topology.num_nodes, planes.port_model
     low, high = planes.a_node.astype(np.int64), planes.b_node.astype(np.int64)
@@ -88,49 +90,32 @@ def choices(planes: Planes, held: NDArray[np.int32]) -> Choices:
     pair, a, b = (np.tile(column, len(held)) for column in (pair, a, b))
     ports = np.stack([a, b + b_side], axis=1) + 2 * nodes * plane[:, None]
     kept = (held[plane, a] == b).astype(np.int64)
-    return Choices(count, pair_of, part.astype(np.int64), pair, plane, a, b, kept, ports)
+    return PlacementChoices(count, pair_of, part.astype(np.int64), pair, plane, a, b, kept, ports)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class PartProgram:
-    """The program of the pairs of one part: ``columns`` are its choices, as numbers from 0 to 1."""
+def part_program(ways: PlacementChoices, columns: NDArray[np.int64]) -> LinearProgram:
+    """Minimise minus the circuits kept: every pair has its count, and every port one circuit.
 
-    columns: NDArray[np.int64]
-    linear: LinearProgram
-
-
-def part_program(ways: Choices, part: int) -> PartProgram:
-    """Minimise minus the circuits kept: every pair has its count, and every port one circuit."""
-    from scipy.sparse import csr_matrix
-
-    columns = np.flatnonzero(ways.part[ways.pair] == part)
-    every, ones = np.arange(len(columns)), np.ones(len(columns))
+    ``columns`` are the choices of the pairs of one part, as numbers from 0 to 1.
+    """
+    every = np.arange(len(columns))
     pairs, pair_row = np.unique(ways.pair[columns], return_inverse=True)
     ports, port_row = np.unique(ways.ports[columns].T, return_inverse=True)
-    rows = np.concatenate([pair_row, len(pairs) + port_row.reshape(-1)])
-    matrix = csr_matrix((np.ones(len(rows)), (rows, np.tile(every, 3))))
-    count = ways.count[pairs].astype(float)
-    linear = LinearProgram(
-        -ways.kept[columns].astype(float),
-        matrix.indptr.astype(np.int64),
-        matrix.indices.astype(np.int64),
-        matrix.data,
-        np.concatenate([count, np.full(len(ports), -np.inf)]),
-        np.concatenate([count, np.ones(len(ports))]),
-        0 * ones,
-        ones,
+    count = ways.count[pairs]
+    return program_of(
+        [(row, every, 1.0) for row in (pair_row, *(len(pairs) + port_row.reshape(2, -1)))],
+        [(count, count), (np.full(len(ports), -np.inf), np.ones(len(ports)))],
+        np.ones(len(columns)),
+        -ways.kept[columns],
     )
-    return PartProgram(columns, linear)
 
 
-def most_kept_by_duals(program: PartProgram, options: Options) -> int | None:
+def most_kept_by_duals(linear: LinearProgram, options: Options) -> int | None:
     """A bound on the circuits kept from the linear program, proven in integers; None without one.
 
     Whatever the duals of the solver are, they are weights of rows: those of ports are made not
     negative, all are rounded, and weak duality gives a bound that does not depend on the solver.
     """
-    linear = program.linear
     solution = solve(linear, options=options).taken()
     if solution.row_duals is None:
         return None
@@ -147,13 +132,13 @@ def most_kept_by_duals(program: PartProgram, options: Options) -> int | None:
 
 
 def solve_part(
-    program: PartProgram, options: Options
+    linear: LinearProgram, options: Options
 ) -> tuple[NDArray[np.int64] | None, int | None]:
-    """The choices taken by branch and bound, None without any, and its bound on circuits kept."""
-    whole = np.ones(len(program.columns), dtype=np.bool_)
-    solution = solve(replace(program.linear, integer=whole), options=options).taken()
+    """Which columns branch and bound takes, None without any, and its bound on circuits kept."""
+    whole = np.ones(linear.num_columns, dtype=np.bool_)
+    solution = solve(replace(linear, integer=whole), options=options).taken()
     bound = None if solution.bound is None else math.floor(-solution.bound + ROUNDING)
     values = solution.values
     if values is None or solution.violation is None or solution.violation > ROUNDING:
         return None, bound
-    return program.columns[np.rint(values).astype(bool)], bound
+    return np.flatnonzero(np.rint(values)), bound

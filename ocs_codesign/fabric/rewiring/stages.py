@@ -11,7 +11,7 @@ import numpy as np
 
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.rewiring.connectivity import connectivity
-from ocs_codesign.fabric.rewiring.orders import Change, change_of, delete_batches, plane_order
+from ocs_codesign.fabric.rewiring.orders import Transition, change_of, delete_batches, plane_order
 from ocs_codesign.fabric.rewiring.state import checked_state
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def staged(
 
 
 def ordered_parts(
-    change: Change, cost: ReconfigurationCost, *, whole_planes: bool = False
+    change: Transition, cost: ReconfigurationCost, *, whole_planes: bool = False
 ) -> tuple[list[Part], Service]:
     """Which old circuits go and which new ones come in every stage, and whether that is hitless.
 
@@ -160,7 +160,7 @@ def ordered_parts(
     return whole, Service.NOT_FOUND if verdict is None else Service.IMPOSSIBLE
 
 
-def _with_creates(change: Change, batches: list[NDArray[np.int64]]) -> list[Part]:
+def _with_creates(change: Transition, batches: list[NDArray[np.int64]]) -> list[Part]:
     """New circuits go with the batch that frees their ports, those of free ports before all."""
     nothing, gone = np.zeros(len(change.old), bool), np.zeros(len(change.old), bool)
     come = change.free_new(gone)
@@ -176,7 +176,9 @@ def _with_creates(change: Change, batches: list[NDArray[np.int64]]) -> list[Part
     return parts
 
 
-def stages_of(change: Change, parts: list[Part], cost: ReconfigurationCost) -> tuple[Stage, ...]:
+def stages_of(
+    change: Transition, parts: list[Part], cost: ReconfigurationCost
+) -> tuple[Stage, ...]:
     """The stages in which these parts of a change are made, one after the other."""
     old, new = np.ones(len(change.old), bool), np.zeros(len(change.new), bool)
     stages = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
@@ -77,15 +77,11 @@ class Survivability:
     losses: tuple[Loss, ...]
     num_measured: int
 
-    def of_kind(self, kind: LossKind | str) -> tuple[Loss, ...]:
-        """The losses of a kind."""
-        return tuple(loss for loss in self.losses if loss.kind is LossKind(kind))
-
     def worst(self) -> tuple[Worst, ...]:
         """The worst loss of every kind that there is."""
         worst = []
         for kind in LossKind:
-            losses = self.of_kind(kind)
+            losses = [loss for loss in self.losses if loss.kind is kind]
             if not losses:
                 continue
             ranks = [_badness(loss.left) for loss in losses]
@@ -120,30 +116,20 @@ def survivability(
     unit = topology.node_speed()
     whole = survivors(topology, np.zeros(topology.num_links, dtype=bool), None)
     intact = remainder(whole, unit, gathering, max_columns)
-    cases = [case for kind in wanted for case in _cases(configuration, kind)]
+    cases = [(kind, case) for kind in wanted for case in _cases(configuration, kind)]
     known: dict[object, Remainder] = {b"": intact}
     losses = []
-    for number, case in enumerate(cases):
+    for number, (kind, (name, lost, node, key)) in enumerate(cases):
         if on_progress is not None:
             on_progress(number, len(cases))
-        if case.key not in known:
-            left = survivors(topology, case.lost, case.node)
-            known[case.key] = remainder(left, unit, gathering, max_columns)
-        num_lost = int(np.count_nonzero(case.lost))
-        losses.append(Loss(case.kind, case.name, num_lost, known[case.key]))
+        if key not in known:
+            known[key] = remainder(survivors(topology, lost, node), unit, gathering, max_columns)
+        losses.append(Loss(kind, name, int(np.count_nonzero(lost)), known[key]))
     return Survivability(configuration, gathering, intact, tuple(losses), len(known) - 1)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Case:
-    """A loss before it is measured; losses with one ``key`` leave isomorphic topologies."""
-
-    kind: LossKind
-    name: str
-    lost: NDArray[np.bool_]
-    node: int | None
-    key: object
+_Case: TypeAlias = "tuple[str, NDArray[np.bool_], int | None, object]"
+"""The name, links and node of a loss, and a key: those of one leave isomorphic topologies."""
 
 
 def _checked(kinds: Iterable[LossKind | str]) -> tuple[LossKind, ...]:
@@ -165,16 +151,15 @@ def _cases(configuration: Configuration, kind: LossKind) -> Iterator[_Case]:
     elif kind is LossKind.PLANE:
         for plane in np.unique(configuration.plane).tolist():
             lost = _links(configuration, configuration.plane == plane)
-            yield _Case(kind, f"plane {plane}", lost, None, lost.tobytes() * bool(lost.any()))
+            yield f"plane {plane}", lost, None, lost.tobytes() * bool(lost.any())
     else:
         for number, switch in enumerate(configuration.cabling.fabric.switches):
             crossing = configuration.circuit[configuration.switch == number]
             lost = _links(configuration, crossing)
-            yield _Case(kind, switch.name, lost, None, lost.tobytes() * bool(lost.any()))
+            yield switch.name, lost, None, lost.tobytes() * bool(lost.any())
 
 
 def _links(configuration: Configuration, circuits: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which links circuits carry."""
     carries = np.zeros(configuration.topology.num_links, dtype=bool)
     carried = configuration.link[circuits]
     carries[carried[carried >= 0]] = True
@@ -194,7 +179,7 @@ def _circuits(configuration: Configuration) -> Iterator[_Case]:
         tail, head = (configuration.host[end[first]] for end in (topology.tail, topology.head))
         name = f"{hosts[tail]} to {hosts[head]} in plane {configuration.plane[circuit]}"
         key = (LossKind.LINK, *np.sort(orbit[lost]).tolist())
-        yield _Case(LossKind.LINK, name, lost, None, key)
+        yield name, lost, None, key
 
 
 def _hosts(configuration: Configuration) -> Iterator[_Case]:
@@ -202,11 +187,10 @@ def _hosts(configuration: Configuration) -> Iterator[_Case]:
     orbit = _symmetry(topology).node_orbit
     for node, host in enumerate(configuration.host.tolist()):
         lost = (topology.tail == node) | (topology.head == node)
-        yield _Case(LossKind.HOST, hosts[host], lost, node, (LossKind.HOST, int(orbit[node])))
+        yield hosts[host], lost, node, (LossKind.HOST, int(orbit[node]))
 
 
 def _symmetry(topology: Topology) -> Symmetry:
-    """The declared symmetry, or the trivial one."""
     if topology.symmetry is not None:
         return topology.symmetry
     numbers = (topology.num_nodes, topology.num_links)

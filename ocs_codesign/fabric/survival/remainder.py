@@ -12,6 +12,7 @@ from ocs_codesign.bounds import topology_bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure_topology
+from ocs_codesign.fabric.components import strong_components
 from ocs_codesign.topology import Symmetry, Topology
 
 if TYPE_CHECKING:
@@ -87,12 +88,8 @@ def remainder(
     topology: Topology, node_speed: int, collective: Collective, max_columns: int
 ) -> Remainder:
     """What collectives cost on what is left, with B the egress ``node_speed`` of a node."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
     nodes, links = topology.num_nodes, topology.num_links
-    graph = csr_matrix((np.ones(links), (topology.tail, topology.head)), shape=(nodes, nodes))
-    sizes = np.bincount(connected_components(graph, connection="strong")[1])
+    sizes = np.bincount(strong_components(topology.tail, topology.head, nodes))
     diameter, cost, alltoall = None, None, None
     if nodes == 1:
         nothing = Fraction(0)

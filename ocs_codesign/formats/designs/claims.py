@@ -29,6 +29,10 @@ class DesignVerdict:
     changing: ProgramVerdict | None
     witness: Witness | None
 
+    def __bool__(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.witness is None
+
 
 def verify_design(loaded: LoadedDesign) -> DesignVerdict:
     """Replay a design and compare it with its record; the witness is the first thing wrong."""

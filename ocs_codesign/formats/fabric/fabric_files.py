@@ -1,6 +1,6 @@
 """Fabric files: a fabric described in YAML or JSON, read with every rule checked, and written.
 
-``fabric_json_schema`` documents the keys. Quantities are text with their unit, as in ``10us`` and
+``schema.json_schema`` documents the keys. Quantities are text with their unit, as in ``10us`` and
 ``400Gbps``; ``node_bandwidth`` is the egress of a host over all its ports, ``port_bandwidth`` that
 of one of them.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ocs_codesign.files.atomic import write_files
 from ocs_codesign.files.broken_rules import checked_part, file_error
@@ -76,10 +76,3 @@ def save_fabric(fabric: Fabric, path: str | Path) -> None:
     path = Path(path)
     text = fabric_text(fabric, as_json=path.suffix.lower() == ".json")
     write_files({path: text.encode()})
-
-
-def fabric_json_schema() -> dict[str, Any]:
-    """The JSON Schema of fabric files."""
-    from ocs_codesign.formats.fabric.schema import json_schema
-
-    return json_schema()

@@ -138,7 +138,6 @@ def _check_sizes(part: FabricPart) -> None:
 
 
 def _switches(plane: PlanePart, number: int, flags: ReconfigurationPart) -> list[Switch]:
-    """The switches of one plane."""
     made: list[Switch] = []
     for at, part in enumerate(plane.switches):
         with within(at):

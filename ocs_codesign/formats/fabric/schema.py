@@ -33,6 +33,13 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+def _check_one_given(part: _Part, one: str, other: str) -> None:
+    is_none = [getattr(part, key) is None for key in (one, other)]
+    if is_none[0] == is_none[1]:
+        given = "neither is given" if is_none[0] else "both are given"
+        raise ValueError(f"must have either {one} or {other}: {given}")
+
+
 class SourcePart(_Part):
     """Where a number of a profile comes from."""
 
@@ -114,9 +121,7 @@ class HostsPart(_Part):
 
     @model_validator(mode="after")
     def _one_way(self) -> HostsPart:
-        if (self.count is None) == (self.names is None):
-            given = "neither is given" if self.count is None else "both are given"
-            raise ValueError(f"must have either count or names: {given}")
+        _check_one_given(self, "count", "names")
         if self.names is not None and self.model_fields_set & {"pattern", "first"}:
             raise ValueError("must not have pattern or first with names: they number a count")
         return self
@@ -163,9 +168,7 @@ class FabricPart(_Part):
 
     @model_validator(mode="after")
     def _one_bandwidth(self) -> FabricPart:
-        if (self.node_bandwidth is None) == (self.port_bandwidth is None):
-            given = "neither is given" if self.node_bandwidth is None else "both are given"
-            raise ValueError(f"must have either node_bandwidth or port_bandwidth: {given}")
+        _check_one_given(self, "node_bandwidth", "port_bandwidth")
         return self
 
 

@@ -24,7 +24,7 @@ FORMATS: dict[str, Format[Topology]] = {
     ),
     "json": Format("node-link JSON", *both(f"{_ROOM}.node_link", "node_link"), (".json",), (b"{",)),
     "graphml": Format("GraphML", *both(f"{_ROOM}.graphml", "graphml"), (".graphml", ".xml"), _XML),
-    "dot": Format("DOT", write=later(f"{_ROOM}.dot.write_dot")),
+    "dot": Format("DOT", write=later(f"{_ROOM}.dot.write_dot"), suffixes=(".dot", ".gv")),
 }
 """Every format of topologies by name: what is listed here works in all commands and is tested."""
 
@@ -37,4 +37,28 @@ def import_graph(path: str | Path, format: str | None = None) -> Topology:  # no
     appearance. An undirected edge becomes two links. Raises OSError if the file cannot be read and
     ValueError, with the file and the place, for anything else.
     """
-    return read_file(FORMATS, Path(path), format, MAX_FILE_BYTES)
+    return read_graph(path, format)[0]
+
+
+def read_graph(
+    path: str | Path,
+    format: str | None = None,  # noqa: A002
+    *,
+    undirected: bool = False,
+) -> tuple[Topology, str]:
+    """The same, and the format; with ``undirected`` every line of an edge list is a link each way.
+
+    Raises ValueError if another format is to be ``undirected``: it says itself what its edges are.
+    """
+    graph, name = read_file(FORMATS, Path(path), format, MAX_FILE_BYTES)
+    if not undirected:
+        return graph, name
+    if name != "edgelist":
+        raise ValueError(
+            f"{path}: {FORMATS[name].description} says itself whether its edges are directed"
+        )
+    import numpy as np
+
+    ends = [graph.tail, graph.head]
+    tail, head = (np.column_stack(pair).ravel() for pair in (ends, ends[::-1]))
+    return type(graph)(graph.num_nodes, tail, head, np.repeat(graph.speeds(), 2)), name

@@ -34,4 +34,4 @@ def import_network(path: str | Path, format: str | None = None) -> Network:  # n
     Node-link JSON is told by its name only. Raises OSError if the file cannot be read and
     ValueError, with the file and the place, for anything else.
     """
-    return read_file(FORMATS, Path(path), format, MAX_FILE_BYTES)
+    return read_file(FORMATS, Path(path), format, MAX_FILE_BYTES)[0]

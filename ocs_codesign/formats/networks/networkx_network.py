@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.files.naming import shown
@@ -138,7 +139,8 @@ def read_graphml(data: bytes, name: str) -> Network:
         raise ValueError(f"{name}: a document type, and with it any entity, is refused")
     text = decoded(data, name)
     try:
-        return from_networkx(nx.parse_graphml(text, force_multigraph=True))
+        with warnings.catch_warnings(action="ignore"):  # of keys without a type, which are texts
+            return from_networkx(nx.parse_graphml(text, force_multigraph=True))
     except ParseError as error:
         raise ValueError(f"{name}: this is not XML ({error})") from None
     except (nx.NetworkXError, KeyError, TypeError, AttributeError, ValueError) as error:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.reconfigure.demand.switches import longest_first
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -51,7 +53,8 @@ def demand_baselines(plan: DemandPlan) -> DemandBaselines:
     shifts = list(range(1 if spans[0] == 0 else 0, demand.num_nodes))
     rounds = -(-len(shifts) // switches)
     longest = max(spans)
-    fitted = _packed_s([spans[r] * second for r in shifts if spans[r]], plan.delta_s, switches)
+    spans_s = [spans[r] * second for r in shifts if spans[r]]
+    _, fitted = longest_first(spans_s, plan.delta_s, switches)
     chosen, load = _static(demand, switches)
     return DemandBaselines(
         rounds * (plan.delta_s + longest * second) if longest else Fraction(0),
@@ -67,14 +70,6 @@ def _by_shift(demand: DemandMatrix) -> Iterator[NDArray[np.object_]]:
     rows = np.arange(demand.num_nodes)
     for shift in range(demand.num_nodes):
         yield demand.units[rows, (rows + shift) % demand.num_nodes]
-
-
-def _packed_s(spans_s: list[Fraction], delta_s: Fraction, switches: int) -> Fraction:
-    """The makespan of these times, longest first, each on the least busy switch."""
-    busy = [Fraction(0)] * switches
-    for span_s in sorted(spans_s, reverse=True):
-        busy[busy.index(min(busy))] += span_s + delta_s
-    return max(busy)
 
 
 def _static_load(demand: DemandMatrix, switches: int) -> Fraction:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import final
 
-_ROUNDS, _ROUNDS_NODES, _ROUNDS_POWER = 20_000, 16, 2.2
+_ROUNDS, _ROUNDS_NODES, _ROUNDS_POWER = 8000, 16, 1.8
+_ROUNDS_BEFORE_SEARCH = 2000
+_SEARCH_NODES, _SEARCH_LEVELS = 1_000_000, 40
+"""Nodes of a search that nobody asked for, and levels up to which there is one: it seldom ends
+where there are more."""
 
 
 @final
@@ -14,15 +17,16 @@ _ROUNDS, _ROUNDS_NODES, _ROUNDS_POWER = 20_000, 16, 2.2
 class DemandEffort:
     """Without a time limit the same effort gives the same plan.
 
-    ``rounds`` of local search are made, by default as many as take some seconds. A demand that is
-    small enough is searched through ``search_nodes`` nodes, a second per few hundred thousand.
-    ``programs`` linear programs are solved for a bound where they are small enough.
-    ``time_limit_s`` ends whatever is not over then. Raises ValueError for numbers below 0.
+    ``rounds`` of local search are made, by default as many as take some seconds. A demand of up to
+    8 senders and receivers is searched through ``search_nodes`` nodes, a second per few hundred
+    thousand; by default only where that is likely to end. ``programs`` linear programs are solved
+    for a bound where they are small enough. ``time_limit_s`` ends whatever is not over then. Raises
+    ValueError for numbers below 0.
     """
 
     seed: int = 0
     rounds: int | None = None
-    search_nodes: int = 500_000
+    search_nodes: int | None = None
     programs: int = 60
     time_limit_s: float | None = None
 
@@ -32,28 +36,17 @@ class DemandEffort:
             if value is not None and not value >= 0:
                 raise ValueError(f"{name} is {value}: it must be at least 0")
 
-    def rounds_for(self, num_nodes: int, num_configurations: int) -> int:
+    def nodes_for(self, levels: int) -> int:
+        """Nodes to search; ``levels``: lines times the fewest configurations, 0 for no search."""
+        if self.search_nodes is None:
+            return _SEARCH_NODES if 0 < levels <= _SEARCH_LEVELS else 0
+        return self.search_nodes if levels else 0
+
+    def rounds_for(self, num_nodes: int, num_configurations: int, *, searched: bool) -> int:
         """Rounds of local search for a demand of so many nodes and a plan of that size."""
         if self.rounds is not None:
             return self.rounds
+        if searched:
+            return _ROUNDS_BEFORE_SEARCH
         share = (_ROUNDS_NODES / max(num_nodes, _ROUNDS_NODES)) ** _ROUNDS_POWER
         return int(_ROUNDS * share * min(1.0, 2 * num_nodes / max(1, num_configurations)))
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """How much of a time limit is left."""
-
-    limit_s: float | None
-    began_s: float = field(default_factory=time.monotonic)
-
-    def left_s(self, share: float = 1.0) -> float | None:
-        """Seconds until a share of the limit is over, None without a limit."""
-        if self.limit_s is None:
-            return None
-        return max(0.0, share * self.limit_s - (time.monotonic() - self.began_s))
-
-    def is_over(self, share: float = 1.0) -> bool:
-        """Whether a share of the limit is over."""
-        return self.left_s(share) == 0.0

@@ -85,6 +85,19 @@ class DemandPlan:
         """How long there is a circuit from every node to every node (Fractions, n by n)."""
         return _served(self.demand.num_nodes, self.permutations, self.durations_s)
 
+    def up_from_s(self) -> list[Fraction]:
+        """When the circuits of every configuration are up, delta after its switch is free."""
+        free_s, up_from = [Fraction(0)] * self.num_switches, []
+        for switch, duration_s in zip(self.switch.tolist(), self.durations_s, strict=True):
+            up_from.append(free_s[switch] + self.delta_s)
+            free_s[switch] = up_from[-1] + duration_s
+        return up_from
+
+    def used_circuits(self, configuration: int) -> list[tuple[int, int]]:
+        """The circuits of a configuration between nodes with a demand: source and target."""
+        circuits = enumerate(self.permutations[configuration].tolist())
+        return [pair for pair in circuits if self.demand.units[pair]]
+
     def _share(self, time_s: Fraction) -> Fraction:
         whole = self.demand.num_nodes * sum(self.durations_s, Fraction(0))
         return time_s / whole if whole else Fraction(0)

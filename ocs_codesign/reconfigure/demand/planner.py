@@ -9,6 +9,7 @@ two of them may serve the same pair. The fewest permutations alone are strongly 
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -18,32 +19,24 @@ import numpy as np
 
 from ocs_codesign.quantities import exact
 from ocs_codesign.reconfigure.demand.bounds import line_bound
-from ocs_codesign.reconfigure.demand.durations import Timed, long_enough, with_best_times
-from ocs_codesign.reconfigure.demand.effort import Clock, DemandEffort
-from ocs_codesign.reconfigure.demand.greedy import greedy_plans, improved
+from ocs_codesign.reconfigure.demand.effort import DemandEffort
 from ocs_codesign.reconfigure.demand.plan import DemandPlan, check_demand_plan
-from ocs_codesign.reconfigure.demand.relaxation import (
-    MAX_ENTRIES,
-    MAX_PRICED_TICKS,
-    relaxation_bound,
-)
-from ocs_codesign.reconfigure.demand.search import can_search, search
-from ocs_codesign.reconfigure.demand.switches import on_switches
+from ocs_codesign.reconfigure.demand.search import search, search_levels
+from ocs_codesign.reconfigure.demand.switches import TickPlan, on_switches
 from ocs_codesign.reconfigure.demand.ticks import DemandTicks, demand_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from ocs_codesign.reconfigure.demand.greedy import Made
     from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
 
 MAX_SWITCHES = 1024
-_PACKED_PLANS = 3
-_ROUNDS_BEFORE_SEARCH = 2000
+MAX_PRICED_ENTRIES = 400
+"""Entries up to which prices are looked for."""
+
 _MAX_DENOMINATOR = 2**12
-_GREEDY_SHARE, _SEARCH_SHARE = 0.4, 0.8
+_MOST_SHOWN = 10**9
+_LOCAL_SHARE, _SEARCH_SHARE = 0.4, 0.8
 
 LINES, PRICES, SEARCHED = (
     "the busiest rows and columns",
@@ -63,11 +56,10 @@ def plan_demand(
     """Configurations of ``num_switches`` circuit switches that serve the demand, and their bound.
 
     Every configuration costs its switch ``delta_s``, the first one too; a circuit carries
-    ``bandwidth_Bps`` (by default the entries are seconds). Small demands, of up to 8 senders and
-    receivers, are searched until the plan is proven optimal or the effort is spent; others get a
-    heuristic plan. The bound is exact in any case, and the plan has been checked against the demand
-    in fractions. Raises ValueError for a delta that is negative or not finite, for no switches and
-    for no bandwidth.
+    ``bandwidth_Bps`` (by default the entries are seconds). Small demands are searched until the
+    plan is proven optimal or the effort is spent; others get a heuristic plan. The bound is exact
+    in any case, and the plan has been checked against the demand in fractions. Raises ValueError
+    for a delta that is negative or not finite, for no switches and for no bandwidth.
 
     >>> from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
     >>> demand = DemandMatrix([[3, 5, 1, 2], [4, 1, 3, 3], [2, 4, 2, 3], [2, 1, 5, 3]])
@@ -77,176 +69,102 @@ def plan_demand(
     >>> two.total_s, two.is_optimal
     (Fraction(17, 1), True)
     """
-    question = _Question.of(demand, delta_s, num_switches, bandwidth_Bps)
-    effort = effort or DemandEffort()
+    delta = exact(delta_s, "delta_s")
+    if delta < 0:
+        raise ValueError(f"delta_s is {delta_s}: a time cannot be negative")
+    bandwidth = exact(bandwidth_Bps, "bandwidth_Bps")
+    if bandwidth <= 0:
+        raise ValueError(f"bandwidth_Bps is {bandwidth_Bps}: it must be positive")
+    if not 1 <= num_switches <= MAX_SWITCHES:
+        raise ValueError(f"{num_switches} switches: there must be 1 to {MAX_SWITCHES}")
+    model = (bandwidth, delta, num_switches)
     if not demand.total_bytes:
-        nothing = np.empty((0, demand.num_nodes), dtype=np.int64)
-        empty = Timed(nothing, (), np.empty(0, dtype=np.int64))
-        return question.answer(empty, Fraction(0), LINES, "nothing to do")
-    work = _Work(question, effort, Clock(effort.time_limit_s), on_progress or _silent)
-    return work.done()
-
-
-def _silent(phase: str, done: int, total: int) -> None:
-    """Progress that nobody asked for."""
+        nothing = np.empty((0, demand.num_nodes), dtype=np.int32)
+        none = np.empty(0, dtype=np.int32)
+        zero = Fraction(0)
+        return DemandPlan(demand, *model, nothing, (), none, zero, zero, LINES, "nothing to do")
+    effort = effort or DemandEffort()
+    ticks = demand_ticks(demand, bandwidth, delta)
+    work = _Work(ticks, num_switches, effort, on_progress or (lambda *_: None), time.monotonic())
+    plan, method, bound, proof = work.done()
+    # On every switch the longest first.
+    order = sorted(range(len(plan.times)), key=lambda at: (plan.switch[at], -plan.times[at]))
+    permutations = plan.permutations[order].astype(np.int32)
+    switch = plan.switch[order].astype(np.int32)
+    durations_s = tuple(plan.times[at] * ticks.tick_s for at in order)
+    total_s = check_demand_plan(demand, *model, permutations, durations_s, switch)
+    bound -= ticks.error(total_s / ticks.tick_s, num_switches)
+    lines_s = demand.max_line_bytes / bandwidth + delta * demand.max_peers
+    return DemandPlan(
+        *(demand, *model, permutations, durations_s, switch, total_s),
+        bound_s=min(total_s, max(bound * ticks.tick_s, lines_s / num_switches)),
+        proof=proof,
+        method=method,
+    )
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Question:
-    """The demand and what serving it costs, exactly, and in ticks rounded up and down."""
-
-    demand: DemandMatrix
-    bandwidth_Bps: Fraction  # noqa: N815 - the unit keeps its case
-    delta_s: Fraction
-    num_switches: int
-    up: DemandTicks
-    down: DemandTicks
-
-    @classmethod
-    def of(
-        cls,
-        demand: DemandMatrix,
-        delta_s: Fraction | float,
-        num_switches: int,
-        bandwidth_Bps: Fraction | float,  # noqa: N803 - the unit keeps its case
-    ) -> _Question:
-        delta = exact(delta_s, "delta_s")
-        if delta < 0:
-            raise ValueError(f"delta_s is {delta_s}: a time cannot be negative")
-        bandwidth = exact(bandwidth_Bps, "bandwidth_Bps")
-        if bandwidth <= 0:
-            raise ValueError(f"bandwidth_Bps is {bandwidth_Bps}: it must be positive")
-        if not 1 <= num_switches <= MAX_SWITCHES:
-            raise ValueError(f"{num_switches} switches: there must be 1 to {MAX_SWITCHES}")
-        up = demand_ticks(demand, bandwidth, delta, up=True)
-        down = up if up.is_exact else demand_ticks(demand, bandwidth, delta, up=False)
-        return cls(demand, bandwidth, delta, num_switches, up, down)
-
-    def answer(self, plan: Timed, bound_s: Fraction, proof: str, method: str) -> DemandPlan:
-        """The plan as a value, on every switch the longest first; its total is the check's."""
-        switches = plan.switch.tolist()
-        order = sorted(range(len(plan.times)), key=lambda at: (switches[at], -plan.times[at]))
-        permutations = plan.permutations[order].astype(np.int32)
-        switch = plan.switch[order].astype(np.int32)
-        durations = tuple(plan.times[at] * self.up.tick_s for at in order)
-        model = (self.bandwidth_Bps, self.delta_s, self.num_switches)
-        total_s = check_demand_plan(self.demand, *model, permutations, durations, switch)
-        return DemandPlan(
-            *(self.demand, *model, permutations, durations, switch, total_s),
-            bound_s=min(bound_s, total_s),
-            proof=proof,
-            method=method,
-        )
-
-
-@final
-@dataclass(slots=True)
 class _Work:
-    """The steps from a question to its answer, as long as there is time."""
+    """The steps from ticks to a plan and its bound, in ticks, as long as there is time."""
 
-    question: _Question
+    ticks: DemandTicks
+    num_switches: int
     effort: DemandEffort
-    clock: Clock
     tell: Callable[[str, int, int], None]
+    began_s: float
 
-    def done(self) -> DemandPlan:
-        """The best plan with the best bound."""
-        question = self.question
-        tick_s = question.down.tick_s
-        bound, proof = line_bound(question.down, question.num_switches), LINES
-        plan, method = self._greedy(bound)
-        total = self._makespan(plan)
-        if total > bound and self.effort.search_nodes and can_search(question.down):
-            plan, total, method, least = self._searched(plan, total, method)
-            if least > bound:
-                bound, proof = least, SEARCHED
-        if total > bound and (question.down.demand > 0).sum() <= MAX_ENTRIES:
-            least = self._priced(plan, total)
-            if least > bound:
-                bound, proof = least, PRICES
-        return question.answer(plan, bound * tick_s, proof, method)
+    def done(self) -> tuple[TickPlan, str, Fraction, str]:
+        """The best plan and what found it, the best bound and what proves it."""
+        ticks, switches, effort = self.ticks, self.num_switches, self.effort
+        bound, proof = line_bound(ticks, switches), LINES
+        nodes = effort.nodes_for(search_levels(ticks))
+        plan, method = self._made(bound, searched=nodes > 0)
+        total = plan.makespan(ticks.setup)
+        if total > bound and nodes:
+            best = total if total.denominator <= _MAX_DENOMINATOR else Fraction(ceil(total))
+            goes_on = self._within("Searching all plans", nodes, _SEARCH_SHARE)
+            answer = search(ticks, switches, best, goes_on)
+            if answer.plan is not None:
+                plan, method = answer.plan, "search"
+                total = plan.makespan(ticks.setup)
+            if answer.bound > bound:
+                bound, proof = answer.bound, SEARCHED
+        if total > bound and (ticks.demand > 0).sum() <= MAX_PRICED_ENTRIES:
+            from ocs_codesign.reconfigure.demand.prices import relaxation_bound
 
-    def _makespan(self, plan: Timed) -> Fraction:
-        """In ticks of the rounding up, whose delta may be more than the exact one."""
-        setup = self.question.delta_s / self.question.up.tick_s
-        busy = [Fraction(0)] * self.question.num_switches
-        for time, switch in zip(plan.times, plan.switch.tolist(), strict=True):
-            busy[switch] += time + setup
-        return max(busy)
+            goes_on = self._within("Pricing the entries", effort.programs)
+            cost = relaxation_bound(ticks, plan.permutations, float(bound * switches), goes_on)
+            if cost > bound * switches:
+                bound, proof = cost / switches, PRICES
+        return plan, method, bound, proof
 
-    def _greedy(self, bound: Fraction) -> tuple[Timed, str]:
-        """The best plan of heuristics, and what found it."""
-        ticks, switches = self.question.up, self.question.num_switches
+    def _made(self, bound: Fraction, *, searched: bool) -> tuple[TickPlan, str]:
+        """The best plan of local search, and what found it."""
+        from ocs_codesign.reconfigure.demand.covers import greedy
+        from ocs_codesign.reconfigure.demand.local_search import improved
+
+        ticks, switches, effort = self.ticks, self.num_switches, self.effort
         self.tell("Covering the demand", 0, 0)
-        plans = greedy_plans(ticks, switches)
-        effort = self.effort
-        if effort.rounds is None and effort.search_nodes and can_search(ticks):
-            effort = DemandEffort(effort.seed, _ROUNDS_BEFORE_SEARCH)
+        start, method = greedy(ticks, switches)
         least = float(ticks.longest_line + ticks.setup * ticks.max_entries)
-        least += switches * float(bound) if switches > 1 else 0.0
-        plans.insert(0, improved(ticks, switches, plans[0], effort, least, self._improves))
-        found = [self._timed(made) for made in plans[: 1 if switches == 1 else _PACKED_PLANS]]
-        best = min(range(len(found)), key=lambda at: self._makespan(found[at]))
-        return found[best], plans[best].method
+        least += switches * float(bound) if switches > 1 and ticks.setup else 0.0
+        made = int((start.times > 0).sum())
+        rounds = effort.rounds_for(ticks.num_nodes, made, searched=searched)
+        goes_on = self._within("Local search", rounds, _LOCAL_SHARE)
+        best = improved(ticks, switches, start, rounds, effort.seed, least, goes_on)
+        method += "; local search" if best.cost[0] < start.cost[0] else ""
+        kept = best.times[0] > 0
+        times = best.times[0][kept].astype(np.int64).tolist()
+        return on_switches(best.permutations[0][kept], times, ticks.setup, switches), method
 
-    def _improves(self, done: int, rounds: int) -> bool:
-        self.tell("Local search", done, rounds)
-        return not self.clock.is_over(_GREEDY_SHARE)
+    def _within(self, phase: str, most: int, share: float = 1.0) -> Callable[[int], bool]:
+        """Whether to go on after so many of ``most`` steps, within a share of the time limit."""
+        limit_s = self.effort.time_limit_s
 
-    def _timed(self, made: Made) -> Timed:
-        """A plan on switches, with the best times."""
-        ticks = self.question.up
-        plan = on_switches(
-            made.permutations, made.times.tolist(), ticks.setup, self.question.num_switches
-        )
-        return with_best_times(ticks, plan, self.clock.left_s())
+        def goes_on(done: int) -> bool:
+            self.tell(phase, min(done, most), most if most <= _MOST_SHOWN else 0)
+            is_over = limit_s is not None and time.monotonic() - self.began_s >= share * limit_s
+            return done < most and not is_over
 
-    def _searched(
-        self, plan: Timed, total: Fraction, method: str
-    ) -> tuple[Timed, Fraction, str, Fraction]:
-        """A better plan, if the search finds one, its total and the bound that is proven."""
-        ticks = self.question.down
-        best = total if total.denominator <= _MAX_DENOMINATOR else Fraction(ceil(total))
-        answer = search(ticks, self.question.num_switches, best, self._goes_on)
-        if answer.found is not None:
-            found = Timed(_completed(answer.found.columns), answer.found.times, answer.found.switch)
-            if not ticks.is_exact:
-                found = with_best_times(self.question.up, long_enough(self.question.up, found))
-            if self._makespan(found) < total:
-                plan, total, method = found, self._makespan(found), "search"
-        return plan, total, method, answer.bound
-
-    def _goes_on(self, nodes: int) -> bool:
-        self.tell("Searching all plans", min(nodes, self.effort.search_nodes), 0)
-        return nodes < self.effort.search_nodes and not self.clock.is_over(_SEARCH_SHARE)
-
-    def _priced(self, plan: Timed, total: Fraction) -> Fraction:
-        """The makespan, in ticks, that prices of entries prove."""
-        question, ticks = self.question, self.question.down
-        if ticks.longest_line > MAX_PRICED_TICKS:
-            model = (question.bandwidth_Bps, question.delta_s)
-            ticks = demand_ticks(question.demand, *model, up=False, most=MAX_PRICED_TICKS)
-        scale = ticks.tick_s / question.down.tick_s
-        target = total * question.num_switches / scale
-        cost = relaxation_bound(
-            ticks, plan.permutations, target, self.effort.programs, self._prices
-        )
-        return cost * scale / question.num_switches
-
-    def _prices(self, done: int) -> bool:
-        self.tell("Pricing the entries", done, self.effort.programs)
-        return not self.clock.is_over()
-
-
-def _completed(columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Full permutations: rows without a circuit, -1, get the columns that are left, in order.
-
-    >>> _completed(np.array([[2, -1, -1], [1, 0, 2]])).tolist()
-    [[2, 0, 1], [1, 0, 2]]
-    """
-    full = columns.copy()
-    for circuits in full:
-        idle = circuits < 0
-        circuits[idle] = np.setdiff1d(np.arange(len(circuits)), circuits[~idle])
-    return full
+        return goes_on

@@ -1,82 +1,90 @@
-"""Which switch makes which configuration, and which of them two switches share."""
+"""TickPlan: which switch makes which configuration, and which of them two switches share."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, final
 
 import numpy as np
-
-from ocs_codesign.reconfigure.demand.durations import Timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+_Time = TypeVar("_Time", int, Fraction)
+Pieces: TypeAlias = list[tuple[int, _Time, int]]
+"""Configurations, or parts of them: which one, how long, and on which switch."""
+
 
 @final
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A configuration, or a part of its time, on a switch."""
+@dataclass(frozen=True, slots=True, eq=False)
+class TickPlan:
+    """Full permutations with their times, in ticks, and switches."""
 
-    configuration: int
-    time: int
-    switch: int
+    permutations: NDArray[np.int64]
+    times: tuple[Fraction, ...]
+    switch: NDArray[np.int64]
+
+    def makespan(self, setup: int) -> Fraction:
+        """When the last switch is done, in ticks."""
+        busy = [Fraction(0)] * (int(self.switch.max(initial=0)) + 1)
+        for time, switch in zip(self.times, self.switch.tolist(), strict=True):
+            busy[switch] += time + setup
+        return max(busy)
 
 
 def on_switches(
     permutations: NDArray[np.int64], times: Sequence[int], setup: int, num_switches: int
-) -> Timed:
+) -> TickPlan:
     """Configurations on switches, the least makespan that packing finds; some may be split."""
     # Parts of a tick, so that switches can share evenly.
     fine = [time * num_switches for time in times]
     pieces = packed(fine, setup * num_switches, num_switches)
-    pieces.sort(key=lambda piece: (piece.switch, -piece.time, piece.configuration))
-    return Timed(
-        permutations[[piece.configuration for piece in pieces]],
-        tuple(Fraction(piece.time, num_switches) for piece in pieces),
-        np.array([piece.switch for piece in pieces], dtype=np.int64),
+    return TickPlan(
+        permutations[[configuration for configuration, _, _ in pieces]],
+        tuple(Fraction(time, num_switches) for _, time, _ in pieces),
+        np.array([switch for _, _, switch in pieces], dtype=np.int64),
     )
 
 
-def packed(times: Sequence[int], setup: int, num_switches: int) -> list[Piece]:
+def packed(times: Sequence[int], setup: int, num_switches: int) -> Pieces[int]:
     """Pieces on switches such that the last one is done early: the least makespan that is found.
 
     Whole times, longest first, or else some that fit on no switch are split, and every part pays
     for its own configuration.
 
     >>> packed([10, 3], 1, 2)
-    [Piece(configuration=0, time=7, switch=0), Piece(configuration=0, time=3, switch=1), \
-Piece(configuration=1, time=3, switch=1)]
+    [(0, 7, 0), (0, 3, 1), (1, 3, 1)]
     """
-    best, busy = _whole(times, setup, num_switches)
-    low, high = max(0, -(-(sum(times) + setup * len(times)) // num_switches) - 1), max(busy)
-    while high - low > 1:
-        middle = (low + high) // 2
-        pieces = _fitted(times, setup, num_switches, middle)
-        if pieces is None:
-            low = middle
-        else:
-            best, high = pieces, middle
-    return best
+    whole, high = longest_first(times, setup, num_switches)
+    low = -(-(sum(times) + setup * len(times)) // num_switches)
+
+    def pieces(makespan: int) -> Pieces[int] | None:
+        return _fitted(times, setup, num_switches, makespan)
+
+    fits = bisect_left(range(low, high), True, key=lambda span: pieces(span) is not None)
+    return (pieces(low + fits) if low + fits < high else None) or whole
 
 
-def _whole(times: Sequence[int], setup: int, num_switches: int) -> tuple[list[Piece], list[int]]:
-    """Longest first, each on the least busy switch; and how busy all are."""
-    busy = [0] * num_switches
+def longest_first(
+    times: Sequence[_Time], setup: _Time, num_switches: int
+) -> tuple[Pieces[_Time], _Time]:
+    """Whole times, longest first, each on the least busy switch, and when the last is done."""
+    busy = [0 * setup] * num_switches
     pieces = []
-    for at in sorted(range(len(times)), key=lambda one: (-times[one], one)):
+    for at in sorted(range(len(times)), key=lambda place: (-times[place], place)):
         switch = busy.index(min(busy))
-        pieces.append(Piece(at, times[at], switch))
+        pieces.append((at, times[at], switch))
         busy[switch] += times[at] + setup
-    return pieces, busy
+    return pieces, max(busy)
 
 
 def _fitted(
     times: Sequence[int], setup: int, num_switches: int, makespan: int
-) -> list[Piece] | None:
+) -> Pieces[int] | None:
     """Pieces that are done by then, None if this way finds none.
 
     Long times first, each on the fullest switch that still has room for it, or else in parts on the
@@ -84,19 +92,15 @@ def _fitted(
     """
     room = [makespan] * num_switches
     pieces = []
-    for at in sorted(range(len(times)), key=lambda one: (-times[one], one)):
+    for at in sorted(range(len(times)), key=lambda place: (-times[place], place)):
         left = times[at]
         while left > 0:
-            fits = [switch for switch in range(num_switches) if room[switch] >= left + setup]
-            switch = (
-                min(fits, key=lambda one: room[one])
-                if fits
-                else max(range(num_switches), key=lambda one: room[one])
-            )
+            fits = [space for space in room if space >= left + setup]
+            switch = room.index(min(fits) if fits else max(room))
             time = min(left, room[switch] - setup)
             if time <= 0:
                 return None
-            pieces.append(Piece(at, time, switch))
+            pieces.append((at, time, switch))
             room[switch] -= time + setup
             left -= time
     return pieces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd
+from math import ceil, gcd
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -23,10 +23,10 @@ _SETUPS = 64
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class DemandTicks:
-    """Times of single circuits in ticks of ``tick_s`` seconds.
+    """Times of single circuits in ticks of ``tick_s`` seconds, rounded up unless ``is_exact``.
 
     ``demand`` (int64, n by n) is how long a circuit takes for every entry, ``setup`` what making a
-    configuration takes. ``is_exact``: whether nothing was rounded.
+    configuration takes.
     """
 
     demand: NDArray[np.int64]
@@ -50,44 +50,44 @@ class DemandTicks:
         some = self.demand > 0
         return int(max(some.sum(0).max(), some.sum(1).max()))
 
+    def error(self, makespan: Fraction, num_switches: int) -> int:
+        """How much more than the exact demand the rounded one takes at most, in ticks.
+
+        A best plan that takes no longer than ``makespan`` makes on a switch as many configurations
+        as fit, and no more than there are entries and switches: its times are a vertex. With a tick
+        more for each and for its setup it serves the rounded demand.
+        """
+        if self.is_exact:
+            return 0
+        most = int((self.demand > 0).sum()) + num_switches
+        return 2 * (min(most, int(makespan // self.setup)) if self.setup else most)
+
 
 def demand_ticks(
     demand: DemandMatrix,
     bandwidth_Bps: Fraction,  # noqa: N803 - the unit keeps its case
     delta_s: Fraction,
-    *,
-    up: bool,
     most: int = MAX_TICKS,
 ) -> DemandTicks:
-    """The demand in ticks: exactly if that takes at most ``most`` of them, else rounded.
-
-    Plans of times rounded ``up`` serve the demand, bounds of times rounded down are bounds.
+    """The demand in ticks: exactly if that takes at most ``most`` of them, else rounded up.
 
     >>> from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
     >>> demand = DemandMatrix([[0, 3], [6, 0]])
-    >>> exact = demand_ticks(demand, Fraction(1), Fraction(1, 2), up=True)
+    >>> exact = demand_ticks(demand, Fraction(1), Fraction(1, 2))
     >>> exact.demand.tolist(), exact.setup, exact.tick_s
     ([[0, 6], [12, 0]], 1, Fraction(1, 2))
-    >>> demand_ticks(demand, Fraction(1), Fraction(1, 2), up=True, most=35).demand.tolist()
+    >>> demand_ticks(demand, Fraction(1), Fraction(1, 2), most=35).demand.tolist()
     [[0, 3], [6, 0]]
     """
     unit = demand.unit_bytes / bandwidth_Bps
     longest = demand.max_line_bytes / bandwidth_Bps + _SETUPS * delta_s
-    tick = _common(unit, delta_s)
+    denominator = unit.denominator * delta_s.denominator
+    tick = Fraction(gcd(int(unit * denominator), int(delta_s * denominator)), denominator)
     is_exact = longest <= most * tick
     if not is_exact:
         tick = longest / most
-    times = [_rounded(entry * unit / tick, up) for entry in demand.units.ravel().tolist()]
+    times = [ceil(entry * unit / tick) for entry in demand.units.ravel().tolist()]
     shape = demand.units.shape
-    setup = _rounded(delta_s / tick, up)
-    return DemandTicks(np.array(times, dtype=np.int64).reshape(shape), setup, tick, is_exact)
-
-
-def _common(one: Fraction, other: Fraction) -> Fraction:
-    """The largest fraction that both are whole multiples of; the second may be 0."""
-    numerator = gcd(one.numerator * other.denominator, other.numerator * one.denominator)
-    return Fraction(numerator, one.denominator * other.denominator)
-
-
-def _rounded(value: Fraction, up: bool) -> int:
-    return -(-value.numerator // value.denominator) if up else value.numerator // value.denominator
+    return DemandTicks(
+        np.array(times, dtype=np.int64).reshape(shape), ceil(delta_s / tick), tick, is_exact
+    )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ocs_codesign.reconfigure.planes.labels import Effort, Entries, search, unit_of
+from ocs_codesign.reconfigure.planes.labels import Entries, LabelEffort, search, unit_of
 from ocs_codesign.reconfigure.planes.milp import relaxed_bound
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LABEL_PLANES = 5
 """With more planes than these polyhedra of times are large, and windows are relaxed."""
 _WINDOW_STEPS, _RELAXED_STEPS = 16, 14
-_WINDOW = Effort(2000)
+_WINDOW = LabelEffort(2000)
 
 
 def window_bound_s(

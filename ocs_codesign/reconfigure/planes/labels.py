@@ -78,7 +78,7 @@ class Entries:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Effort:
+class LabelEffort:
     """How to search: labels kept after a step, points of one, whether planes may leave early.
 
     If planes may not leave a step before it ends, polyhedra are points: fast, and no proof.
@@ -92,7 +92,7 @@ class Effort:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundUsage:
     """The best usage, its total, and a bound on every usage's total; both in units."""
 
     usage: Usage
@@ -109,14 +109,14 @@ def unit_of(problem: PlaneProblem) -> Fraction:
 
 
 def search(
-    entries: Entries, effort: Effort, on_step: Callable[[int, int], None] | None = None
-) -> Found:
+    entries: Entries, effort: LabelEffort, on_step: Callable[[int, int], None] | None = None
+) -> FoundUsage:
     """The best usage that the effort finds; see ``Entries``.
 
     >>> dead = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     >>> steps = np.array([0, 1, 1])
     >>> entries = Entries(np.array([1.0, 0.1, 1.0]), 0.0, dead, steps, steps, (2, 2))
-    >>> found = search(entries, Effort(1000))
+    >>> found = search(entries, LabelEffort(1000))
     >>> round(found.total, 9), found.bound <= found.total, len(found.usage)
     (3.05, True, 3)
     """
@@ -146,7 +146,7 @@ def search(
             kept, dropped = _ranked(facts[kept], points, kept, effort.max_labels)
             cut = min(cut, begin + dropped + float(least[at + 1]))
         if not len(kept):
-            return Found((), np.inf, cut, most)
+            return FoundUsage((), np.inf, cut, most)
         codes, facts = codes[kept], facts[kept]
         points = np.concatenate([points[row[0] : row[1]] for row in facts.tolist()])
         first = np.append(0, np.cumsum(facts[:, 1] - facts[:, 0]))
@@ -159,7 +159,7 @@ def search(
     best = int(np.searchsorted(first, int(points[:, 0].argmin()), side="right")) - 1
     rounding = 4e-12 * entries.num_steps
     bound = min(begin, cut) - rounding if effort.leave_early else -np.inf
-    return Found(_usage(layers, best, root), begin, bound, most)
+    return FoundUsage(_usage(layers, best, root), begin, bound, most)
 
 
 def _futures(entries: Entries) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:

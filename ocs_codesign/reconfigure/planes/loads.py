@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.reconfigure.planes.problem import PlaneProblem, Usage
-    from ocs_codesign.reconfigure.planes.uses import Change
+    from ocs_codesign.reconfigure.planes.uses import PlaneChange
 
 _STOPS_SEARCHED = 48
 _PLANES_SEARCHED = 6
@@ -44,7 +44,7 @@ def makespan(work: NDArray[np.float64]) -> float:
     return float((inside[1:] / number[1:]).max())
 
 
-def stops_of(problem: PlaneProblem, usage: Usage, changes: Sequence[Change]) -> list[int]:
+def stops_of(problem: PlaneProblem, usage: Usage, changes: Sequence[PlaneChange]) -> list[int]:
     """The steps before which the fabric stops, in ascending order, the first step among them.
 
     With barriers only the number of stops counts, and as late as possible is best; without them
@@ -56,7 +56,7 @@ def stops_of(problem: PlaneProblem, usage: Usage, changes: Sequence[Change]) -> 
     return _best_stops(problem, usage, [change for change in changes if change.circuits])
 
 
-def _best_stops(problem: PlaneProblem, usage: Usage, changes: Sequence[Change]) -> list[int]:
+def _best_stops(problem: PlaneProblem, usage: Usage, changes: Sequence[PlaneChange]) -> list[int]:
     """Stops with the least sum of makespans and fixed dead times, one step after the other.
 
     What changed circuits add is the same wherever planes change, so it decides nothing.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.reconfigure.planes.balance import balanced_usage, improved
 from ocs_codesign.reconfigure.planes.bounds import LABEL_PLANES, held_bound_s, window_bound_s
-from ocs_codesign.reconfigure.planes.labels import Effort, Entries, search, unit_of
+from ocs_codesign.reconfigure.planes.labels import Entries, LabelEffort, search, unit_of
 from ocs_codesign.reconfigure.planes.milp import by_milp
 from ocs_codesign.reconfigure.planes.problem import Draft, PlanePlan
 from ocs_codesign.reconfigure.planes.stops import stopping, usage_of
@@ -32,10 +32,10 @@ _LABEL_STEPS = 2000
 _MILP_USES, _STOPPED_USES = 64, 20
 _IMPROVED_STEPS = 256
 """Steps of a fabric that stops, up to which single planes are moved to improve a usage."""
-_ALL = Effort(20_000, 1024)
+_ALL = LabelEffort(20_000, 1024)
 """Labels, and points of one, of the search that means to prove the optimum."""
-_SOME = Effort(24, 16)
-_FEW = Effort(200, leave_early=False)
+_SOME = LabelEffort(24, 16)
+_FEW = LabelEffort(200, leave_early=False)
 """For more planes than polyhedra of times are small for."""
 
 

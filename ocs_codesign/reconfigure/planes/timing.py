@@ -30,7 +30,7 @@ import numpy as np
 from ocs_codesign.lp import Options, Status, exact_vertex, solve
 from ocs_codesign.reconfigure.planes.loads import stops_of
 from ocs_codesign.reconfigure.planes.rows import ProgramRows, Term
-from ocs_codesign.reconfigure.planes.uses import START, Change, changes_of, checked_usage
+from ocs_codesign.reconfigure.planes.uses import START, PlaneChange, changes_of, checked_usage
 from ocs_codesign.timeline import Activity, Interval, Timeline
 
 if TYPE_CHECKING:
@@ -96,15 +96,15 @@ class _Groups:
     problem: PlaneProblem
     usage: Usage
     first: list[int]
-    alone: dict[tuple[int, int], Change]
-    stops: dict[int, list[Change]]
+    alone: dict[tuple[int, int], PlaneChange]
+    stops: dict[int, list[PlaneChange]]
 
     @classmethod
     def of(cls, problem: PlaneProblem, usage: Usage) -> _Groups:
         """The groups that the rules of the fabric make."""
         changes, first = changes_of(problem, usage), [0]
         alone = {(change.before, change.plane): change for change in changes}
-        stops: defaultdict[int, list[Change]] = defaultdict(list)
+        stops: defaultdict[int, list[PlaneChange]] = defaultdict(list)
         if not problem.cost.overlap:
             first = stops_of(problem, usage, changes)
             for change in changes:

@@ -21,7 +21,7 @@ START = -1
 
 @final
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlaneChange:
     """Plane ``plane`` changes after it served step ``after`` and before it serves step ``before``.
 
     Both steps count from 0; ``after`` is START for what the plane holds in the beginning.
@@ -35,7 +35,7 @@ class Change:
     dead_time_s: Fraction
 
 
-def changes_of(problem: PlaneProblem, usage: Usage) -> list[Change]:
+def changes_of(problem: PlaneProblem, usage: Usage) -> list[PlaneChange]:
     """All changes that the usage needs, by step, then by plane.
 
     >>> from ocs_codesign.reconfigure.planes.problem import PlaneProblem
@@ -51,12 +51,12 @@ def changes_of(problem: PlaneProblem, usage: Usage) -> list[Change]:
             if held[plane] != target:
                 circuits = problem.circuits_changed(held[plane], target)
                 dead = problem.cost.dead_time_s(circuits)
-                changes.append(Change(plane, after[plane], step, target, circuits, dead))
+                changes.append(PlaneChange(plane, after[plane], step, target, circuits, dead))
             held[plane], after[plane] = target, step
     return changes
 
 
-def late_stops(changes: Sequence[Change]) -> list[int]:
+def late_stops(changes: Sequence[PlaneChange]) -> list[int]:
     """The steps before which the fabric stops for these changes: seldom, and as late as may be."""
     last, stops = START, {0}
     for change in changes:

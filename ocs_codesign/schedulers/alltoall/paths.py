@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ocs_codesign.given import takes_topology
 from ocs_codesign.lp import DEFAULT_OPTIONS, Options, Status, solve
 from ocs_codesign.schedulers.alltoall.choices import (
     MAX_PATH_LINKS,
@@ -47,6 +48,7 @@ MAX_LP_PATHS = 200_000
 """Paths to choose from up to which the best shares are a linear program's."""
 
 
+@takes_topology
 def path_table(
     topology: Topology,
     max_hops: int | None = None,
@@ -82,6 +84,7 @@ def _path_rows(walks: Walks) -> tuple[NDArray[Any], ...]:
     return keys[:, 0], keys[:, 1], part, (link >= 0).sum(axis=1), link[link >= 0]
 
 
+@takes_topology
 def disjoint_path_table(
     topology: Topology,
     num_paths: int = 4,

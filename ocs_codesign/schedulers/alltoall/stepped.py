@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.cost import Cost, undominated
+from ocs_codesign.given import takes_topology
 from ocs_codesign.lp import DEFAULT_OPTIONS, Options, Status, solve
 from ocs_codesign.lp.options import AUTO, IPX
 from ocs_codesign.schedulers.alltoall.assembly import assemble
@@ -72,6 +73,7 @@ class SteppedPlan:
         return self.cost.t_b == self.bound
 
 
+@takes_topology
 def alltoall_schedule(
     topology: Topology,
     num_steps: int | None = None,
@@ -87,6 +89,7 @@ def alltoall_schedule(
     return stepped_plan(topology, num_steps, max_chunks, options).schedule
 
 
+@takes_topology
 def stepped_plan(
     topology: Topology,
     num_steps: int | None = None,
@@ -172,6 +175,7 @@ def likely_prices(weights: NDArray[np.float64]) -> list[NDArray[np.int64]]:
     return tries
 
 
+@takes_topology
 def alltoall_frontier(
     topology: Topology,
     max_steps: int,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ocs_codesign.given import takes_topology
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.schedulers.alltoall.large import soft_throughput
 from ocs_codesign.schedulers.alltoall.master import MAX_COLUMNS, master_throughput, num_columns
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
 
+@takes_topology
 def throughput(topology: Topology, options: Options = DEFAULT_OPTIONS) -> Throughput:
     """The all-to-all time of a topology, its bound and the routing's link loads.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.given import takes_topology
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.schedulers.alltoall.choices import disjoint_choices
 from ocs_codesign.schedulers.alltoall.paths import MAX_PARTS, balanced_table
@@ -98,6 +99,7 @@ def has_up_down_order(topology: Topology) -> bool:
     return next(_roots(topology), None) is not None
 
 
+@takes_topology
 def up_down_table(
     topology: Topology,
     num_paths: int = 4,

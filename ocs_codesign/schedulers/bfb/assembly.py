@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.given import takes_topology
 from ocs_codesign.reach import in_neighbours
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.bfb.classes import distances_to
@@ -30,6 +31,7 @@ MAX_SENDS = 400_000_000
 """Largest schedule that is built: 8 GB of columns."""
 
 
+@takes_topology
 def bfb(
     topology: Topology,
     collective: Collective | str = Collective.ALLGATHER,

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ocs_codesign.given import takes_topology
 from ocs_codesign.reach import WORD_BITS, all_distances, identity_bits, in_neighbours
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _COUNTER_BYTES = 512 * 2**20
 _CACHE_WORDS = 2**14
 
 
+@takes_topology
 def bfb_loads(topology: Topology) -> tuple[Fraction, ...]:
     """Largest link load of every BFB allgather step, in shards a unit of link speed.
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.bounds import topology_bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, undominated
+from ocs_codesign.given import takes_topology
 from ocs_codesign.lp import Options, Status
 from ocs_codesign.schedulers.exact.halves import Halves
 from ocs_codesign.verification.schedules import verify
@@ -64,6 +65,7 @@ class ExactAnswer:
         return self.cost is not None and self.cost.t_b == self.bound
 
 
+@takes_topology
 def exact_schedule(
     topology: Topology,
     num_steps: int,
@@ -86,6 +88,7 @@ def exact_schedule(
     return _answer(Halves(topology, num_chunks, options), collective, num_steps)
 
 
+@takes_topology
 def exact_answers(
     topology: Topology,
     max_steps: int,
@@ -107,6 +110,7 @@ def exact_answers(
     return _answers(Halves(topology, num_chunks, options), collective, max_steps, options)
 
 
+@takes_topology
 def exact_frontier(
     topology: Topology,
     max_steps: int,
@@ -132,6 +136,7 @@ def cost_of(answer: ExactAnswer) -> Cost:
     return answer.cost
 
 
+@takes_topology
 def fractional_bound(
     topology: Topology,
     num_steps: int,

@@ -20,7 +20,7 @@ _TRIES = 256
 
 @final
 @dataclass(frozen=True, slots=True)
-class Found:
+class LookedUp:
     """Undominated stored designs for a question, ascending in steps.
 
     ``question`` is the one that was answered: with more nodes than asked for when no design of the
@@ -45,7 +45,7 @@ def find(
     *,
     max_steps: int | None = None,
     max_t_b: Fraction | None = None,
-) -> Found:
+) -> LookedUp:
     """The stored frontier of a question within limits; of the nearest larger N if there is none.
 
     A bidirectional question is answered apart; a general one may have bidirectional answers too.
@@ -59,7 +59,7 @@ def find(
         if (max_steps is None or entry.cost(collective).steps <= max_steps)
         and (max_t_b is None or entry.cost(collective).t_b <= max_t_b)
     ]
-    return Found(question, answered, collective, tuple(kept))
+    return LookedUp(question, answered, collective, tuple(kept))
 
 
 def nearest(catalogue: Catalogue, question: Question) -> tuple[Question, tuple[Entry, ...]]:
