@@ -33,7 +33,7 @@ from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.reconfigure.planes.plan import plan_planes
 from ocs_codesign.reconfigure.planes.problem import PlaneProblem
 from ocs_codesign.reconfigure.planes.static import static_plan_of_planes
-from ocs_codesign.reconfigure.step_matched import MATCHED
+from ocs_codesign.reconfigure.step_matched import matched
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,8 +58,8 @@ FIELDS = (
 def rows(nodes: int, deltas_s: Sequence[Fraction]) -> Iterator[dict[str, object]]:
     """A row for every collective, number of planes and dead time."""
     for collective, algorithm in COLLECTIVES.items():
-        matched = MATCHED[algorithm](nodes)
-        needed, sizes = matched.order(), matched.bytes_per_node(MESSAGE)
+        exchanges = matched(algorithm, nodes)
+        needed, sizes = exchanges.order(), exchanges.bytes_per_node(MESSAGE)
         for planes in PLANES:
             for delta in deltas_s:
                 cost = ReconfigurationCost(delta)

@@ -151,24 +151,18 @@ def test_only_what_the_trace_needs_is_measured(capsys, tmp_path, monkeypatch):
     assert found["designs"][0]["allgather"]["steps"] == 3
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_the_picture_is_the_same_every_time(trace, tmp_path, suffix):
-    paths = [tmp_path / f"{name}{suffix}" for name in "ab"]
+def test_the_picture_is_the_same_every_time(trace, tmp_path):
+    paths = [tmp_path / f"{name}.svg" for name in "ab"]
     for path in paths:
         assert main(["plan", trace, *NEEDED, "--plot", str(path)]) == 0
     assert paths[0].read_bytes() == paths[1].read_bytes()
-    assert len(paths[0].read_bytes()) > 5000
 
 
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
         ([*MODEL, *DESIGNS], "--delta, --alpha and --bandwidth are needed"),
-        ([*NEEDED, "--delta", "-1ms"], "not a time: it must be finite and not negative"),
-        ([*NEEDED, "--delta-per-circuit", "-1us"], "it must be finite and not negative"),
         ([*NEEDED, "--degree", "2"], "12 nodes of degree 3: the fabric has 12 of degree 2"),
-        ([*NEEDED, "--nodes", "1"], "1 is not in the range"),
-        ([*NEEDED, "--designs", "Rung(8)"], "unknown name 'Rung' in a recipe"),
         ([*NEEDED, "--start", "frozen"], "'frozen' in a recipe"),
         ([*NEEDED, "--start", "Complete(4)"], "Complete(4) has 4 nodes of degree 3"),
         ([*NEEDED, "--bidirectional"], f"{RING} does not have every link in both directions"),
@@ -185,21 +179,6 @@ def test_odd_arguments(capsys, trace, tmp_path, monkeypatch, arguments, rule):
     assert out == ""
     assert rule in " ".join(err.split())
     assert os.listdir(tmp_path) == ["job.csv"]
-
-
-def test_odd_traces(capsys, tmp_path):
-    path = tmp_path / "job.csv"
-    path.write_text("collective,message\nallsum,1MiB\n", encoding="utf-8")
-    missing = str(tmp_path / "none.csv")
-    for name, rule in (
-        (str(path), "job.csv, line 2: collective 'allsum' is not known"),
-        (missing, "none.csv: no such file or directory"),
-    ):
-        assert main(["plan", name, *NEEDED]) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert rule in err
-        assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

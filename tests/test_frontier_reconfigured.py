@@ -22,11 +22,11 @@ from ocs_codesign.reconfigure.frontier.reconfigured import (
     t_b_tree_bound,
 )
 from ocs_codesign.reconfigure.program.designs import build_sequence
-from ocs_codesign.reconfigure.sequences.search import SequenceEffort
+from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.frontier import frontier, joint_frontier
 from ocs_codesign.topology import Topology
 
-QUICK = SequenceEffort(work=2**22, num_groups=3, num_solved=6)
+QUICK = Effort(work=2**22, num_groups=3, num_measured=6)
 MODEL = CostModel(1e-6, 50e9)
 
 

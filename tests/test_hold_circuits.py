@@ -10,9 +10,7 @@ import pytest
 
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure.change import ReconfigurationCost
-from ocs_codesign.reconfigure.hold.circuits import changed_circuits, first_costs, switching_costs
-from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
-from ocs_codesign.reconfigure.hold.problem import SwitchProblem
+from ocs_codesign.reconfigure.hold.circuits import changed_circuits, dead_times
 from ocs_codesign.topology import Topology
 
 
@@ -56,22 +54,9 @@ def test_it_is_a_metric_among_regular_topologies():
 def test_dead_times():
     rings = circulants((1, 3), (3, 1), (1, 2))
     cost = ReconfigurationCost(Fraction(1, 100), Fraction(1, 1000))
-    times = switching_costs(rings, cost)
+    times = dead_times(changed_circuits(rings), cost)
     assert times[0, 1] == 0  # the same circuits in another order
     assert times[0, 2] == times[2, 1] == Fraction(18, 1000)
-    assert first_costs(rings, cost).tolist() == [Fraction(26, 1000)] * 3
-    warm = ReconfigurationCost(Fraction(1, 100), cold_start=False)
-    assert first_costs(rings, warm).tolist() == [0, 0, 0]
-
-
-def test_plans_take_them_as_they_are():
-    rings, cost = circulants((1, 3), (1, 2), (5, 7)), ReconfigurationCost(1, 1)
-    problem = SwitchProblem(
-        [(0, 50, 50), (50, 50, 0)], switching_costs(rings, cost), first=first_costs(rings, cost)
-    )
-    plan = switch_plan(problem)
-    assert plan.choice.tolist() == [0, 2]
-    assert plan.switching == 17 + 17
 
 
 def test_refused():

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.reconfigure.phases.message_times import (
-    MessageRange,
     break_even_delta_s,
-    merged,
     paying_messages,
 )
+from ocs_codesign.reconfigure.ranges import OpenRange, merged
 
 costs = st.builds(
     Cost, st.integers(0, 30), st.fractions(min_value=0, max_value=9, max_denominator=40)
@@ -73,30 +72,30 @@ def test_messages_that_pay_are_those_with_less_time(static, other, number, micro
         least = min(one.time_s(model, message, delta) for one in fixed)
         pays = mine.time_s(model, message, delta) < least
         inside = found is not None and (
-            found.begin_bytes < message and (found.end_bytes is None or message < found.end_bytes)
+            found.begin < message and (found.end is None or message < found.end)
         )
         assert pays == inside
-    if found is not None and found.begin_bytes:
-        edge = min(one.time_s(model, found.begin_bytes, delta) for one in fixed)
-        assert mine.time_s(model, found.begin_bytes, delta) == edge
+    if found is not None and found.begin:
+        edge = min(one.time_s(model, found.begin, delta) for one in fixed)
+        assert mine.time_s(model, found.begin, delta) == edge
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.one_of(st.none(), st.integers(1, 9))), max_size=5))
 def test_merged_ranges_hold_the_same_sizes(spans):
     ranges = [
-        MessageRange(Fraction(a), None if more is None else Fraction(a + more)) for a, more in spans
+        OpenRange(Fraction(a), None if more is None else Fraction(a + more)) for a, more in spans
     ]
     found = merged(ranges)
     for eighths in range(1, 280, 2):
         size = Fraction(eighths, 8)
 
         def holds(one, size=size):
-            return one.begin_bytes < size and (one.end_bytes is None or size < one.end_bytes)
+            return one.begin < size and (one.end is None or size < one.end)
 
         assert any(map(holds, ranges)) == any(map(holds, found))
     for left, right in pairwise(found):
-        assert left.end_bytes is not None
-        assert left.end_bytes < right.begin_bytes
+        assert left.end is not None
+        assert left.end < right.begin
 
 
 def test_dominance_is_in_three_things():

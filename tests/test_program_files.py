@@ -97,8 +97,6 @@ LINKS, ROWS = DESIGN.program.topology.num_links, len(DESIGN.program.link)
     ("changes", "reason"),
     [
         ({"plane": None}, "the array plane is missing: circuits that change need it"),
-        ({"pauses": None}, "the array pauses is missing"),
-        ({"up_last": None}, "the array up_last is missing"),
         ({"plane": np.zeros(3, dtype=INT)}, "plane has 3 entries, but tail has 12"),
         ({"plane": np.zeros(LINKS)}, "plane holds 'float64', not integers"),
         ({"plane": np.arange(LINKS) - 1}, "plane is -1 at position 0"),
@@ -106,7 +104,6 @@ LINKS, ROWS = DESIGN.program.topology.num_links, len(DESIGN.program.link)
         ({"plane": np.arange(LINKS) // 6 * 2}, "no circuit is of plane 1"),
         ({"up_link": np.zeros(3, dtype=INT)}, "up_first has 12 entries, but up_link has 3"),
         ({"up_link": np.full(ROWS, LINKS)}, "link is 12 at position 0: it is from 0 to 11"),
-        ({"up_link": np.array("x")}, "up_link holds '<U1', not integers"),
         ({"up_last": np.full(ROWS, 2**64 - 1, dtype=np.uint64)}, "last_step is 18446744073709551"),
         ({"pauses": np.array([], dtype=object)}, "pauses"),
         ({"pauses": np.array(4)}, "pauses has shape"),
@@ -115,12 +112,6 @@ LINKS, ROWS = DESIGN.program.topology.num_links, len(DESIGN.program.link)
 def test_archives_that_are_no_programs(archive, changes, reason):
     path = archive(**changes)
     with pytest.raises(ValueError, match=rf"s\.npz.*{reason}"):
-        load_design(path)
-
-
-def test_a_huge_table_is_refused_before_it_is_read(archive):
-    path = archive(up_link=np.zeros(40_000_000, dtype=np.int8))
-    with pytest.raises(ValueError, match="up_first has 12 entries, but up_link has 40000000"):
         load_design(path)
 
 
@@ -142,18 +133,14 @@ CHANGE = {"step": 1, "plane": 0, "circuits": 6, "dark_steps": 0}
         ({"format": 3}, "format is 3: this version reads 1 and 2"),
         ({"format": 1}, "of format 1, but there are circuits that change in schedule.npz"),
         ({"recipes": "absent"}, "recipes is missing"),
-        ({"recipes": "x"}, "recipes must be a list of texts"),
         ({"recipes": [1, 2]}, "recipes must be a list of texts"),
         ({"recipes": []}, "recipe_of_step names a recipe that is none of the 0"),
         ({"recipe_of_step": [0, 2]}, "none of the 2"),
         ({"recipe_of_step": [True]}, "recipe_of_step must be a list of integers"),
-        ({"recipe_of_step": [-1]}, "names a recipe that is none"),
         ({"configurations": -1}, "configurations is out of range"),
-        ({"changes": {}}, "changes must be a list of objects"),
         ({"changes": [1]}, "changes must be a list of objects"),
         ({"changes": [{**CHANGE, "step": "1"}]}, "step must be an integer"),
         ({"changes": [{"step": 1}]}, "plane is missing"),
-        ({"t_b_bound": 1}, "t_b_bound must be a text or null"),
         ({"t_b_bound": "1/0"}, "t_b_bound must be a fraction"),
         ({"degree": 2}, "degree is 2 there, 1"),
     ],

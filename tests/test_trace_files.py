@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.collective import WITHOUT_PARAMETERS
-from ocs_codesign.formats.trace_files import read_csv_trace, read_json_trace, read_trace
+from ocs_codesign.formats.trace_files import parse_trace, read_trace
 from ocs_codesign.reconfigure.hold.trace import MAX_JOBS, Job, Trace
+
+read_csv_trace, read_json_trace = (partial(parse_trace, is_json=kind) for kind in (False, True))
 
 CSV = """\
 # a step of training
@@ -46,9 +49,7 @@ def written(tmp_path, name, content):
         ("t.csv", "\ufeff" + CSV.replace("\n", "\r\n")),
         ("t.txt", CSV),
         ("t.tsv", CSV.replace(", ", "\t").replace(",", "\t")),
-        ("t.csv", CSV.replace(",", ";")),
         ("t.json", json.dumps(JOBS)),
-        ("t.json", json.dumps({"jobs": JOBS, "repeat": 1})),
         ("trace", "\n " + json.dumps({"jobs": JOBS}, indent=1)),
         ("t.json", b"\xef\xbb\xbf" + json.dumps(JOBS).encode()),
     ],
@@ -84,19 +85,14 @@ HEAD = "collective,message,gap,count\n"
         ("allsum,1MiB,,\n", "line 2: collective 'allsum' is not known: it is one of allgather, "),
         ("allreduce,1MiB,,\n\n# no\nallsum,1B,,\n", "line 5: collective 'allsum' is not known"),
         ("allreduce,1MiB,-5ms,\n", "line 2: gap: '-5ms' is not a time: it must be finite and not"),
-        ("allreduce,1MiB,5,\n", "line 2: gap: '5' has no unit"),
         ("allreduce,64KB,,\n", "line 2: message: '64KB' is ambiguous: write 64kB"),
-        ("allreduce,-1MiB,,\n", "line 2: message: '-1MiB' is not a size"),
         ("allreduce,1e30B,,\n", "line 2: message is 1e+30: it must be 0 or from 1 bit to 10^18"),
         ("allreduce,1B,1e-20s,\n", "line 2: gap is 1e-20: it must be 0 or from 1 ps to 10^9"),
         ("allreduce,,,\n", "line 2: message is empty: every job has one"),
         (",1MiB,,\n", "line 2: collective is empty: every job has one"),
         ("allreduce,1MiB,,0\n", f"line 2: count is 0: it must be from 1 to {MAX_JOBS}"),
-        ("allreduce,1MiB,,-3\n", "line 2: count is -3"),
         ("allreduce,1MiB,,1.5\n", "line 2: count is '1.5': it must be a whole number"),
-        ("allreduce,1MiB,,9999999999\n", f"must be from 1 to {MAX_JOBS}"),
         ("allreduce,1MiB\n", "line 2: 2 cells, but the heading has 4 columns"),
-        ("allreduce,1MiB,,1,5\n", "line 2: 5 cells, but the heading has 4 columns"),
         ('allreduce,"1MiB,,\n', "line 2: this is not CSV"),
         ("", ": the trace is empty: it needs at least one job"),
         (f"allreduce,1B,,{MAX_JOBS}\n" * 2, "at most 1048576 are planned"),
@@ -111,10 +107,8 @@ def test_errors_of_rows(rows, error):
     [
         ("collective,size", "the heading names 'size': known are collective, message, "),
         ("collective", "there is no message: every job has one"),
-        ("message,gap", "there is no collective: every job has one"),
         ("collective,message,message_bytes", "both message and message_bytes are given"),
         ("collective,message,gap,gap", "both gap and gap are given"),
-        ("allreduce,1MiB", "the heading names 'allreduce'"),
         ("collective,message,", "the heading names ''"),
     ],
 )
@@ -133,23 +127,15 @@ GOOD = '{"collective": "allreduce", "message": "1MiB"'
         (f'[{GOOD}, "gap_s": -2}}]', ": [0].gap_s is -2: it cannot be negative"),
         (f'[{GOOD}, "gap_s": "2s"}}]', ": [0].gap_s is '2s': it must be a number without a unit"),
         (f'[{GOOD}, "gap_s": NaN}}]', "NaN is not a number: numbers are finite"),
-        (f'[{GOOD}, "gap_s": 1e999999999}}]', "1e999999999 is not a number: numbers are finite"),
-        (f'[{GOOD}, "gap_s": 1{"0" * 5000}}}]', "at most 40 digits are read"),
-        (f'[{GOOD}, "gap_s": 0.{"1" * 100}}}]', "at most 40 digits are read"),
         (f'[{GOOD}, "gap": 5}}]', ": [0].gap is 5: write it as a text with a unit, as in 1.5ms"),
-        (f'[{GOOD}, "count": true}}]', ": [0].count is True: it must be a whole number"),
         (f'[{GOOD}, "count": 2.0}}]', "[0].count is 2.0: it must be a whole number"),
         (f'[{GOOD}, "colour": 1}}]', ": [0] names 'colour': known are collective, message"),
-        (f'[{GOOD}, "message_bytes": 1}}]', ": [0]: both message and message_bytes are given"),
-        (f'[{GOOD}, "gap": "1s", "gap": "2s"}}]', "the key 'gap' is given twice"),
         ('[{"collective": "allreduce"}]', ": [0]: there is no message: every job has one"),
         ('[{"collective": 3, "message": "1B"}]', ": [0].collective is 3: it must be a text"),
         ("[7]", ": [0] is 7: a job is an object"),
         ("[]", ": the trace is empty"),
         ('{"jobs": []}', ": the trace is empty"),
         ('{"jobs": 3}', ": a trace is a list of jobs, or an object with such a list as jobs"),
-        ("{}", ": a trace is a list of jobs"),
-        ('"allreduce"', ": a trace is a list of jobs"),
         (f'{{"jobs": [{GOOD}}}], "times": 3}}', ": the trace names 'times': known are jobs, "),
         (f'{{"jobs": [{GOOD}}}], "repeat": 0}}', ": repeat is 0: it must be from 1 to"),
         ("[{\n]", ", line 2: this is not JSON"),
@@ -164,9 +150,7 @@ def test_errors_of_json(text, error):
     ("name", "content", "error"),
     [
         ("t.csv", b"", "t.csv: the trace is empty"),
-        ("t.json", b" \n", "t.json: the trace is empty"),
         ("t.csv", b"collective,message\n\xff\xfe,1B\n", "t.csv: this is not UTF-8 text"),
-        ("t.json", b'["\xff"]', "t.json: this is not UTF-8 text"),
         ("t.csv", b"#" * (2**20 + 1), "more than 1 MiB are not read"),
     ],
 )

@@ -38,14 +38,6 @@ def test_only_what_is_wanted():
     assert exchange.cost(Collective.ALLGATHER) is None
 
 
-def test_several_recipes_each_once():
-    told = []
-    recipes = [parse(text) for text in (*TEXTS, TEXTS[1])]
-    options = recipe_options(recipes, [Collective.ALLGATHER], lambda *at: told.append(at))
-    assert [option.name for option in options] == TEXTS
-    assert told == [(0, 3), (1, 3), (2, 3)]
-
-
 def test_one_fabric_has_one_size():
     with pytest.raises(ValueError, match=r"Complete\(5\) has 5 nodes of degree 4.*one fabric"):
         recipe_options([parse(TEXTS[0]), parse("Complete(5)")], [Collective.ALLGATHER])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ocs_codesign.answers.frontier import Workload
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.design import Design
-    from ocs_codesign.reconfigure.phases.message_times import MessageRange
+    from ocs_codesign.reconfigure.ranges import OpenRange
     from ocs_codesign.search.pareto import Frontier
 
 _SHOWN_RECIPES = 3
@@ -102,7 +102,7 @@ def _verdict_json(
         "static_time_s": float(static.cost.time_s(model, message_bytes)),
         "pays": best.changes,
         "pays_for_bytes": [
-            [float(sizes.begin_bytes), None if sizes.end_bytes is None else float(sizes.end_bytes)]
+            [float(sizes.begin), None if sizes.end is None else float(sizes.end)]
             for sizes in messages_that_pay(answer, model, delta)
         ],
     }
@@ -238,10 +238,10 @@ def _delta_sentence(answer: Frontier, delta: float, model: CostModel, message_by
     )
 
 
-def _range_text(sizes: MessageRange) -> str:
-    if sizes.end_bytes is None:
-        return f"above {_size(sizes.begin_bytes)}"
-    return f"of {_size(sizes.begin_bytes)} to {_size(sizes.end_bytes)}"
+def _range_text(sizes: OpenRange) -> str:
+    if sizes.end is None:
+        return f"above {_size(sizes.begin)}"
+    return f"of {_size(sizes.begin)} to {_size(sizes.end)}"
 
 
 def _size(num_bytes: Fraction) -> str:

@@ -24,16 +24,22 @@ if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
 
-def quantity_option(name: str, parse: Callable[[str], float], text: str) -> Callable[..., Any]:
+def quantity_option(
+    name: str, parse: Callable[[str], float], text: str, *names: str, multiple: bool = False
+) -> Callable[..., Any]:
     """An option whose value is a quantity with a unit, read by ``ocs_codesign.quantities``."""
 
-    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    def read(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
         try:
+            if multiple:
+                return tuple(map(parse, value))
             return None if value is None else parse(value)
         except ValueError as error:
             raise click.BadParameter(str(error), ctx, param) from None
 
-    return click.option(name, callback=read, metavar="QUANTITY", help=text)
+    return click.option(
+        name, *names, callback=read, metavar="QUANTITY", multiple=multiple, help=text
+    )
 
 
 alpha_option = quantity_option("--alpha", parse_time, "Time of a step, such as 10us.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.cli.options import quantity_option
 from ocs_codesign.cli.output import emit
 from ocs_codesign.cli.progress import progress
 from ocs_codesign.quantities import parse_time
@@ -19,15 +20,6 @@ if TYPE_CHECKING:
 COLLECTIVES = ("allreduce", "alltoall")
 
 
-def _read_times(
-    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
-) -> tuple[float, ...]:
-    try:
-        return tuple(parse_time(value) for value in values)
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx, param) from None
-
-
 def reconfiguration_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options --reconfiguration and --max-configurations."""
     most = click.option(
@@ -35,15 +27,10 @@ def reconfiguration_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.IntRange(min=1),
         help="With --reconfiguration: most configurations held in turn (default 16).",
     )
-    delta = click.option(
-        "--reconfiguration",
-        "deltas",
-        multiple=True,
-        callback=_read_times,
-        metavar="QUANTITY",
-        help="Dead time of a change of circuits, such as 10us; may be repeated.",
-    )
-    return delta(most(command))
+    text = "Dead time of a change of circuits, such as 10us; may be repeated."
+    delta = quantity_option("--reconfiguration", parse_time, text, "deltas", multiple=True)
+    decorated: Callable[..., Any] = delta(most(command))
+    return decorated
 
 
 def check_reconfiguration(

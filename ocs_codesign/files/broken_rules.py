@@ -60,11 +60,11 @@ def checked_part(
     try:
         return model.model_validate(plain.value)
     except ValidationError as error:
-        place, rule = first_broken_rule(error, keys_at, tags)
+        place, rule = _first_broken_rule(error, keys_at, tags)
         raise file_error(name, plain, place, rule, f"the {whole}") from None
 
 
-def first_broken_rule(
+def _first_broken_rule(
     error: ValidationError,
     keys_at: Callable[[Place], Sequence[str]],
     tags: Collection[str] = (),

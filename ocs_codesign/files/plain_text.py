@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
 from ocs_codesign.files.naming import shown
+from ocs_codesign.files.places import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,10 +68,7 @@ def path_text(place: Place) -> str:
 
 def read_plain_text(data: bytes, name: str, *, is_json: bool) -> PlainText:
     """The data in a JSON or YAML text; ValueError with the file, the line and the rule if none."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{name}: this is not UTF-8 text") from None
+    text = decoded(data, name)
     try:
         return _read_json(text) if is_json else _read_yaml(text)
     except _LineError as error:

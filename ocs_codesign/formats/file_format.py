@@ -43,6 +43,11 @@ def later(name: str) -> Callable[..., Any]:
     return call
 
 
+def both(room: str, kind: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The functions read_KIND and write_KIND of a module by its full name."""
+    return later(f"{room}.read_{kind}"), later(f"{room}.write_{kind}")
+
+
 def readers(formats: Mapping[str, Format[Value]]) -> dict[str, Callable[[bytes, str], Value]]:
     """The formats that can be read, by name."""
     return {name: one.read for name, one in formats.items() if one.read is not None}

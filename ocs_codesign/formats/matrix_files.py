@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.files.naming import shown
+from ocs_codesign.files.places import decoded, errors_at
 from ocs_codesign.files.plain_text import read_plain_text
-from ocs_codesign.formats.csv_text import NUMBER, delimiter_of, is_comment, placed, text_of
+from ocs_codesign.formats.csv_text import NUMBER, delimiter_of, is_comment
 from ocs_codesign.formats.file_format import Format, read_file
 from ocs_codesign.quantities import exact, parse_size
 from ocs_codesign.reconfigure.demand.matrix import MAX_NODES, DemandMatrix
@@ -62,10 +63,10 @@ class _Table:
 
     def demand(self, name: str, unit: str | None) -> DemandFile:
         """The demand, with the file's unit or the one that was asked for."""
-        with placed(name):
+        with errors_at(name):
             scale = _scale(self.unit, unit)
         rows = [_amounts(place, cells, len(self.rows), scale) for place, cells in self.rows]
-        with placed(name):
+        with errors_at(name):
             return DemandFile(DemandMatrix(rows), self.names)
 
 
@@ -115,12 +116,12 @@ def _read_csv(data: bytes, name: str) -> _Table:
     unit: str | None = None
     heading: list[str] | None = None
     heading_place = ""
-    for number, line in enumerate(text_of(data, name).splitlines(), 1):
+    for number, line in enumerate(decoded(data, name).splitlines(), 1):
         place = f"{name}, line {number}"
         said = _UNIT_LINE.fullmatch(line.strip())
         if said and not rows:
             unit = said.group(1)
-            with placed(place):
+            with errors_at(place):
                 _unit_bytes(unit)
         if is_comment(line):
             continue
@@ -138,7 +139,7 @@ def _read_csv(data: bytes, name: str) -> _Table:
     if heading is None:
         return _Table(rows, unit)
     names = heading[1:] if labels and len(heading) == len(rows) + 1 else heading
-    with placed(heading_place):
+    with errors_at(heading_place):
         _check_names(names, len(rows))
     for (place, _), label, node in zip(rows, labels, names, strict=False):
         if label != node:
@@ -165,7 +166,7 @@ def _check_names(names: Sequence[Any], many: int) -> None:
 
 def _read_json(data: bytes, name: str) -> _Table:
     value = read_plain_text(data, name, is_json=True).value
-    with placed(name):
+    with errors_at(name):
         return _json_table(value, name)
 
 
@@ -191,7 +192,7 @@ def _json_table(value: Any, name: str) -> _Table:
 
 
 def _read_npy(data: bytes, name: str) -> _Table:
-    with placed(name):
+    with errors_at(name):
         array = _array(data)
     return _Table([(f"{name}, row {at}", row) for at, row in enumerate(array.tolist(), 1)])
 

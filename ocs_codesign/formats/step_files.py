@@ -9,39 +9,40 @@ Columns of a CSV file, named by its first line in any order, and keys of a step 
 ``count``                  how many such steps come in a row, 1 by default
 ========================== =====================================================
 
-CSV cells are separated by commas, semicolons or tabs; empty lines and lines that begin with ``#``
-are skipped. JSON is a list of steps, or an object with it as ``steps``, which may also say what
-circuits the configurations have: ``"configurations": {"ring": [[0, 1], [1, 0]], ...}``, every
-circuit from a port to a port. Then it is known how many circuits change from one to another.
+``records`` says how lines and cells are separated. JSON is a list of steps, or an object with it as
+``steps``, which may also say what circuits the configurations have: ``"configurations": {"ring":
+[[0, 1], [1, 0]], ...}``, every circuit from a port to a port. Then it is known how many circuits
+change from one to another.
 """
 
 from __future__ import annotations
 
-import csv
-import re
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from ocs_codesign.files.naming import shown
-from ocs_codesign.files.plain_text import path_text, read_plain_text
-from ocs_codesign.formats.csv_text import NUMBER, delimiter_of, is_comment, placed, text_of
+from ocs_codesign.files.places import errors_at
+from ocs_codesign.files.plain_text import path_text
 from ocs_codesign.formats.file_format import Format, read_file
-from ocs_codesign.quantities import exact, parse_size
+from ocs_codesign.formats.records import (
+    Layout,
+    count_to,
+    number,
+    parse_records,
+    quantity,
+    within,
+)
+from ocs_codesign.quantities import parse_size
 from ocs_codesign.reconfigure.planes.problem import MAX_CONFIGURATIONS, MAX_MATRIX, MAX_STEPS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_STEP_BYTES = 16 * 2**20
 """Bytes of the largest file that is read."""
 MAX_CIRCUITS = 2**18
 
-_COLUMNS = {"configuration": "configuration", "size": "size", "bytes": "size", "count": "count"}
-_COUNT = re.compile(r"[0-9]{1,9}")
 _LARGEST = 10**24
 _MAX_NAME = 80
 
@@ -67,47 +68,14 @@ class StepList:
         return self.names.index(name)
 
 
-class _Gathered:
-    """Names and steps as they are read."""
+@final
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Steps in a row."""
 
-    def __init__(self) -> None:
-        self.number: dict[str, int] = {}
-        self.configurations: list[int] = []
-        self.step_bytes: list[Fraction] = []
-
-    def name(self, name: Any) -> int:
-        """The number of a configuration, new if its name was not seen before."""
-        if isinstance(name, int) and not isinstance(name, bool):
-            name = str(name)
-        is_short = isinstance(name, str) and 0 < len(name) <= _MAX_NAME
-        if not is_short or not name.isprintable():
-            rule = "it must be printable" if is_short else "it is a short text"
-            raise ValueError(f"{shown(name)} is not a name of a configuration: {rule}")
-        number = self.number.setdefault(name, len(self.number))
-        if number >= MAX_CONFIGURATIONS:
-            raise ValueError(f"more than {MAX_CONFIGURATIONS} configurations: no more are planned")
-        return number
-
-    def step(self, values: dict[str, Any]) -> None:
-        """Append the step with these values by name as often as it comes."""
-        size = _bytes(values["bytes"]) if "bytes" in values else _size(values["size"])
-        if not 0 < size <= _LARGEST:
-            raise ValueError(
-                f"a step moves {float(size):.6g} bytes: it must be more than 0, to 1e24"
-            )
-        count = _count(values.get("count", "1"))
-        if len(self.configurations) + count > MAX_STEPS:
-            raise ValueError(f"more than {MAX_STEPS} steps: no more are planned")
-        self.configurations += [self.name(values["configuration"])] * count
-        self.step_bytes += [size] * count
-
-    def steps(self, changed: tuple[tuple[int, ...], ...] | None = None) -> StepList:
-        """All of it."""
-        if not self.configurations:
-            raise ValueError("there are no steps: at least one is needed")
-        return StepList(
-            tuple(self.number), tuple(self.configurations), tuple(self.step_bytes), changed
-        )
+    configuration: str
+    num_bytes: Fraction
+    count: int = 1
 
 
 def read_steps(path: str | Path) -> StepList:
@@ -130,13 +98,26 @@ def parse_steps(data: bytes, name: str, *, is_json: bool) -> StepList:
     Traceback (most recent call last):
     ValueError: s.csv, line 2: size: '4' has no unit: write a size as in 1MiB
     """
-    if is_json:
-        value = read_plain_text(data, name, is_json=True).value
-        with placed(name):
-            return _json_steps(value)
-    gathered = _csv_steps(text_of(data, name), name)
-    with placed(name):
-        return gathered.steps()
+    records, circuits = parse_records(data, name, LAYOUT, is_json=is_json)
+    with errors_at(name):
+        sets = None if circuits is None else _circuits(circuits)
+    numbers = {each: at for at, each in enumerate(sets or ())}
+    steps: list[tuple[int, Fraction]] = []
+    for place, step in records:
+        with errors_at(place):
+            if sets is not None and step.configuration not in sets:
+                raise ValueError(f"configuration {shown(step.configuration)} has no circuits")
+            configuration = numbers.setdefault(step.configuration, len(numbers))
+            if configuration >= MAX_CONFIGURATIONS:
+                most = f"more than {MAX_CONFIGURATIONS} configurations"
+                raise ValueError(f"{most}: no more are planned")
+            LAYOUT.check_number(len(steps) + step.count)
+            steps += [(configuration, step.num_bytes)] * step.count
+    if not steps:
+        raise ValueError(f"{name}: there are no steps: at least one is needed")
+    configurations, step_bytes = zip(*steps, strict=True)
+    changed = None if sets is None else _changed(sets)
+    return StepList(tuple(numbers), configurations, step_bytes, changed)
 
 
 STEP_FORMATS: dict[str, Format[StepList]] = {
@@ -146,123 +127,70 @@ STEP_FORMATS: dict[str, Format[StepList]] = {
 """Every format of step lists."""
 
 
-def _csv_steps(text: str, name: str) -> _Gathered:
-    gathered = _Gathered()
-    columns: list[str] | None = None
-    lines = [line for line in enumerate(text.splitlines(), 1) if not is_comment(line[1])]
-    delimiter = delimiter_of(lines[0][1] if lines else "")
-    for line, full in lines:
-        with placed(f"{name}, line {line}"):
-            cells = _cells(full, delimiter)
-            if columns is None:
-                columns = [cell.lower() for cell in cells]
-                _check_keys(columns, "the heading")
-            elif len(cells) != len(columns):
-                raise ValueError(f"{len(cells)} cells, but the heading has {len(columns)} columns")
-            else:
-                gathered.step(dict(zip(columns, cells, strict=True)))
-    return gathered
+def _changed(sets: dict[str, frozenset[tuple[int, int]]]) -> tuple[tuple[int, ...], ...]:
+    """Circuits of every configuration that each lacks, and that a plane without circuits lacks."""
+    held = [*sets.values(), frozenset[tuple[int, int]]()]
+    return tuple(tuple(len(after - before) for after in sets.values()) for before in held)
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
-    try:
-        cells = next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
-    except csv.Error as error:
-        raise ValueError(f"this is not CSV ({error})") from None
-    return [cell.strip() for cell in cells]
+def _name(value: Any, name: str) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    is_short = isinstance(value, str) and 0 < len(value) <= _MAX_NAME
+    if not is_short or not value.isprintable():
+        rule = "it must be printable" if is_short else "it is a short text"
+        raise ValueError(f"{name}: {shown(value)} is not a name of a configuration: {rule}")
+    return str(value)
 
 
-def _check_keys(names: Sequence[str], place: str) -> None:
-    """ValueError unless they name a configuration, a size in one way, and nothing unknown."""
-    for name in names:
-        if name not in _COLUMNS:
-            raise ValueError(f"{place} names {shown(name)}: known are {', '.join(_COLUMNS)}")
-    parts = [_COLUMNS[name] for name in names]
-    for part in ("configuration", "size", "count"):
-        if parts.count(part) > 1:
-            raise ValueError(f"{place} gives the {part} twice")
-        if part != "count" and part not in parts:
-            raise ValueError(f"{place} gives no {part}: every step has one")
+_RULE = "more than 0, to 1e24"
+LAYOUT = Layout(
+    "step list",
+    "step",
+    {
+        "configuration": ("configuration", _name),
+        "size": (
+            "num_bytes",
+            within(quantity(parse_size, "4MB"), 0, _LARGEST, _RULE, is_zero_allowed=False),
+        ),
+        "bytes": ("num_bytes", within(number, 0, _LARGEST, _RULE, is_zero_allowed=False)),
+        "count": ("count", count_to(MAX_STEPS)),
+    },
+    ("configuration", "num_bytes"),
+    _Step,
+    MAX_STEPS,
+    other="configurations",
+)
+"""Every column of a CSV step list and key of a step in JSON."""
 
 
-def _size(value: Any) -> Fraction:
-    if not isinstance(value, str):
-        raise ValueError(f"size is {shown(value)}: write it as a text with a unit, as in 4MB")
-    try:
-        return exact(parse_size(value))
-    except ValueError as error:
-        raise ValueError(f"size: {error}") from None
-
-
-def _bytes(value: Any) -> Fraction:
-    if isinstance(value, str) and NUMBER.fullmatch(value):
-        return Fraction(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError(f"bytes is {shown(value)}: it must be a number without a unit")
-    return exact(value)
-
-
-def _count(value: Any) -> int:
-    if isinstance(value, str) and _COUNT.fullmatch(value):
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"count is {shown(value)}: it must be a whole number from 1")
-    return value
-
-
-def _json_steps(value: Any) -> StepList:
-    circuits = None
-    place: tuple[str, ...] = ()
-    if isinstance(value, dict):
-        for key in value:
-            if key not in ("steps", "configurations"):
-                raise ValueError(f"{shown(key)} is not known: there are steps and configurations")
-        circuits, value, place = value.get("configurations"), value.get("steps"), ("steps",)
-    if not isinstance(value, list):
-        raise ValueError("a step list is a list of steps, or an object with it as steps")
-    gathered = _Gathered()
-    sets = None if circuits is None else _circuits(gathered, circuits)
-    for at, step in enumerate(value):
-        where = path_text((*place, at))
-        if not isinstance(step, dict):
-            raise ValueError(f"{where} is {shown(step)}: a step is an object")
-        with placed(where):
-            _check_keys(list(step), "the step")
-            if sets is not None and str(step["configuration"]) not in gathered.number:
-                raise ValueError(f"configuration {shown(step['configuration'])} has no circuits")
-            gathered.step(step)
-    if sets is None:
-        return gathered.steps()
-    rows = [*sets, frozenset[tuple[int, int]]()]
-    return gathered.steps(tuple(tuple(len(b - a) for b in sets) for a in rows))
-
-
-def _circuits(gathered: _Gathered, value: Any) -> list[frozenset[tuple[int, int]]]:
-    """The circuits of every configuration, which are numbered on the way."""
+def _circuits(value: Any) -> dict[str, frozenset[tuple[int, int]]]:
+    """The circuits of every configuration."""
     if not isinstance(value, dict) or not value:
         raise ValueError(f"configurations is {shown(value)}: it names lists of circuits")
     if len(value) > MAX_MATRIX:
         raise ValueError(f"configurations: circuits of more than {MAX_MATRIX} are not read")
-    sets = []
-    for name, pairs in value.items():
-        gathered.name(name)
-        if not isinstance(pairs, list) or not pairs:
-            raise ValueError(f"configurations.{name} is {shown(pairs)}: it is a list of circuits")
-        circuits = set()
-        for at, pair in enumerate(pairs):
-            place = path_text(("configurations", name, at))
-            circuits.add(_circuit(pair, place))
-            if len(circuits) <= at:
-                raise ValueError(f"{place}: the circuit {shown(pair)} is there twice")
-        sets.append(frozenset(circuits))
-        if sum(map(len, sets)) > MAX_CIRCUITS:
-            raise ValueError(f"configurations: more than {MAX_CIRCUITS} circuits are not read")
-        for side, what in ((0, "begin"), (1, "end")):
-            ports = Counter(circuit[side] for circuit in circuits)
-            twice = [port for port, number in ports.items() if number > 1]
-            if twice:
-                raise ValueError(f"configurations.{name}: two circuits {what} at port {min(twice)}")
+    sets = {_name(name, "configurations"): _set_of(pairs, name) for name, pairs in value.items()}
+    if sum(map(len, sets.values())) > MAX_CIRCUITS:
+        raise ValueError(f"configurations: more than {MAX_CIRCUITS} circuits are not read")
     return sets
+
+
+def _set_of(pairs: Any, name: str) -> frozenset[tuple[int, int]]:
+    if not isinstance(pairs, list) or not pairs:
+        raise ValueError(f"configurations.{name} is {shown(pairs)}: it is a list of circuits")
+    circuits = set()
+    for position, pair in enumerate(pairs):
+        place = path_text(("configurations", name, position))
+        circuits.add(_circuit(pair, place))
+        if len(circuits) <= position:
+            raise ValueError(f"{place}: the circuit {shown(pair)} is there twice")
+    for side, what in ((0, "begin"), (1, "end")):
+        ports = Counter(circuit[side] for circuit in circuits)
+        twice = [port for port, times in ports.items() if times > 1]
+        if twice:
+            raise ValueError(f"configurations.{name}: two circuits {what} at port {min(twice)}")
+    return frozenset(circuits)
 
 
 def _circuit(pair: Any, place: str) -> tuple[int, int]:

@@ -15,18 +15,17 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     WithJsonSchema,
 )
 
 from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.fabric.selection.workload import AllowedChanges, Part, Workload
-from ocs_codesign.files.broken_rules import file_error, first_broken_rule
+from ocs_codesign.files.broken_rules import checked_part, file_error
 from ocs_codesign.files.limited import check_size, read_limited
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.plain_text import read_plain_text
 from ocs_codesign.formats.fabric.scalars import Name
-from ocs_codesign.formats.trace_files import LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES
+from ocs_codesign.formats.trace_files import LEAST_GAP_S, LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from ocs_codesign.quantities import exact, parse_size, parse_time
 from ocs_codesign.reconfigure.hold.trace import MAX_JOBS, Job
 
@@ -62,18 +61,12 @@ as in 64MiB
     """
     check_size(data, name, MAX_WORKLOAD_BYTES)
     plain = read_plain_text(data, name, is_json=is_json)
-    if not isinstance(plain.value, dict):
-        raise ValueError(
-            f"{name}: a workload file holds a map of keys to values, with name and collectives"
-        )
+    part = checked_part(
+        plain, name, WorkloadPart, _keys_at, "workload", keys="name and collectives"
+    )
     try:
-        checked = WorkloadPart.model_validate(plain.value)
-    except ValidationError as error:
-        place, rule = first_broken_rule(error, _keys_at)
-        raise file_error(name, plain, place, rule, "the workload") from None
-    try:
-        parts = tuple(part.named(at) for at, part in enumerate(checked.collectives, 1))
-        return Workload(checked.name, parts, checked.repeat, checked.reconfiguration)
+        parts = tuple(each.named(at) for at, each in enumerate(part.collectives, 1))
+        return Workload(part.name, parts, part.repeat, part.reconfiguration)
     except ValueError as error:
         raise file_error(name, plain, ("collectives",), f": {error}", "the workload") from None
 
@@ -103,22 +96,22 @@ def _one_of(names: Sequence[str], read: Callable[[str], Any]) -> BeforeValidator
     return BeforeValidator(value_of)
 
 
-def _message(value: Any) -> Fraction:
-    if not isinstance(value, str):
-        raise ValueError(f"is {shown(value)}: write a size as text with its unit, as in 64MiB")
-    size = exact(parse_size(value))
-    if size and not LEAST_MESSAGE_BYTES <= size <= MAX_MESSAGE_BYTES:
-        raise ValueError(f"is {value}: it must be 0 or from 1 bit to 10^18 bytes")
-    return size
+def _quantity(
+    what: str, example: str, parse: Callable[[str], float], limits: tuple[Fraction, int], rule: str
+) -> BeforeValidator:
+    """Text with a unit, 0 or within the limits as the rule says."""
 
+    def value_of(value: Any) -> Fraction:
+        if not isinstance(value, str):
+            raise ValueError(
+                f"is {shown(value)}: write a {what} as text with its unit, as in {example}"
+            )
+        number = exact(parse(value))
+        if number and not limits[0] <= number <= limits[1]:
+            raise ValueError(f"is {value}: it must be {rule}")
+        return number
 
-def _gap(value: Any) -> Fraction:
-    if not isinstance(value, str):
-        raise ValueError(f"is {shown(value)}: write a time as text with its unit, as in 1.5ms")
-    seconds = exact(parse_time(value))
-    if seconds > MAX_GAP_S or 0 < seconds < Fraction(1, 10**12):
-        raise ValueError(f"is {value}: it must be 0s or from 1 ps to {MAX_GAP_S} s")
-    return seconds
+    return BeforeValidator(value_of)
 
 
 def _text(example: str) -> WithJsonSchema:
@@ -129,8 +122,10 @@ _KINDS = [kind.name for kind in WITHOUT_PARAMETERS]
 _ALLOWED = [allowed.value for allowed in AllowedChanges]
 Kind = Annotated[Any, _one_of(_KINDS, Collective.parse), WithJsonSchema({"enum": _KINDS})]
 Allowed = Annotated[Any, _one_of(_ALLOWED, AllowedChanges), WithJsonSchema({"enum": _ALLOWED})]
-Message = Annotated[Any, BeforeValidator(_message), _text("64MiB")]
-Gap = Annotated[Any, BeforeValidator(_gap), _text("1.5ms")]
+_SIZES = (LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES), "0 or from 1 bit to 10^18 bytes"
+_TIMES = (LEAST_GAP_S, MAX_GAP_S), f"0s or from 1 ps to {MAX_GAP_S} s"
+Message = Annotated[Any, _quantity("size", "64MiB", parse_size, *_SIZES), _text("64MiB")]
+Gap = Annotated[Any, _quantity("time", "1.5ms", parse_time, *_TIMES), _text("1.5ms")]
 
 
 class CollectivePart(BaseModel):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from math import lcm
 from typing import TYPE_CHECKING, final
@@ -23,8 +22,6 @@ from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from ocs_codesign.collective import Collective
@@ -120,12 +117,6 @@ def matched(name: str, num_nodes: int) -> MatchedCollective:
     nodes = np.arange(num_nodes)
     topologies = tuple(Topology(num_nodes, nodes, head) for head in heads)
     return MatchedCollective(algorithm.name, algorithm.collective, topologies, tuple(steps))
-
-
-MATCHED: dict[str, Callable[[int], MatchedCollective]] = {
-    name: partial(matched, name) for name in CLASSIC
-}
-"""Every step-matched collective by name, by its number of nodes."""
 
 
 @final

@@ -10,10 +10,11 @@ from ocs_codesign.answers.texts import cost_json
 if TYPE_CHECKING:
     from ocs_codesign.answers.plan.sections import PlannedTrace
     from ocs_codesign.cost import Cost
-    from ocs_codesign.reconfigure.hold.lines import BreakEvenPiece, FactorRange
+    from ocs_codesign.reconfigure.hold.lines import BreakEvenPiece
     from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.reconfigure.hold.plan import SwitchPlan
     from ocs_codesign.reconfigure.hold.trace_plan import TracePlan
+    from ocs_codesign.reconfigure.ranges import OpenRange
 
 
 def plan_json(answer: PlannedTrace) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def plan_json(answer: PlannedTrace) -> dict[str, Any]:
     }
 
 
-def _range_json(plan: TracePlan, factors: FactorRange | BreakEvenPiece) -> dict[str, Any]:
+def _range_json(plan: TracePlan, factors: OpenRange | BreakEvenPiece) -> dict[str, Any]:
     return {
         "from_delta_s": str(factors.begin * plan.factor_s),
         "to_delta_s": None if factors.end is None else str(factors.end * plan.factor_s),

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ocs_codesign.cost import Cost
     from ocs_codesign.question import Question
     from ocs_codesign.reconfigure.hold.inside import InsideBound
-    from ocs_codesign.reconfigure.hold.lines import FactorRange
     from ocs_codesign.reconfigure.hold.trace_plan import TracePlan
+    from ocs_codesign.reconfigure.ranges import OpenRange
 
 MAX_ROWS = 40
 
@@ -197,7 +197,7 @@ def _ranges(plan: TracePlan) -> Iterator[str]:
         yield f"It still pays at {still}, but not at {no_more}."
 
 
-def _range_text(plan: TracePlan, factors: FactorRange) -> str:
+def _range_text(plan: TracePlan, factors: OpenRange) -> str:
     begin, end = factors.begin, factors.end
     if end is None:
         return f"above {delta_text(plan, begin)}" if begin else "of any length"

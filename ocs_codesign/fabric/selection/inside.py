@@ -13,11 +13,8 @@ from ocs_codesign.fabric.rewiring.stages import slowest_change
 from ocs_codesign.reconfigure.hold.options import recipe_option
 from ocs_codesign.reconfigure.phases.alltoall import phased_alltoall, sequence_bound
 from ocs_codesign.reconfigure.phases.network import num_columns, phase_network
-from ocs_codesign.reconfigure.sequences.search import (
-    MAX_NODES,
-    SequenceEffort,
-    search_sequences,
-)
+from ocs_codesign.reconfigure.sequences.search import MAX_NODES, search_sequences
+from ocs_codesign.search.effort import Effort
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
 _MOST_CONFIGURATIONS = 4
 _MAX_COLUMNS = 20_000
 _MAX_MEMBERS = 3
-_EFFORT = SequenceEffort(work=2**24, num_groups=6, num_solved=8)
+_EFFORT = Effort(work=2**24, num_groups=6, num_measured=8)
 
 
 @final

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.fabric.components import strong_components
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -47,7 +49,8 @@ def graph_facts(topology: Topology) -> GraphFacts:
     (True, 2, 2, 1)
     """
     pairs = topology.tail.astype(np.int64) * topology.num_nodes + topology.head
-    connected = _strongly_connected(topology)
+    label = strong_components(topology.tail, topology.head, topology.num_nodes)
+    connected = not label.any()
     small = topology.num_nodes <= MAX_DIAMETER_NODES
     return GraphFacts(
         topology.num_nodes,
@@ -71,13 +74,3 @@ def _one_way(pairs: NDArray[np.int64], topology: Topology) -> int:
     at = np.minimum(np.searchsorted(there, back), len(there) - 1)
     returning = np.where(there[at] == back, times[at], 0)
     return int(np.maximum(times - returning, 0).sum())
-
-
-def _strongly_connected(topology: Topology) -> bool:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    shape = (topology.num_nodes, topology.num_nodes)
-    ones = np.ones(topology.num_links, dtype=np.int8)
-    matrix = coo_array((ones, (topology.tail, topology.head)), shape=shape).astype(bool)
-    return bool(connected_components(matrix.tocsr(), connection="strong")[0] == 1)

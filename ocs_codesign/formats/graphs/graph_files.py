@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ocs_codesign.formats.file_format import Format, later, read_file
+from ocs_codesign.formats.file_format import Format, both, later, read_file
 
 if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
@@ -14,27 +14,16 @@ MAX_FILE_BYTES = 512 * 2**20
 
 _ROOM = "ocs_codesign.formats.graphs"
 
+_XML = (b"<", b"\xff\xfe", b"\xfe\xff")
+
 FORMATS: dict[str, Format[Topology]] = {
     "edgelist": Format(
         "edge list",
-        later(f"{_ROOM}.edge_list.read_edge_list"),
-        later(f"{_ROOM}.edge_list.write_edge_list"),
-        suffixes=(".edges", ".edgelist", ".csv", ".tsv"),
+        *both(f"{_ROOM}.edge_list", "edge_list"),
+        (".edges", ".edgelist", ".csv", ".tsv"),
     ),
-    "json": Format(
-        "node-link JSON",
-        later(f"{_ROOM}.node_link.read_node_link"),
-        later(f"{_ROOM}.node_link.write_node_link"),
-        suffixes=(".json",),
-        marks=(b"{",),
-    ),
-    "graphml": Format(
-        "GraphML",
-        later(f"{_ROOM}.graphml.read_graphml"),
-        later(f"{_ROOM}.graphml.write_graphml"),
-        suffixes=(".graphml", ".xml"),
-        marks=(b"<", b"\xff\xfe", b"\xfe\xff"),
-    ),
+    "json": Format("node-link JSON", *both(f"{_ROOM}.node_link", "node_link"), (".json",), (b"{",)),
+    "graphml": Format("GraphML", *both(f"{_ROOM}.graphml", "graphml"), (".graphml", ".xml"), _XML),
     "dot": Format("DOT", write=later(f"{_ROOM}.dot.write_dot"), suffixes=(".dot", ".gv")),
 }
 """Every format of topologies by name: what is listed here works in all commands and is tested."""

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.files.naming import NamedLinks, shown, speed_of
+from ocs_codesign.files.places import errors_at
 from ocs_codesign.formats.graphs.edge_list import link_rows
 
 if TYPE_CHECKING:
@@ -121,10 +122,8 @@ def _end(edge: dict[str, Any], key: str, place: str, links: NamedLinks) -> str:
 
 
 def _speed(edge: dict[str, Any], place: str) -> int:
-    try:
+    with errors_at(place):
         return speed_of(edge.get("speed", 1))
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
 
 
 def _place(error: ValueError) -> str:

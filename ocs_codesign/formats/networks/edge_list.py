@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.files.naming import shown
+from ocs_codesign.files.places import decoded, errors_at
 from ocs_codesign.formats.networks.record import network_of, network_record
 
 if TYPE_CHECKING:
@@ -50,22 +51,14 @@ def write_edge_list(network: Network, title: str) -> str:
 
 def read_edge_list(data: bytes, name: str) -> Network:
     """The network in an edge list; ValueError with the file's name, the line and the rule."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{name}: this is not UTF-8 text") from None
     reader = _Reader()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(decoded(data, name).splitlines(), 1):
         words = line.partition("#")[0].split()
-        try:
-            if words:
+        if words:
+            with errors_at(f"{name}, line {number}"):
                 reader.read(words)
-        except ValueError as error:
-            raise ValueError(f"{name}, line {number}: {error}") from None
-    try:
+    with errors_at(name):
         return network_of(reader.record())
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
 class _Reader:

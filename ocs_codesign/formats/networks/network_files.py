@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ocs_codesign.formats.file_format import Format, later, read_file
+from ocs_codesign.formats.file_format import Format, both, read_file
 
 if TYPE_CHECKING:
     from ocs_codesign.network import Network
@@ -15,36 +15,14 @@ MAX_FILE_BYTES = 2**28
 _ROOM = "ocs_codesign.formats.networks"
 
 FORMATS: dict[str, Format[Network]] = {
-    "json": Format(
-        "JSON",
-        later(f"{_ROOM}.record.read_json"),
-        later(f"{_ROOM}.record.write_json"),
-        suffixes=(".json",),
-        marks=(b"{",),
-    ),
+    "json": Format("JSON", *both(f"{_ROOM}.record", "json"), (".json",), (b"{",)),
     "edgelist": Format(
-        "edge list",
-        later(f"{_ROOM}.edge_list.read_edge_list"),
-        later(f"{_ROOM}.edge_list.write_edge_list"),
-        suffixes=(".edges", ".edgelist", ".txt"),
+        "edge list", *both(f"{_ROOM}.edge_list", "edge_list"), (".edges", ".edgelist", ".txt")
     ),
-    "yaml": Format(
-        "YAML",
-        later(f"{_ROOM}.record.read_yaml"),
-        later(f"{_ROOM}.record.write_yaml"),
-        suffixes=(".yaml", ".yml"),
-    ),
-    "node-link": Format(
-        "node-link JSON",
-        later(f"{_ROOM}.networkx_network.read_node_link"),
-        later(f"{_ROOM}.networkx_network.write_node_link"),
-    ),
+    "yaml": Format("YAML", *both(f"{_ROOM}.record", "yaml"), (".yaml", ".yml")),
+    "node-link": Format("node-link JSON", *both(f"{_ROOM}.networkx_network", "node_link")),
     "graphml": Format(
-        "GraphML",
-        later(f"{_ROOM}.networkx_network.read_graphml"),
-        later(f"{_ROOM}.networkx_network.write_graphml"),
-        suffixes=(".graphml", ".xml"),
-        marks=(b"<",),
+        "GraphML", *both(f"{_ROOM}.networkx_network", "graphml"), (".graphml", ".xml"), (b"<",)
     ),
 }
 """Every format of networks by name."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.files.naming import shown
+from ocs_codesign.files.places import decoded
 from ocs_codesign.formats.networks.record import network_of, network_record
 
 if TYPE_CHECKING:
@@ -135,11 +137,10 @@ def read_graphml(data: bytes, name: str) -> Network:
 
     if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
         raise ValueError(f"{name}: a document type, and with it any entity, is refused")
+    text = decoded(data, name)
     try:
-        graph = nx.parse_graphml(data.decode("utf-8-sig"), force_multigraph=True)
-        return from_networkx(graph)
-    except UnicodeDecodeError:
-        raise ValueError(f"{name}: this is not UTF-8 text") from None
+        with warnings.catch_warnings(action="ignore"):  # of keys without a type, which are texts
+            return from_networkx(nx.parse_graphml(text, force_multigraph=True))
     except ParseError as error:
         raise ValueError(f"{name}: this is not XML ({error})") from None
     except (nx.NetworkXError, KeyError, TypeError, AttributeError, ValueError) as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocs_codesign.files.naming import shown
+from ocs_codesign.files.places import errors_at
 from ocs_codesign.files.plain_text import read_plain_text
 from ocs_codesign.network import NANOSECOND, Network
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-MAX_BYTES = 2**28
 
 _KEYS = (
     *("num_hosts", "num_nodes", "links", "multicast", "aggregate"),
@@ -94,22 +93,16 @@ def write_yaml(network: Network, title: str) -> str:
     return "\n".join([*head, *lines, "links:" if links else "links: []", *links]) + "\n"
 
 
-def read_json(data: bytes, name: str) -> Network:
+def read_json(data: bytes, name: str, *, is_json: bool = True) -> Network:
     """The network in a JSON text; ValueError with the file's name and the rule if there is none."""
-    return _read(data, name, is_json=True)
+    record = read_plain_text(data, name, is_json=is_json).value
+    with errors_at(name):
+        return network_of(record)
 
 
 def read_yaml(data: bytes, name: str) -> Network:
-    """The network in a YAML text; ValueError with the file's name and the rule if there is none."""
-    return _read(data, name, is_json=False)
-
-
-def _read(data: bytes, name: str, *, is_json: bool) -> Network:
-    record = read_plain_text(data, name, is_json=is_json).value
-    try:
-        return network_of(record)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+    """The network in a YAML text; ValueError as in ``read_json``."""
+    return read_json(data, name, is_json=False)
 
 
 def _columns(links: Sequence[Any]) -> list[Any]:

@@ -21,12 +21,8 @@ from ocs_codesign.reconfigure.frontier.sources import (
 )
 from ocs_codesign.reconfigure.hold.inside import fewest_steps
 from ocs_codesign.reconfigure.phases.alltoall import sequence_bound, tree_bound
-from ocs_codesign.reconfigure.phases.message_times import (
-    MessageRange,
-    break_even_delta_s,
-    merged,
-    paying_messages,
-)
+from ocs_codesign.reconfigure.phases.message_times import break_even_delta_s, paying_messages
+from ocs_codesign.reconfigure.ranges import OpenRange, merged
 from ocs_codesign.search.pareto import Frontier, point_of
 
 if TYPE_CHECKING:
@@ -34,7 +30,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cost import CostModel
     from ocs_codesign.design import Design
-    from ocs_codesign.reconfigure.sequences.search import SequenceEffort
+    from ocs_codesign.search.effort import Effort
 
 CRITERIA = ("configurations", "steps", "t_b")
 MAX_CONFIGURATIONS = 16
@@ -78,7 +74,7 @@ def break_even_of(
 
 def messages_that_pay(
     frontier: Frontier, model: CostModel, delta_s: Fraction | float
-) -> tuple[MessageRange, ...]:
+) -> tuple[OpenRange, ...]:
     """Message sizes for which changing circuits pays at a dead time, as ascending ranges."""
     static = [design.cost for design in frontier.static]
     sizes = (paying_messages(static, design.cost, model, delta_s) for design in frontier.switching)
@@ -91,7 +87,7 @@ def reconfigured_frontier(
     collective: Collective | str = Collective.ALLTOALL,
     *,
     max_configurations: int = MAX_CONFIGURATIONS,
-    effort: SequenceEffort | None = None,
+    effort: Effort | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Frontier:
     """The frontier of static designs and of those that hold up to so many configurations in turn.

@@ -13,8 +13,8 @@ from ocs_codesign.graphs.families.shifts import DeBruijn
 from ocs_codesign.reconfigure.frontier.factors import factored_allreduces
 from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time
 from ocs_codesign.reconfigure.sequences.search import (
+    EFFORT,
     MAX_NODES,
-    SequenceEffort,
     search_sequences,
 )
 from ocs_codesign.reconfigure.step_matched import matched, reuse_plan
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.search.effort import Effort
 
     Progress = Callable[[str, int, int], None]
 
@@ -42,19 +43,19 @@ def alltoall_candidates(
     num_nodes: int,
     degree: int,
     max_configurations: int,
-    effort: SequenceEffort | None = None,
+    effort: Effort | None = None,
     on_progress: Progress | None = None,
 ) -> list[Design]:
     """Static designs, searched sequences, the direct one, and Bruck on reusable circuits."""
     found = list(_static_alltoalls(num_nodes, degree, on_progress))
-    effort = effort or SequenceEffort()
+    effort = effort or EFFORT
     if num_nodes <= MAX_NODES:
         for phases in _numbers_to_search(num_nodes, degree, max_configurations):
             # Fewer programs are solved where they are large.
             most = max(
-                2, min(effort.num_solved, _SOLVED_COLUMNS // (num_nodes * (degree + 1) * phases))
+                2, min(effort.num_measured, _SOLVED_COLUMNS // (num_nodes * (degree + 1) * phases))
             )
-            limited = replace(effort, num_solved=most)
+            limited = replace(effort, num_measured=most)
             found.append(_searched(num_nodes, degree, phases, limited, on_progress))
     direct = direct_sequence(num_nodes, degree)
     if 1 < len(direct) <= max_configurations:
@@ -143,7 +144,7 @@ def _numbers_to_search(num_nodes: int, degree: int, most: int) -> list[int]:
 
 
 def _searched(
-    num_nodes: int, degree: int, phases: int, effort: SequenceEffort, on_progress: Progress | None
+    num_nodes: int, degree: int, phases: int, effort: Effort, on_progress: Progress | None
 ) -> Design:
     found = search_sequences(num_nodes, degree, phases, effort=effort, on_progress=on_progress)
     return _design(

@@ -12,7 +12,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.reconfigure.hold.lines import BreakEvenPiece, FactorRange, LineSearch
+from ocs_codesign.reconfigure.hold.lines import BreakEvenPiece, LineSearch
+from ocs_codesign.reconfigure.ranges import OpenRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,8 +109,8 @@ class _Envelope:
         turns = self.search.turns
         up = [around, *(turn for turn in turns if turn > around), None]
         down = [around, *(turn for turn in reversed(turns) if turn < around), Fraction(0)]
-        above = [FactorRange(begin, end) for begin, end in pairwise(up) if begin is not None]
-        below = [FactorRange(begin, end) for end, begin in pairwise(down) if around]
+        above = [OpenRange(begin, end) for begin, end in pairwise(up) if begin is not None]
+        below = [OpenRange(begin, end) for end, begin in pairwise(down) if around]
         parts = len(above) + len(below)
         kept = self.left // 2 if below else 0
         found: list[BreakEvenPiece] = []
@@ -128,7 +129,7 @@ class _Envelope:
             found = more + found
         return found
 
-    def _in_span(self, span: FactorRange) -> list[BreakEvenPiece]:
+    def _in_span(self, span: OpenRange) -> list[BreakEvenPiece]:
         """The pieces of a span without turns in ascending order, as far as the solves reach."""
         found: list[BreakEvenPiece] = []
         self.left -= 2

@@ -54,33 +54,13 @@ def changed_circuits(topologies: Sequence[Topology]) -> NDArray[np.int64]:
     return np.asarray(np.diag(kept)[None, :] - kept)
 
 
-def switching_costs(
-    topologies: Sequence[Topology], reconfiguration: ReconfigurationCost
-) -> NDArray[Any]:
-    """Dead time in seconds of every switch, Fractions of shape (K, K), as ``SwitchProblem`` wants.
-
-    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
-    >>> rings = [DirectedCirculant(8, (1,)).topology(), DirectedCirculant(8, (3,)).topology()]
-    >>> print(switching_costs(rings, ReconfigurationCost(10, 1))[0, 1])
-    18
-    """
-    return dead_times(changed_circuits(topologies), reconfiguration)
-
-
-def first_costs(
-    topologies: Sequence[Topology], reconfiguration: ReconfigurationCost
-) -> NDArray[Any]:
-    """Dead time in seconds of making each topology from nothing, Fractions of shape (K,).
-
-    Zeros unless the start is cold.
-    """
-    made = np.array([topology.num_links for topology in topologies])
-    return dead_times(made * reconfiguration.cold_start, reconfiguration)
-
-
 def dead_times(changed: NDArray[np.int64], reconfiguration: ReconfigurationCost) -> NDArray[Any]:
-    """Dead time in seconds for so many circuits changed, Fractions in the same shape."""
+    """Dead time in seconds for so many circuits changed, Fractions in the same shape.
+
+    >>> from ocs_codesign.reconfigure.change import ReconfigurationCost
+    >>> print(*dead_times(np.array([0, 8]), ReconfigurationCost(10, 1)))
+    0 18
+    """
     numbers, which = np.unique(changed, return_inverse=True)
     times = [reconfiguration.dead_time_s(int(number)) for number in numbers]
     return np.array([*times, None], dtype=object)[which].reshape(changed.shape)

@@ -57,34 +57,30 @@ def fewest_steps(num_nodes: int, degree: int) -> int:
     return steps
 
 
-def inside_bound(
-    option: FabricOption,
-    collective: Collective,
-    model: CostModel,
-    reconfiguration: ReconfigurationCost,
-) -> InsideBound | None:
-    """The bound for a gathering collective on an option; None unless it is bandwidth-optimal."""
-    cost, recipe = option.cost(collective), option.recipe
-    if cost is None or recipe is None or collective not in GATHERING:
-        return None
-    if cost.t_b != bound(recipe.num_nodes, recipe.degree, collective).t_b:
-        return None
-    halves = 2 if collective == Collective.ALLREDUCE else 1
-    saved = cost.steps - halves * fewest_steps(recipe.num_nodes, recipe.degree)
-    saved_s, least_dead_s = saved * exact(model.alpha_s), reconfiguration.dead_time_s(1)
-    return InsideBound(option.name, collective, cost.steps, saved, saved_s, least_dead_s)
-
-
 def inside_bounds(
     options: Sequence[FabricOption],
     collectives: Iterable[Collective],
     model: CostModel,
     reconfiguration: ReconfigurationCost,
 ) -> tuple[InsideBound, ...]:
-    """The bound of each collective on the bandwidth-optimal option that takes the fewest steps."""
+    """The bound of each gathering collective on the option with the fewest steps, if there is one.
+
+    Of the options that are bandwidth-optimal, which other collectives have none.
+    """
     quickest: list[InsideBound] = []
+    least_dead_s = reconfiguration.dead_time_s(1)
     for collective in collectives:
-        gains = (inside_bound(option, collective, model, reconfiguration) for option in options)
-        known = [gain for gain in gains if gain is not None]
+        halves = 2 if collective == Collective.ALLREDUCE else 1
+        known = []
+        for option in options:
+            cost, recipe = option.cost(collective), option.recipe
+            if cost is None or recipe is None or collective not in GATHERING:
+                continue
+            if cost.t_b == bound(recipe.num_nodes, recipe.degree, collective).t_b:
+                saved = cost.steps - halves * fewest_steps(recipe.num_nodes, recipe.degree)
+                saved_s = saved * exact(model.alpha_s)
+                known.append(
+                    InsideBound(option.name, collective, cost.steps, saved, saved_s, least_dead_s)
+                )
         quickest += sorted(known, key=lambda gain: gain.steps)[:1]
     return tuple(quickest)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ocs_codesign.reconfigure.hold.dynamic_program import DynamicProgram
 from ocs_codesign.reconfigure.hold.plan import switches_of
+from ocs_codesign.reconfigure.ranges import OpenRange
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,20 +24,6 @@ if TYPE_CHECKING:
 
 MAX_REGIMES = 100_000
 """Largest number of pairs of a gap and a switching cost that differ."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class FactorRange:
-    """Factors strictly between two; ``end`` None is without limit."""
-
-    begin: Fraction
-    end: Fraction | None
-
-    @property
-    def inside(self) -> Fraction:
-        """A factor in the interior."""
-        return self.begin + 1 if self.end is None else (self.begin + self.end) / 2
 
 
 @final
@@ -63,7 +50,7 @@ class BreakEvenPiece:
     @property
     def inside(self) -> Fraction:
         """A factor in the interior."""
-        return FactorRange(self.begin, self.end).inside
+        return OpenRange(self.begin, self.end).inside
 
     def total(self, factor: Fraction) -> Fraction:
         """What the plan costs at a factor of this piece."""
@@ -109,7 +96,7 @@ class LineSearch:
         )
         self.program = DynamicProgram(replace(ticks, delta=delta, first=first), problem.rows)
 
-    def cheapest(self, span: FactorRange, factor: Fraction | None, side: int = 0) -> BreakEvenPiece:
+    def cheapest(self, span: OpenRange, factor: Fraction | None, side: int = 0) -> BreakEvenPiece:
         """A line of a span without turns that is cheapest at a factor (None: beyond all).
 
         Of equals the one that is cheapest beyond it too if ``side`` is 1, or before it if -1, as
@@ -129,7 +116,7 @@ class LineSearch:
             raise ValueError("no plan serves all steps without an infinite switch")
         return self.line(choice, span)
 
-    def line(self, choice: NDArray[np.int32], span: FactorRange | BreakEvenPiece) -> BreakEvenPiece:
+    def line(self, choice: NDArray[np.int32], span: OpenRange | BreakEvenPiece) -> BreakEvenPiece:
         """What a plan costs in a span without turns."""
         problem, ticks = self.problem, self.problem.ticks
         begins, prices, gaps = switches_of(problem, choice)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.reconfigure.hold.lines import FactorRange, LineSearch
+from ocs_codesign.reconfigure.hold.lines import LineSearch
 from ocs_codesign.reconfigure.hold.policies import held_work
+from ocs_codesign.reconfigure.ranges import OpenRange, merged
 
 if TYPE_CHECKING:
     from ocs_codesign.reconfigure.hold.break_even import BreakEven
@@ -16,31 +17,29 @@ _CLOSE = Fraction(101, 100)
 _DOUBLINGS = 64
 
 
-def paying(found: BreakEven) -> tuple[FactorRange, ...]:
+def paying(found: BreakEven) -> tuple[OpenRange, ...]:
     """Where the least cost is below that of every topology that is held throughout.
 
     >>> from ocs_codesign.reconfigure.hold.break_even import break_even
     >>> from ocs_codesign.reconfigure.hold.problem import SwitchProblem
     >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
     >>> paying(break_even(SwitchProblem(costs, 1, start=0)))
-    (FactorRange(begin=Fraction(0, 1), end=Fraction(10, 1)),)
+    (OpenRange(begin=Fraction(0, 1), end=Fraction(10, 1)),)
     """
     held = _Held(found.problem)
-    ranges: list[FactorRange] = []
+    ranges: list[OpenRange] = []
     for piece in found.pieces:
         end = piece.end
         inner = [turn for turn in held.turns if piece.begin < turn and (end is None or turn < end)]
         for since, until in zip((piece.begin, *inner), (*inner, end), strict=True):
             # Held costs are concave here and not below the straight one: equal or above throughout.
-            inside = FactorRange(since, until).inside
-            if piece.total(inside) == held.least(inside):
-                continue
-            begin = ranges.pop().begin if ranges and ranges[-1].end == since else since
-            ranges.append(FactorRange(begin, until))
-    return tuple(ranges)
+            inside = OpenRange(since, until).inside
+            if piece.total(inside) != held.least(inside):
+                ranges.append(OpenRange(since, until))
+    return merged(ranges)
 
 
-def ceases_to_pay(problem: SwitchProblem, factor: Fraction) -> FactorRange | None:
+def ceases_to_pay(problem: SwitchProblem, factor: Fraction) -> OpenRange | None:
     """Two factors a hundredth apart: switching pays at the first and not at the second.
 
     Searched upwards from a factor at which it pays; None if it does not there, or always does.
@@ -55,7 +54,7 @@ def ceases_to_pay(problem: SwitchProblem, factor: Fraction) -> FactorRange | Non
 
     def pays(at: Fraction) -> bool:
         least = held.least(at)
-        return least is None or search.cheapest(FactorRange(at, at), at).total(at) < least
+        return least is None or search.cheapest(OpenRange(at, at), at).total(at) < least
 
     if not factor or held.least(factor) is None or not pays(factor):
         return None
@@ -69,7 +68,7 @@ def ceases_to_pay(problem: SwitchProblem, factor: Fraction) -> FactorRange | Non
     while end > begin * _CLOSE:
         middle = (begin + end) / 2
         begin, end = (middle, end) if pays(middle) else (begin, middle)
-    return FactorRange(begin, end)
+    return OpenRange(begin, end)
 
 
 @final

@@ -36,9 +36,9 @@ class SwitchProblem:
     (a cold start), 0 where the first step finds what it wants.
 
     Numbers may be integers, Fractions or floats, in any unit. All are exact, floats as the decimals
-    that they print as (those of more than 15 digits take microseconds each to read). Raises
-    ValueError for negative numbers, no steps, no topologies, steps that no topology can serve, and
-    a delta that is not 0 on its diagonal.
+    that they print as, which takes microseconds each. Raises ValueError for negative numbers, no
+    steps, no topologies, steps that no topology can serve, and a delta that is not 0 on its
+    diagonal.
 
     >>> problem = SwitchProblem([[4, 9], [9, 4]], 3, start=0)
     >>> problem.num_steps, problem.num_topologies, problem.is_uniform

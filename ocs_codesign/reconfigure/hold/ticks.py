@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure.hold.problem import Numbers
 
 _LIMIT = 2**59
-_DIGITS = 10**15
-_MAX_DECIMALS = 22
 
 
 @final
@@ -44,21 +41,20 @@ class Ticks:
 
 
 def read_numbers(values: Numbers, name: str) -> NDArray[Any]:
-    """Numbers that are at least 0, as int64, float64 or objects (Fraction or infinity); read-only.
+    """Numbers that are at least 0, as int64 or objects (Fraction or infinity); read-only.
 
     Raises ValueError with the place for anything else.
     """
     array = np.array(values)
+    if array.dtype.kind not in "iufO":
+        raise ValueError(f"{name} must be numbers: an array of {array.dtype} was given")
     if array.dtype.kind in "iu" and not (array.size and array.max() >= 2**62):
         array = array.astype(np.int64)
-    elif array.dtype.kind == "f":
-        array = array.astype(np.float64)
-    elif array.dtype.kind in "uO":
+    else:
         fractions = [_fraction(value, name) for value in array.ravel().tolist()]
         array = np.array([*fractions, None], dtype=object)[:-1].reshape(array.shape)
-    else:
-        raise ValueError(f"{name} must be numbers: an array of {array.dtype} was given")
-    wrong = ~(array >= 0)
+    with np.errstate(invalid="ignore"):  # no number is not at least 0
+        wrong = ~(array >= 0).astype(bool)
     if wrong.any():
         at = np.unravel_index(int(np.argmax(wrong)), array.shape)
         place = "".join(f"[{index}]" for index in at)
@@ -114,30 +110,9 @@ def _scaled(array: NDArray[Any]) -> tuple[NDArray[Any], int]:
     if array.dtype == np.int64:
         return array, 1
     finite = np.where(is_finite(array), array, 0)
-    if array.dtype == np.float64:
-        return _short_decimals(finite) or _long_decimals(finite)
     denominator = math.lcm(*{value.denominator for value in finite.flat})
     whole = [value.numerator * (denominator // value.denominator) for value in finite.flat]
     return np.array(whole, dtype=object).reshape(array.shape), denominator
-
-
-def _short_decimals(values: NDArray[np.float64]) -> tuple[NDArray[Any], int] | None:
-    """Floats that all print as decimals of at most 15 digits; None for others."""
-    for decimals in range(_MAX_DECIMALS + 1):
-        scaled = np.rint(values * 10.0**decimals)
-        if scaled.max() >= _DIGITS:
-            return None
-        if np.array_equal(scaled / 10.0**decimals, values):
-            # No other decimal of so few digits is read as the same float.
-            return scaled.astype(np.int64), 10**decimals
-    return None
-
-
-def _long_decimals(values: NDArray[np.float64]) -> tuple[NDArray[Any], int]:
-    decimals = [Decimal(repr(value)) for value in values.ravel().tolist()]
-    places = max(0, *(-int(number.as_tuple().exponent) for number in decimals))
-    whole = [int(number.scaleb(places)) for number in decimals]
-    return np.array(whole, dtype=object).reshape(values.shape), 10**places
 
 
 def _times(whole: NDArray[Any], factor: int) -> NDArray[Any]:

@@ -64,7 +64,7 @@ class Job:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Demand:
+class TracedDemand:
     """A collective of ``message_bytes`` that is asked for ``gap_s`` after the one before it."""
 
     collective: Collective
@@ -77,7 +77,7 @@ class Demand:
 class TraceSteps:
     """A trace one collective at a time: step i asks for ``demands[rows[i]]`` (rows int64)."""
 
-    demands: tuple[Demand, ...]
+    demands: tuple[TracedDemand, ...]
     rows: NDArray[np.int64]
 
 
@@ -125,7 +125,7 @@ class Trace:
 
     def steps(self) -> TraceSteps:
         """The trace one collective at a time, each with the whole gap since the one before."""
-        number: dict[Demand, int] = {}
+        number: dict[TracedDemand, int] = {}
         rounds: list[NDArray[np.int64]] = []
         after = Fraction(0)
         for _ in range(min(self.repeat, 2)):  # from the second on all are alike
@@ -134,7 +134,7 @@ class Trace:
                 inside = job.gap_after_s + job.gap_before_s
                 for gap, count in ((after + job.gap_before_s, 1), (inside, job.count - 1)):
                     if count:
-                        demand = Demand(job.collective, job.message_bytes, gap)
+                        demand = TracedDemand(job.collective, job.message_bytes, gap)
                         rows.append(number.setdefault(demand, len(number)))
                         times.append(count)
                 after = job.gap_after_s

@@ -10,7 +10,7 @@ import numpy as np
 
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.reconfigure.hold.break_even import MAX_SOLVES, BreakEven, break_even
-from ocs_codesign.reconfigure.hold.circuits import dead_times, first_costs, switching_costs
+from ocs_codesign.reconfigure.hold.circuits import changed_circuits, dead_times
 from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
 from ocs_codesign.reconfigure.hold.inside import InsideBound, inside_bounds
 from ocs_codesign.reconfigure.hold.paying import ceases_to_pay, paying
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.reconfigure.hold.lines import FactorRange
     from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.reconfigure.hold.plan import SwitchPlan
     from ocs_codesign.reconfigure.hold.trace import Trace, TraceSteps
+    from ocs_codesign.reconfigure.ranges import OpenRange
 
 _WORK = 10**8
 """States that the search for break-even factors may look at: some seconds of it."""
@@ -71,8 +71,8 @@ class TracePlan:
     greedy: SwitchPlan | None
     break_even: BreakEven
     factor_s: Fraction
-    paying: tuple[FactorRange, ...]
-    ceasing: FactorRange | None
+    paying: tuple[OpenRange, ...]
+    ceasing: OpenRange | None
     inside: tuple[InsideBound, ...]
 
     @property
@@ -189,7 +189,8 @@ def _dead_times(
             bare = next(option.name for option in options if option.topology is None)
             raise ValueError(f"{bare} has no topology: its circuits cannot be counted")
         return cost.fixed_s, dead_times(np.full(len(options), int(cost.cold_start)), cost)
-    delta, first = switching_costs(topologies, cost), first_costs(topologies, cost)
+    made = np.array([topology.num_links for topology in topologies]) * cost.cold_start
+    delta, first = dead_times(changed_circuits(topologies), cost), dead_times(made, cost)
     others = set(delta[~np.eye(len(options), dtype=bool)].tolist())
     return (others.pop() if len(others) == 1 else delta), first
 

@@ -16,23 +16,22 @@ import numpy as np
 
 from ocs_codesign.bounds import hop_sum
 from ocs_codesign.cost import Cost
-from ocs_codesign.kernels import for_work
 from ocs_codesign.lp import DEFAULT_OPTIONS, exact_vertex, solve
 from ocs_codesign.lp.options import AUTO, FIRST_ORDER
 from ocs_codesign.reconfigure.phases.network import (
     fewest_hops,
     num_columns,
     phase_network,
-    phase_program,
 )
-from ocs_codesign.schedulers.alltoall.certificates import UNIT, as_prices, integer_prices
+from ocs_codesign.schedulers.alltoall.certificates import as_prices, at_vertex, routed_loads
+from ocs_codesign.schedulers.alltoall.master import master_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.lp import ExactSolution, Options
+    from ocs_codesign.lp import Options
     from ocs_codesign.reconfigure.phases.network import PhaseNetwork
     from ocs_codesign.topology import Topology
 
@@ -90,12 +89,6 @@ class PhasedAlltoall:
         """Steps, the hops of all phases, and t_b."""
         return Cost(sum(self.hops), self.time)
 
-    @property
-    def any_topology_bound(self) -> Fraction:
-        """What no sequence of as many topologies of this degree can beat, in M/B."""
-        degree = max(topology.degree for topology in self.network.topologies)
-        return sequence_bound(self.network.num_nodes, degree, self.network.num_phases)
-
 
 def phased_alltoall(
     topologies: Sequence[Topology], options: Options = DEFAULT_OPTIONS
@@ -121,46 +114,29 @@ def phased_alltoall(
             f"all-to-all over {network.num_phases} configurations of {network.num_nodes} nodes is "
             f"a program of {columns} columns: at most {MAX_COLUMNS} are supported"
         )
-    layered = network.layered()
-    program = phase_program(network, layered)
+    union, layered = network.union, network.layered()
+    program = master_program(union, layered, network.phase_of_orbit)
     is_small = columns <= MAX_VERTEX_COLUMNS
     if options.method == AUTO and not is_small:
         tolerance = TOLERANCE if options.tolerance is None else options.tolerance
         options = replace(options, method=FIRST_ORDER, tolerance=tolerance)
     solution = solve(program, options=options)
     values, duals = solution.point_and_duals()
-    vertex = exact_vertex(program, solution) if is_small else None
+    vertex, is_proof = exact_vertex(program, solution) if is_small else None, True
     if vertex is not None:
         method = "exact vertex"
-        loads, prices, bound = _at_vertex(network, layered, vertex)
+        loads, prices, is_proof = at_vertex(union, vertex, layered.num_links)
     else:
         method = solution.method
-        flow = values[: -network.num_phases].reshape(network.union.num_sources, -1).copy()
-        prices = as_prices(-duals[-network.union.num_orbits :])
-        loads = routed_phase_loads(network, flow, prices, _NOISE)
+        flow = values[: -network.num_phases].reshape(union.num_sources, -1)
+        prices = as_prices(-duals[-union.num_orbits :])
+        loads = routed_loads(union, flow, prices, _NOISE, layered)
+    if vertex is None or is_proof:
         bound = phase_price_bound(network, prices)
+    else:
+        bound = network.scale * vertex.objective
     durations, hops = network.durations(loads), fewest_hops(network)
     return PhasedAlltoall(network, durations, bound, prices, loads, hops, method)
-
-
-def _at_vertex(
-    network: PhaseNetwork, layered: Topology, vertex: ExactSolution
-) -> tuple[tuple[Fraction, ...], NDArray[np.int64], Fraction]:
-    """The loads of an exact optimum of the program, the prices that prove it, and its time."""
-    union, links = network.union, network.union.topology.num_links
-    loads = [Fraction(0)] * union.num_orbits
-    flows = vertex.values[: -network.num_phases]
-    orbits = union.link_orbit.tolist()
-    for first in range(0, len(flows), layered.num_links):
-        for orbit, flow in zip(orbits, flows[first : first + links], strict=True):
-            loads[orbit] += flow
-    weights = [-dual for dual in vertex.row_duals[-union.num_orbits :]]
-    prices = integer_prices(weights)
-    if prices is not None:
-        return tuple(loads), prices, phase_price_bound(network, prices)
-    # The duals are a proof all the same, only not one in 64 bits.
-    rounded = as_prices(np.array(weights, dtype=float))
-    return tuple(loads), rounded, network.scale * vertex.objective
 
 
 def phase_price_bound(network: PhaseNetwork, prices: NDArray[np.int64]) -> Fraction:
@@ -204,46 +180,6 @@ def _cheapest_paths(network: PhaseNetwork, price: NDArray[np.int64]) -> NDArray[
                 break
             cheapest[node] = np.minimum(cheapest[node], best)
     return cheapest
-
-
-def routed_phase_loads(
-    network: PhaseNetwork, flow: NDArray[np.float64], prices: NDArray[np.int64], least: float
-) -> tuple[Fraction, ...]:
-    """Pieces over the links of every orbit when all pairs are served as ``flow`` wishes.
-
-    The flow (sources x layered links) may be approximate, noise up to ``least``: it is re-routed in
-    exact units of 1 / UNIT, so the loads are those of a routing that exists. Its cycles are removed
-    in place.
-    """
-    from ocs_codesign.schedulers.alltoall.path_kernels import reroute
-
-    union, layered = network.union, network.layered()
-    out, into = layered.links_by_tail(), layered.links_by_head()
-    load = np.zeros(layered.num_links, dtype=np.int64)
-    links = len(union.link_orbit)
-    priced = np.zeros(layered.num_links, dtype=np.int64)
-    # One more a link breaks ties between free links by hops.
-    priced[:links] = prices[union.link_orbit] * (2 * network.num_nodes * network.num_phases) + 1
-    # Only the last layer keeps anything; a source's own piece is stored on its way, at no cost.
-    kept = np.zeros(layered.num_nodes, dtype=np.int64)
-    kept[-network.num_nodes :] = UNIT
-    for_work(reroute, union.num_sources * len(layered.tail))(
-        union.sources,
-        layered.tail,
-        layered.head,
-        out.start,
-        out.order,
-        into.start,
-        into.order,
-        priced,
-        flow,
-        least,
-        kept,
-        load,
-    )
-    total = np.zeros(union.num_orbits, dtype=np.int64)
-    np.add.at(total, union.link_orbit, load[:links])
-    return tuple(Fraction(int(value), UNIT) for value in total)
 
 
 def sequence_bound(num_nodes: int, degree: int, num_configurations: int) -> Fraction:

@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 from ocs_codesign.quantities import exact
+from ocs_codesign.reconfigure.ranges import OpenRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ocs_codesign.cost import Cost, CostModel
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class MessageRange:
-    """Message sizes strictly between two numbers of bytes; ``end_bytes`` None is without limit."""
-
-    begin_bytes: Fraction
-    end_bytes: Fraction | None
-
-
-def merged(ranges: Iterable[MessageRange]) -> tuple[MessageRange, ...]:
-    """The sizes that lie in any of the ranges, as ranges that do not touch, ascending.
-
-    >>> some = [MessageRange(Fraction(5), None), MessageRange(Fraction(1), Fraction(2))]
-    >>> [(str(sizes.begin_bytes), sizes.end_bytes) for sizes in merged(some)]
-    [('1', Fraction(2, 1)), ('5', None)]
-    """
-    found: list[MessageRange] = []
-    for sizes in sorted(ranges, key=lambda sizes: sizes.begin_bytes):
-        last = found[-1] if found else None
-        if last is None or (last.end_bytes is not None and last.end_bytes < sizes.begin_bytes):
-            found.append(sizes)
-        elif last.end_bytes is not None:
-            end = None if sizes.end_bytes is None else max(last.end_bytes, sizes.end_bytes)
-            found[-1] = MessageRange(last.begin_bytes, end)
-    return tuple(found)
 
 
 def break_even_delta_s(
@@ -78,7 +51,7 @@ def paying_messages(
     switched: Cost,
     model: CostModel,
     delta_s: Fraction | float,
-) -> MessageRange | None:
+) -> OpenRange | None:
     """Messages for which ``switched`` is faster than all of ``static``; None if there are none.
 
     Raises ValueError for a dead time that is negative or not finite.
@@ -87,7 +60,7 @@ def paying_messages(
     >>> ring, direct = Cost(7, Fraction(7, 2)), Cost(7, Fraction(7, 8), 7)
     >>> static, switched = [ring], direct
     >>> found = paying_messages(static, switched, CostModel(0, 1e9), 10e-6)
-    >>> float(found.begin_bytes), found.end_bytes
+    >>> float(found.begin), found.end
     (22857.14285714286, None)
     """
     delta = exact(delta_s, "delta_s")
@@ -105,4 +78,4 @@ def paying_messages(
             return None
         elif rate < 0:
             end = lost / rate if end is None else min(end, lost / rate)
-    return MessageRange(begin, end) if end is None or begin < end else None
+    return OpenRange(begin, end) if end is None or begin < end else None

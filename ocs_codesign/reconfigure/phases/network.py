@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.lp import LinearProgram
 from ocs_codesign.reconfigure.in_turn import least, neighbour_tables, reached, union
 from ocs_codesign.symmetry.automorphisms import quotient_and_images
 from ocs_codesign.topology import Topology
@@ -168,57 +167,3 @@ def num_columns(network: PhaseNetwork) -> int:
     stores = network.num_nodes * (network.num_phases - 1)
     per_source = network.union.topology.num_links + stores
     return network.union.num_sources * per_source + network.num_phases
-
-
-def phase_program(network: PhaseNetwork, layered: Topology) -> LinearProgram:
-    """The program: column s * links + e is the flow of the s-th source on layered link e.
-
-    The last columns are the durations, in the time of one piece over a link of speed 1. Row
-    s * (layered nodes - 1) + i is the balance of the i-th layered node but the source, then there
-    is a row a link orbit.
-
-    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> from ocs_codesign.lp import solve
-    >>> rings = [DirectedCirculant(8, (offset,)).topology() for offset in (1, 3)]
-    >>> network = phase_network(rings)
-    >>> round(solve(phase_program(network, network.layered())).objective, 9)
-    14.0
-    """
-    from scipy.sparse import csr_matrix
-
-    union, sources = network.union, network.union.sources
-    links, nodes, phases = layered.num_links, layered.num_nodes, network.num_phases
-    number = np.arange(len(sources))[:, None]
-    flow = number * links + np.arange(links)  # columns, sources x links
-    balance = np.arange(len(sources) * nodes).reshape(len(sources), nodes)
-    balance -= number + (np.arange(nodes) > sources[:, None])  # rows, but for those of the sources
-    entries = []
-    for ends, sign in ((layered.head, 1.0), (layered.tail, -1.0)):
-        kept = (ends != sources[:, None]) & (layered.tail != layered.head)
-        entries.append((balance[:, ends][kept], flow[kept], np.full(kept.sum(), sign)))
-    balances, flows = len(sources) * (nodes - 1), flow.size
-    loaded = flow[:, : union.topology.num_links]
-    orbits = np.broadcast_to(balances + union.link_orbit, loaded.shape)
-    entries.append((orbits.ravel(), loaded.ravel(), np.ones(loaded.size)))
-    rows = balances + np.arange(union.num_orbits)
-    entries.append((rows, flows + network.phase_of_orbit, -union.speed.astype(np.float64)))
-    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
-    size = (balances + union.num_orbits, flows + phases)
-    matrix = csr_matrix((value, (row, column)), shape=size)
-    # Every node but the source keeps a piece in the last layer.
-    last = np.arange(nodes) - (nodes - network.num_nodes)
-    needed = ((last >= 0) & (last != sources[:, None])).astype(np.float64)
-    needed = needed[np.arange(nodes) != sources[:, None]]
-    # Nothing crosses a loop or returns to its source, where it might as well have been kept.
-    largest = np.where(layered.tail == layered.head, 0.0, np.full(flow.shape, np.inf))
-    largest[:, : union.topology.num_links][union.topology.head == sources[:, None]] = 0.0
-    return LinearProgram(
-        np.repeat([0.0, 1.0], [flows, phases]),
-        matrix.indptr.astype(np.int64),
-        matrix.indices.astype(np.int64),
-        matrix.data,
-        np.concatenate([needed, np.full(union.num_orbits, -np.inf)]),
-        np.concatenate([needed, np.zeros(union.num_orbits)]),
-        np.zeros(flows + phases),
-        np.concatenate([largest.ravel(), np.full(phases, np.inf)]),
-    )

@@ -20,6 +20,7 @@ from ocs_codesign.reach import in_neighbours
 from ocs_codesign.reconfigure.in_turn import arrivals, check_nodes
 from ocs_codesign.reconfigure.program.wiring import layered, programmed
 from ocs_codesign.schedule import Schedule
+from ocs_codesign.schedulers.bfb.assembly import links_by_ends, rows_of
 from ocs_codesign.schedulers.bfb.loads import num_chunks_for
 
 if TYPE_CHECKING:
@@ -96,31 +97,24 @@ def _asked(arrival: NDArray[np.int32], step: int) -> NDArray[np.int16]:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _InLinks:
-    """The links into every node in one configuration, as the kernels of BFB need them.
+    """The links into every node in one configuration, as BFB takes them.
 
-    ``neighbours`` names the rows N + w of ``_asked``, so that a node can both get and give. The
-    links into node u are ``links[bounds[u] : bounds[u + 1]]``, sorted by tail.
+    ``neighbours`` names the rows N + w of ``_asked``, so that a node can both get and give.
     """
 
-    num_links: int
-    tail: NDArray[np.int32]
+    topology: Topology
+    links: NDArray[np.int64]
     neighbours: NDArray[np.int32]
     capacity: NDArray[np.int64]
-    links: NDArray[np.int64]
-    bounds: NDArray[np.int64]
 
     @classmethod
     def of(cls, layers: Layers, number: int) -> _InLinks:
-        topology = layers.topology
-        nodes, links = topology.num_nodes, layers.links_of(number)
-        links = links[topology.tail[links] != topology.head[links]]
-        links = links[np.lexsort((topology.tail[links], topology.head[links]))]
         table = in_neighbours(layers.configurations[number])
         is_padding = table.capacity == 0
+        nodes = layers.topology.num_nodes
         neighbours = np.where(is_padding, table.node, table.node + nodes).astype(np.int32)
-        bounds = np.searchsorted(topology.head[links], np.arange(nodes + 1))
-        size = topology.num_links
-        return cls(size, topology.tail[links], neighbours, table.capacity, links, bounds)
+        links = links_by_ends(layers.topology, layers.links_of(number))
+        return cls(layers.topology, links, neighbours, table.capacity)
 
     def least_load(self, asked: NDArray[np.int16]) -> Fraction:
         """The largest link load that cannot be avoided, in shards."""
@@ -133,37 +127,5 @@ class _InLinks:
         return Fraction(int(best[0, 0]), int(best[0, 1]))
 
     def rows(self, asked: NDArray[np.int16], budget: int, chunks: int) -> NDArray[np.int32]:
-        """Columns root, lo, hi, link, step of sends, at most ``budget`` chunks a link.
-
-        The step is still to be set.
-        """
-        from ocs_codesign.schedulers.bfb.kernels import receiver_rows
-
-        nodes, width = self.neighbours.shape
-        write_rows = for_work(receiver_rows, 2 * nodes**2 * (2 + width))
-        budgets = np.full((1, len(self.links)), budget, dtype=np.int64)
-        offset = np.zeros((1, self.num_links), dtype=np.int64)
-        columns = np.empty((5, 0), dtype=np.int32)
-        for count_rows in (True, False):
-            for receiver, (first, last) in enumerate(
-                zip(self.bounds, self.bounds[1:], strict=False)
-            ):
-                start = np.full(self.neighbours.shape[1] + 1, last - first, dtype=np.int64)
-                new_tail = np.flatnonzero(np.diff(self.tail[first:last], prepend=-1))
-                start[: len(new_tail)] = new_tail
-                write_rows(
-                    asked,
-                    receiver,
-                    self.neighbours[receiver],
-                    start,
-                    self.links[first:last],
-                    budgets[:, : last - first],
-                    chunks,
-                    count_rows,
-                    offset,
-                    columns,
-                )
-            if count_rows:
-                columns = np.empty((5, int(offset.sum())), dtype=np.int32)
-                offset = (np.cumsum(offset) - offset.ravel()).reshape(offset.shape)
-        return columns
+        """Columns of sends, at most ``budget`` chunks a link; the step is still to be set."""
+        return rows_of(self.topology, self.links, self.neighbours, asked, [budget], chunks)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 from math import lcm
+from operator import attrgetter
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -89,7 +90,7 @@ def program_time(
     total_load = sum(verdict.max_loads, Fraction(0))
     # t_b is proportional to the sum of the loads, so a step's part of it is to its load.
     per_load = transmission_s / total_load if total_load else Fraction(0)
-    changes = {step: list(group) for step, group in groupby(verdict.changes, _step)}
+    changes = {step: list(group) for step, group in groupby(verdict.changes, attrgetter("step"))}
     ended = [Fraction(0)]
     begins = []
     for step, load in enumerate(verdict.max_loads, 1):
@@ -102,10 +103,6 @@ def program_time(
     steps_s = model.alpha_s * len(begins)
     dead_s = ended[-1] - steps_s - transmission_s
     return ProgramTime(ended[-1], steps_s, transmission_s, dead_s, tuple(begins), tuple(ended[1:]))
-
-
-def _step(change: Change) -> int:
-    return change.step
 
 
 def _ready(

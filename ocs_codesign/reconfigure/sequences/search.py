@@ -21,6 +21,7 @@ from ocs_codesign.reconfigure.sequences.generators import (
     cayley_sequence,
     direct_sequence,
 )
+from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.generators import multiplication_table
 from ocs_codesign.search.small_groups import groups_of_order
 
@@ -42,26 +43,9 @@ _FINALISTS = 3
 _MAX_ROUNDS = 200_000
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class SequenceEffort:
-    """Limits of a search for sequences; larger ones cost time and can only improve what is found.
-
-    ``seed`` draws all samples; ``work`` bounds the links walked to rank sequences (2**29 takes
-    about 5 seconds); ``num_groups`` the groups of the order that are tried, ``num_solved`` the
-    sequences that are solved.
-    """
-
-    seed: int = 1
-    work: int = 2**29
-    num_groups: int = 24
-    num_solved: int = 40
-
-    def __post_init__(self) -> None:
-        if min(self.seed, self.work) < 0 or min(self.num_groups, self.num_solved) < 1:
-            raise ValueError(
-                f"{self}: the seed and the work must be at least 0, the other limits at least 1"
-            )
+EFFORT = Effort(work=2**29, num_groups=24)
+"""How hard is searched unless asked otherwise: ``work`` bounds the links walked to rank sequences,
+about 5 seconds of it, and ``num_measured`` the sequences that are solved."""
 
 
 @final
@@ -83,7 +67,8 @@ class FoundSequence:
     @property
     def bound(self) -> Fraction:
         """What no sequence of as many topologies of the degree can beat, in M/B."""
-        return self.alltoall.any_topology_bound
+        network, degree = self.alltoall.network, self.recipes[0].degree
+        return sequence_bound(network.num_nodes, degree, network.num_phases)
 
     @property
     def gap(self) -> Fraction:
@@ -97,7 +82,7 @@ def search_sequences(
     num_configurations: int,
     *,
     circulant: bool = False,
-    effort: SequenceEffort | None = None,
+    effort: Effort | None = None,
     on_progress: Progress | None = None,
 ) -> FoundSequence:
     """The best sequence of C Cayley digraphs of degree d found for all-to-all, with its bound.
@@ -117,8 +102,8 @@ def search_sequences(
     if not 1 <= degree < num_nodes:
         raise ValueError(f"degree {degree} of {num_nodes} nodes: it must be 1 to {num_nodes - 1}")
     bound = sequence_bound(num_nodes, degree, num_configurations)
-    effort = effort or SequenceEffort()
-    most = 1 if circulant else effort.num_groups
+    effort = effort or EFFORT
+    most = 1 if circulant else max(1, effort.num_groups)
     groups = tuple(islice(groups_of_order(num_nodes), most))
     least_hops = int(bound * num_nodes)
     tell = on_progress or (lambda *_: None)
@@ -155,7 +140,7 @@ class _Search:
     groups: tuple[Group, ...]
     degree: int
     phases: int
-    effort: SequenceEffort
+    effort: Effort
     least_hops: int
     tell: Progress
     ranked: set[_Ranked] = field(default_factory=set)
@@ -271,7 +256,7 @@ class _Search:
 
     def keep(self, group: int, listed: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
         """Remember the ranked sequences that reach every node, a bounded number of the best."""
-        order = np.argsort(sums, kind="stable")[: max(_POOL, 8 * self.effort.num_solved)]
+        order = np.argsort(sums, kind="stable")[: max(_POOL, 8 * self.effort.num_measured)]
         for row in order[sums[order] < self.nodes * self.nodes].tolist():
             generators = tuple(tuple(sorted(phase)) for phase in listed[row].tolist())
             self.ranked.add(_Ranked(int(sums[row]), group, generators))
@@ -287,7 +272,7 @@ class _Search:
                 return improved
             if ranked in self.solved:
                 continue
-            done, most = len(self.solved), self.effort.num_solved
+            done, most = len(self.solved), self.effort.num_measured
             if done == most:
                 self.is_exhaustive = False
                 return improved
@@ -308,7 +293,7 @@ class _Search:
         while not self.is_exhaustive and self.best is not None:
             listed = self.neighbours(self.best[0])
             walk = len(listed) * self.nodes * self.degree * self.phases
-            if len(self.solved) == self.effort.num_solved or walk > self.effort.work:
+            if len(self.solved) == self.effort.num_measured or walk > self.effort.work:
                 return
             self.ranked.clear()
             self.rank_all(self.best[0].group, listed)

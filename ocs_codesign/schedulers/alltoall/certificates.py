@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.lp import ExactSolution
     from ocs_codesign.symmetry.quotient import Quotient
     from ocs_codesign.topology import Topology
 
@@ -65,34 +66,64 @@ def price_bound(
 
 
 def routed_loads(
-    quotient: Quotient, flow: NDArray[np.float64], prices: NDArray[np.int64], least: float
+    quotient: Quotient,
+    flow: NDArray[np.float64],
+    prices: NDArray[np.int64],
+    least: float,
+    layered: Topology | None = None,
 ) -> tuple[Fraction, ...]:
     """Messages over the links of every orbit when all pairs are served as ``flow`` wishes.
 
     The flow (sources x links) may be approximate, noise up to ``least``: it is re-routed in exact
-    units of 1 / UNIT, so the loads are those of a routing that exists.
+    units of 1 / UNIT, so the loads are those of a routing that exists. It may be on a ``layered``
+    network, whose first links are those of the topology and of which the last N nodes keep what
+    they get: what a source keeps is stored on its way, at no cost.
     """
-    topology = quotient.topology
-    load = np.zeros(topology.num_links, dtype=np.int64)
-    into = topology.links_by_head()
+    links = quotient.topology.num_links
+    network = quotient.topology if layered is None else layered
+    load = np.zeros(network.num_links, dtype=np.int64)
+    into = network.links_by_head()
     # One more a link breaks ties between free links by hops.
-    priced = prices[quotient.link_orbit] * (2 * topology.num_nodes) + 1
-    for_work(reroute, 4 * len(flow) * topology.num_links)(
+    priced = np.zeros(network.num_links, dtype=np.int64)
+    priced[:links] = prices[quotient.link_orbit] * (2 * network.num_nodes) + 1
+    kept = np.zeros(network.num_nodes, dtype=np.int64)
+    kept[-quotient.topology.num_nodes :] = UNIT
+    for_work(reroute, 4 * len(flow) * network.num_links)(
         quotient.sources,
-        topology.tail,
-        topology.head,
-        *_out_links(topology),
+        network.tail,
+        network.head,
+        *_out_links(network),
         into.start,
         into.order,
         priced,
         flow.copy(),
         least,
-        np.full(topology.num_nodes, UNIT),
+        kept,
         load,
     )
     total = np.zeros(quotient.num_orbits, dtype=np.int64)
-    np.add.at(total, quotient.link_orbit, load)
+    np.add.at(total, quotient.link_orbit, load[:links])
     return tuple(Fraction(int(value), UNIT) for value in total)
+
+
+def at_vertex(
+    quotient: Quotient, vertex: ExactSolution, num_links: int
+) -> tuple[tuple[Fraction, ...], NDArray[np.int64], bool]:
+    """The loads of an exact optimum, flows on so many links, and prices; whether they prove it.
+
+    The duals prove it in any case, only perhaps not in 64 bits.
+    """
+    loads = [Fraction(0)] * quotient.num_orbits
+    orbits = quotient.link_orbit.tolist()
+    for first in range(0, quotient.num_sources * num_links, num_links):
+        flows = vertex.values[first : first + len(orbits)]
+        for orbit, flow in zip(orbits, flows, strict=True):
+            loads[orbit] += flow
+    weights = [-dual for dual in vertex.row_duals[-quotient.num_orbits :]]
+    prices = integer_prices(weights)
+    if prices is not None:
+        return tuple(loads), prices, True
+    return tuple(loads), as_prices(np.array(weights, dtype=float)), False
 
 
 def certified(

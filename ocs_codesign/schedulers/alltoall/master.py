@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,17 +19,19 @@ from ocs_codesign.lp import DEFAULT_OPTIONS, LinearProgram, Status, exact_vertex
 from ocs_codesign.lp.options import AUTO, FIRST_ORDER, IPX
 from ocs_codesign.schedulers.alltoall.certificates import (
     as_prices,
+    at_vertex,
     certified,
-    integer_prices,
 )
 from ocs_codesign.schedulers.alltoall.large import soft_throughput
 from ocs_codesign.schedulers.alltoall.result import Throughput
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
 
-    from ocs_codesign.lp import ExactSolution, Options
+    from ocs_codesign.lp import Options
     from ocs_codesign.symmetry.quotient import Quotient
+    from ocs_codesign.topology import Topology
 
 MAX_VERTEX_COLUMNS = 20_000
 MAX_COLUMNS = 300_000
@@ -61,7 +62,9 @@ def master_throughput(quotient: Quotient, options: Options = DEFAULT_OPTIONS) ->
     solution = solve(program, options=_suited(options, is_small)).taken()
     vertex = exact_vertex(program, solution) if is_small else None
     if vertex is not None:
-        return _at_vertex(quotient, vertex)
+        loads, prices, _ = at_vertex(quotient, vertex, links)
+        least = quotient.time(loads)
+        return Throughput(quotient, least, least, prices, loads, "exact vertex")
     found = []
     if solution.status is not Status.OPTIMAL:
         left = options.after(time.monotonic() - began)
@@ -90,29 +93,22 @@ def _suited(options: Options, is_small: bool) -> Options:
     return replace(options, method=FIRST_ORDER, tolerance=tolerance)
 
 
-def _at_vertex(quotient: Quotient, vertex: ExactSolution) -> Throughput:
-    """What an exact optimum of the program says."""
-    loads = [Fraction(0)] * quotient.num_orbits
-    orbits = quotient.link_orbit.tolist() * quotient.num_sources
-    for orbit, flow in zip(orbits, vertex.values[:-1], strict=True):
-        loads[orbit] += flow
-    weights = [-dual for dual in vertex.row_duals[-quotient.num_orbits :]]
-    prices = integer_prices(weights)
-    if prices is None:  # the duals are a proof all the same, only not one in 64 bits
-        prices = as_prices(np.array(weights, dtype=float))
-    least = quotient.time(loads)
-    return Throughput(quotient, least, least, prices, tuple(loads), "exact vertex")
-
-
 def num_columns(quotient: Quotient) -> int:
     """Columns of the program: a flow a source and link, and U."""
     return quotient.num_sources * quotient.topology.num_links + 1
 
 
-def master_program(quotient: Quotient) -> LinearProgram:
+def master_program(
+    quotient: Quotient,
+    layered: Topology | None = None,
+    clock: NDArray[np.int64] | None = None,
+) -> LinearProgram:
     """The program: column s * links + e is the flow of the s-th source on link e, the last is U.
 
-    Row s * (N - 1) + i is the balance of the i-th node but the source, then a row a link orbit.
+    Row s * (nodes - 1) + i is the balance of the i-th node but the source, then a row a link orbit.
+    Flows may be on a ``layered`` network, whose first links are those of the topology, whose others
+    cost nothing, and of which the last N nodes keep a message; ``clock`` (int64, a link orbit) then
+    says which of several durations, whose sum is minimised, is an orbit's U.
 
     >>> from ocs_codesign.symmetry.quotient import quotient
     >>> from ocs_codesign.graphs.families.shifts import GeneralizedKautz
@@ -120,55 +116,51 @@ def master_program(quotient: Quotient) -> LinearProgram:
     >>> len(program.cost), len(program.row_lower)
     (51, 30)
     """
-    topology, sources = quotient.topology, quotient.num_sources
-    nodes, links = topology.num_nodes, topology.num_links
-    start, index, values = _balances(quotient)
-    by_orbit = np.argsort(quotient.link_orbit, kind="stable")
-    per_orbit = np.bincount(quotient.link_orbit, minlength=quotient.num_orbits)
-    # An orbit's row: its links in every source's flow, then U.
-    width = per_orbit * sources + 1
-    capacity_start = np.cumsum(width)
-    member_orbit = np.repeat(quotient.link_orbit[by_orbit], sources)
-    member = np.repeat(by_orbit, sources) + np.tile(np.arange(sources), links) * links
-    place = np.arange(links * sources) + member_orbit
-    capacity_index = np.full(int(width.sum()), sources * links)
-    capacity_values = np.empty(len(capacity_index))
-    capacity_values[capacity_start - 1] = -quotient.speed
-    capacity_index[place] = member
-    capacity_values[place] = 1.0
-    upper = np.full((sources, links), np.inf)
-    upper[:, topology.tail == topology.head] = 0.0
-    upper[topology.head == quotient.sources[:, None]] = 0.0  # nothing returns to its source
-    cost = np.zeros(sources * links + 1)
-    cost[-1] = 1.0
-    balances = sources * (nodes - 1)
+    topology, sources, orbits = quotient.topology, quotient.sources, quotient.num_orbits
+    network = topology if layered is None else layered
+    clock = np.zeros(orbits, dtype=np.int64) if clock is None else clock
+    nodes, clocks = network.num_nodes, int(clock.max()) + 1
+    flow = np.arange(len(sources) * network.num_links).reshape(len(sources), -1)  # the columns
+    matrix, flows = _matrix(quotient, network, clock, flow), flow.size
+    last = np.arange(nodes) >= nodes - topology.num_nodes
+    needed = np.repeat(last[None, :], len(sources), axis=0)
+    needed[:, -topology.num_nodes :][np.arange(len(sources)), sources] = False
+    needed = needed[np.arange(nodes) != sources[:, None]].astype(np.float64)
+    # Nothing crosses a loop or returns to its source, where it might as well have been kept.
+    largest = np.where(network.tail == network.head, 0.0, np.full(flow.shape, np.inf))
+    largest[:, : topology.num_links][topology.head == sources[:, None]] = 0.0
     return LinearProgram(
-        cost,
-        np.concatenate([start, start[-1] + capacity_start]),
-        np.concatenate([index, capacity_index]),
-        np.concatenate([values, capacity_values]),
-        np.concatenate([np.ones(balances), np.full(quotient.num_orbits, -np.inf)]),
-        np.concatenate([np.ones(balances), np.zeros(quotient.num_orbits)]),
-        np.zeros(sources * links + 1),
-        np.append(upper.ravel(), np.inf),
+        np.repeat([0.0, 1.0], [flows, clocks]),
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int64),
+        matrix.data,
+        np.concatenate([needed, np.full(orbits, -np.inf)]),
+        np.concatenate([needed, np.zeros(orbits)]),
+        np.zeros(flows + clocks),
+        np.concatenate([largest.ravel(), np.full(clocks, np.inf)]),
     )
 
 
-def _balances(
-    quotient: Quotient,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Rows inflow - outflow of every source and node but the source: start, index, values."""
-    topology, sources = quotient.topology, quotient.num_sources
-    nodes, links = topology.num_nodes, topology.num_links
-    proper = np.flatnonzero(topology.tail != topology.head)
-    node = np.concatenate([topology.head[proper], topology.tail[proper]]).astype(np.int64)
-    by_node = np.argsort(node, kind="stable")
-    node = np.tile(node[by_node], sources)
-    link = np.tile(np.concatenate([proper, proper])[by_node], sources)
-    sign = np.repeat([1.0, -1.0], len(proper))[by_node]
-    number = np.repeat(np.arange(sources), 2 * len(proper))
-    source = quotient.sources[number]
-    kept = node != source
-    rows = (number * (nodes - 1) + node - (node > source))[kept]
-    start = np.searchsorted(rows, np.arange(sources * (nodes - 1) + 1))
-    return start, (link + number * links)[kept], np.tile(sign, sources)[kept]
+def _matrix(
+    quotient: Quotient, network: Topology, clock: NDArray[np.int64], flow: NDArray[np.int64]
+) -> csr_matrix:
+    """Inflow - outflow of every source and node but the source, then the loads of link orbits."""
+    from scipy.sparse import csr_matrix
+
+    sources, nodes = quotient.sources, network.num_nodes
+    number = np.arange(len(sources))[:, None]
+    balance = np.arange(len(sources) * nodes).reshape(len(sources), nodes)
+    balance -= number + (np.arange(nodes) > sources[:, None])  # rows, but for those of the sources
+    entries = []
+    for ends, sign in ((network.head, 1.0), (network.tail, -1.0)):
+        kept = (ends != sources[:, None]) & (network.tail != network.head)
+        entries.append((balance[:, ends][kept], flow[kept], np.full(kept.sum(), sign)))
+    balances, flows = len(sources) * (nodes - 1), flow.size
+    loaded = flow[:, : quotient.topology.num_links]
+    rows = np.broadcast_to(balances + quotient.link_orbit, loaded.shape)
+    entries.append((rows.ravel(), loaded.ravel(), np.ones(loaded.size)))
+    orbits = np.arange(quotient.num_orbits)
+    entries.append((balances + orbits, flows + clock, -quotient.speed.astype(np.float64)))
+    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+    size = (balances + len(orbits), flows + int(clock.max()) + 1)
+    return csr_matrix((value, (row, column)), shape=size)

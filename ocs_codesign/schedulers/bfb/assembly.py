@@ -8,7 +8,6 @@ and step has integral capacities. Source: Zhao et al. (arXiv 2202.03356).
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from ocs_codesign.schedulers.bfb.kernels import receiver_rows
 from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -90,42 +89,60 @@ def _allgather(
     distance_to = distances_to(topology)
     loads = bfb_loads(topology)
     chunks = num_chunks_for(loads) if num_chunks is None else num_chunks
-    columns = _rows(topology, distance_to, loads, chunks, on_progress)
+    columns = rows_of(
+        topology,
+        links_by_ends(topology, np.arange(topology.num_links)),
+        in_neighbours(topology).node,
+        distance_to,
+        [ceil(load * chunks) for load in loads],
+        chunks,
+        on_progress,
+    )
     return Schedule(topology, Collective.ALLGATHER, chunks, *columns)
 
 
-def _rows(
+def links_by_ends(topology: Topology, links: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The proper ones of some links, sorted by (head, tail) as in-neighbours are."""
+    proper = links[topology.tail[links] != topology.head[links]]
+    by_ends: NDArray[np.int64] = proper[np.lexsort((topology.tail[proper], topology.head[proper]))]
+    return by_ends
+
+
+def rows_of(
     topology: Topology,
+    links: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
     distance_to: NDArray[np.int16],
-    loads: tuple[Fraction, ...],
+    per_speed: Sequence[int],
     chunks: int,
-    on_progress: Callable[[int, int], None] | None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> NDArray[np.int32]:
-    """The five columns, sorted by (step, link): rows are counted first, then written in place."""
-    nodes = topology.num_nodes
-    neighbours = in_neighbours(topology).node
+    """The columns root, lo, hi, link, step of sends over links by ends, sorted by (step, link).
+
+    At step t a link of speed s takes at most ``s * per_speed[t - 1]`` chunks. ``neighbours`` (N x
+    k) are the rows of ``distance_to`` that a receiver's in-neighbours have. Rows are counted first,
+    then written in place. Raises ValueError if the chunks do not fit.
+    """
+    nodes, speeds = topology.num_nodes, topology.speeds()
     write_rows = for_work(receiver_rows, 2 * nodes**2 * (2 + neighbours.shape[1]))
-    proper = np.flatnonzero(topology.tail != topology.head)
-    order = proper[np.lexsort((topology.tail[proper], topology.head[proper]))]
-    bounds = np.searchsorted(topology.head[order], np.arange(nodes + 1))
-    per_speed = np.array([ceil(load * chunks) for load in loads], dtype=np.int64)
-    speeds = topology.speeds()
-    offset = np.zeros((len(loads), topology.num_links), dtype=np.int64)
+    bounds = np.searchsorted(topology.head[links], np.arange(nodes + 1))
+    most = np.array(per_speed, dtype=np.int64)[:, None]
+    offset = np.zeros((len(most), topology.num_links), dtype=np.int64)
     columns = np.empty((5, 0), dtype=np.int32)
     for count_rows in (True, False):
         for receiver in range(nodes):
-            links = order[bounds[receiver] : bounds[receiver + 1]]
+            mine = links[bounds[receiver] : bounds[receiver + 1]]
             # Links and in-neighbours both ascend by tail; padding has no links.
-            first = np.flatnonzero(np.diff(topology.tail[links], prepend=-1))
-            link_start = np.full(neighbours.shape[1] + 1, len(links), dtype=np.int64)
+            first = np.flatnonzero(np.diff(topology.tail[mine], prepend=-1))
+            link_start = np.full(neighbours.shape[1] + 1, len(mine), dtype=np.int64)
             link_start[: len(first)] = first
             fits = write_rows(
                 distance_to,
                 receiver,
                 neighbours[receiver],
                 link_start,
-                links,
-                per_speed[:, None] * speeds[links],
+                mine,
+                most * speeds[mine],
                 chunks,
                 count_rows,
                 offset,
