@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -150,6 +151,18 @@ def test_no_imports_go_round_in_circles():
     """Not even those inside of functions, which a machine would not notice."""
     order = TopologicalSorter({module: needed(module) for module in MODULES})
     assert len(list(order.static_order())) == len(MODULES)
+
+
+def test_no_name_is_of_two_types():
+    """Those of the two sides of a bundle are apart, since they share nothing."""
+    named = Counter(
+        node.name
+        for module in MODULES
+        if not module.startswith(CHECK_OF_BUNDLES)
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, times in named.items() if times > 1] == []
 
 
 @pytest.mark.parametrize(

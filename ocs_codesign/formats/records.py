@@ -33,7 +33,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 @final
 @dataclass(frozen=True, slots=True)
-class Layout(Generic[Record]):
+class RecordLayout(Generic[Record]):
     """What every record of a ``whole`` has: names of columns and keys, and what they give.
 
     ``fields`` has the part of the record that a name gives and how it is read; names of one part
@@ -78,7 +78,7 @@ class Layout(Generic[Record]):
 
 
 def parse_records(
-    data: bytes, name: str, layout: Layout[Record], *, is_json: bool
+    data: bytes, name: str, layout: RecordLayout[Record], *, is_json: bool
 ) -> tuple[list[tuple[str, Record]], Any]:
     """The records of a content and where each is, and what is under the other key in JSON.
 
@@ -102,7 +102,9 @@ def parse_records(
         return list(zip((f"{name}: {place}" for place in places), records, strict=True)), other
 
 
-def _csv_records(data: bytes, name: str, layout: Layout[Record]) -> Iterator[tuple[str, Record]]:
+def _csv_records(
+    data: bytes, name: str, layout: RecordLayout[Record]
+) -> Iterator[tuple[str, Record]]:
     columns: list[str] = []
     known: dict[tuple[str, ...], Record] = {}
     for number, (line, cells) in enumerate(_rows(decoded(data, name), name)):
@@ -118,7 +120,7 @@ def _csv_records(data: bytes, name: str, layout: Layout[Record]) -> Iterator[tup
         yield place, known[cells]
 
 
-def _csv_record(layout: Layout[Record], columns: list[str], cells: tuple[str, ...]) -> Record:
+def _csv_record(layout: RecordLayout[Record], columns: list[str], cells: tuple[str, ...]) -> Record:
     if len(cells) != len(columns):
         raise ValueError(f"{len(cells)} cells, but the heading has {len(columns)} columns")
     values = dict(zip(columns, cells, strict=True))
@@ -128,7 +130,7 @@ def _csv_record(layout: Layout[Record], columns: list[str], cells: tuple[str, ..
     return layout.record_of({column: cell for column, cell in values.items() if cell})
 
 
-def _json_record(layout: Layout[Record], value: Any, place: str) -> Record:
+def _json_record(layout: RecordLayout[Record], value: Any, place: str) -> Record:
     if not isinstance(value, dict):
         raise ValueError(f"{place} is {shown(value)}: a {layout.record} is an object")
     layout.check_names(list(value), place, f"{place}: ")

@@ -29,7 +29,7 @@ from ocs_codesign.files.places import errors_at
 from ocs_codesign.files.plain_text import path_text
 from ocs_codesign.formats.file_format import Format, read_file
 from ocs_codesign.formats.records import (
-    Layout,
+    RecordLayout,
     count_to,
     number,
     parse_records,
@@ -144,7 +144,7 @@ def _name(value: Any, name: str) -> str:
 
 
 _RULE = "more than 0, to 1e24"
-LAYOUT = Layout(
+LAYOUT = RecordLayout(
     "step list",
     "step",
     {

@@ -28,7 +28,7 @@ from ocs_codesign.files.naming import shown
 from ocs_codesign.files.places import errors_at
 from ocs_codesign.formats.file_format import Format, read_file
 from ocs_codesign.formats.records import (
-    Layout,
+    RecordLayout,
     count_to,
     number,
     parse_records,
@@ -89,7 +89,7 @@ def _collective(value: Any, name: str) -> Collective:
 _MESSAGE = (LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES, "0 or from 1 bit to 10^18 bytes")
 _GAP = (LEAST_GAP_S, MAX_GAP_S, "0 or from 1 ps to 10^9 seconds")
 _SIZE, _TIME = quantity(parse_size, "1MiB"), quantity(parse_time, "1.5ms")
-LAYOUT = Layout(
+LAYOUT = RecordLayout(
     "trace",
     "job",
     {
