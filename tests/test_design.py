@@ -7,7 +7,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from mutations import without
-from ocs_codesign.formats.graphs.networkx_graph import to_networkx
 from samples import loaded_topologies
 from strategies import multigraphs
 
@@ -22,6 +21,7 @@ from ocs_codesign.design import (
     measure_topology,
     predict,
 )
+from ocs_codesign.formats.graphs.networkx_graph import to_networkx
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.schedulers.bfb.assembly import bfb

@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.cost import CostModel
 from ocs_codesign.fabric.selection.workload import AllowedChanges, Part, Workload
 from ocs_codesign.formats.workload import (
     load_workload,
     parse_workload,
+    workload_json_schema,
 )
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.reconfigure.hold.options import recipe_option
 from ocs_codesign.reconfigure.hold.trace import Job
 
 EXAMPLE = Path(__file__).parent.parent / "experiments/examples/moe_workload.yaml"
@@ -56,6 +60,21 @@ def test_the_example_is_dominated_by_alltoall():
     for job in jobs:
         asked[job.collective] += int(job.message_bytes) * job.count
     assert asked[Collective.ALLTOALL] > 10 * asked[Collective.ALLREDUCE]
+
+
+@pytest.mark.parametrize(
+    ("collective", "sent"),
+    [("allgather", 0.5), ("reduce-scatter", 0.5), ("alltoall", 0.5), ("allreduce", 1)],
+)
+def test_the_message_is_the_buffer_of_a_rank(collective, sent):
+    """Of two hosts on one cable each sends half of its M, and in an allreduce twice that."""
+    text = f"name: w\ncollectives: [{{collective: {collective}, message: 8MB}}]"
+    (part,) = parse_workload(text.encode(), "w.yaml").parts
+    cost = recipe_option(parse("UniRing(1, 2)"), [part.job.collective]).cost(part.job.collective)
+    assert cost.time_s(CostModel(0, 10**6), part.job.message_bytes) == 8 * Fraction(sent)
+    description = json.dumps(workload_json_schema())
+    assert "M, the buffer of a rank" in description
+    assert "all that one host sends in an all-to-all" in description
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,12 @@ alpha_option = quantity_option("--alpha", parse_time, "Time of a step, such as 1
 bandwidth_option = quantity_option(
     "--bandwidth", parse_bandwidth, "Total egress of a node, such as 100Gbps or 12.5GB/s."
 )
-message_option = quantity_option("--message", parse_size, "Size of the whole data, such as 1MiB.")
+message_option = quantity_option(
+    "--message",
+    parse_size,
+    "M, the buffer of a rank, such as 1MiB: what an allgather results in, a reduction takes, one "
+    "rank sends in an all-to-all.",
+)
 
 GATHERING = tuple(kind.name for kind in GATHERING_COLLECTIVES)
 ALLTOALL = Collective.ALLTOALL.name

@@ -4,7 +4,7 @@ Columns of a CSV file, named by its first line in any order, and keys of a job i
 
 =============================== ========================================================
 ``collective``                  allgather, reduce-scatter, allreduce or alltoall
-``message`` (or                 M, the size of the whole data, with its unit, as in
+``message`` (or                 M, the buffer of a rank, with its unit, as in
 ``message_bytes``)              ``64MiB`` (a number)
 ``gap`` (or ``gap_s``)          time before it that needs no circuits, as in ``1.5ms``
                                 (a number of seconds); 0 by default

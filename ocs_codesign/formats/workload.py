@@ -1,7 +1,7 @@
 """Workload files: the collectives that a fabric is chosen for, in YAML or JSON.
 
 ``workload_json_schema`` documents the keys. Sizes and times are text with their unit, as in
-``64MiB`` and ``200us``; a message is the whole data of all hosts together.
+``64MiB`` and ``200us``; a message is M, the buffer of a rank.
 """
 
 from __future__ import annotations
@@ -118,6 +118,10 @@ def _text(example: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "examples": [example]})
 
 
+_MESSAGE = (
+    "M, the buffer of a rank: the result of an allgather, the vector of a reduce-scatter or an "
+    "allreduce, all that one host sends in an all-to-all."
+)
 _KINDS = [kind.name for kind in WITHOUT_PARAMETERS]
 _ALLOWED = [allowed.value for allowed in AllowedChanges]
 Kind = Annotated[Any, _one_of(_KINDS, Collective.parse), WithJsonSchema({"enum": _KINDS})]
@@ -135,7 +139,7 @@ class CollectivePart(BaseModel):
 
     name: Name | None = Field(None, description="Its name; by default collective and position.")
     collective: Kind = Field(description="Which one.")
-    message: Message = Field(description="M, the size of the whole data of all hosts together.")
+    message: Message = Field(description=_MESSAGE)
     count: int = Field(1, ge=1, le=MAX_JOBS, description="How often it comes in a row.")
     gap: Gap = Field(Fraction(0), description="Time before each in which no circuit is needed.")
     gap_after: Gap = Field(Fraction(0), description="The same after each.")

@@ -47,8 +47,7 @@ class MatchedCollective:
     """A collective as a list of steps, each matched by one permutation of circuits.
 
     ``configurations`` are different topologies of degree 1, one circuit a node; steps name them by
-    their position. Message fractions are of M as costs count it: the data of a node in an
-    all-to-all, the whole data otherwise.
+    their position. Message fractions are of M, the buffer of a rank.
     """
 
     name: str

@@ -64,7 +64,7 @@ def joint_times(
 ) -> JointTimes:
     """Seconds of an allgather of ``message_bytes`` and an all-to-all of as many, or of others.
 
-    Either size is that of the whole data, M.
+    Either size is M, the buffer of a rank: the result of the allgather, all that one rank sends.
     """
     exchanged = message_bytes if alltoall_bytes is None else alltoall_bytes
     gather = design.cost_of(Collective.ALLGATHER)

@@ -65,7 +65,7 @@ def program_time(
     message_bytes: float,
     reconfiguration: ReconfigurationCost,
 ) -> ProgramTime:
-    """The time of a program whose verdict this is, for ``message_bytes`` (M, the whole data).
+    """The time of a program whose verdict this is, for ``message_bytes`` (M, the buffer of a rank).
 
     A step begins when all of the one before has arrived and its circuits are up. A plane begins a
     change when the last step before its dark ones has ended, and planes change side by side; where
