@@ -58,7 +58,9 @@ def trace_figure(plan: TracePlan, title: str = "") -> Figure:
 
 
 def _summary(plan: TracePlan, chosen: SwitchPlan) -> str:
-    total = format_time(float(chosen.total + plan.trace.compute_s))
+    total = f"{format_time(float(chosen.total))} without computation"
+    if plan.trace.compute_s:
+        total += f" ({format_time(float(chosen.total + plan.trace.compute_s))} with it)"
     dark = format_time(float(chosen.switching))
     many = chosen.num_switches
     return f"{total}, {many} switch{'es' * (many != 1)}, dark for {dark}"

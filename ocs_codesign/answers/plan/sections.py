@@ -129,7 +129,8 @@ def _totals(plan: TracePlan) -> Table:
         ratio = float(chosen.total / plan.offline.total) if plan.offline.total else 1.0
         parts = (time_text(chosen.total), time_text(chosen.switching), str(chosen.num_switches))
         rows.append((name, *parts, f"{ratio:.4g}", note))
-    return Table(("plan", "time", "dark", "switches", "over optimum", "note"), rows, texts=1)
+    columns = ("plan", "without computation", "dark", "switches", "over optimum", "note")
+    return Table(columns, rows, texts=1)
 
 
 def _promise_text(plan: TracePlan) -> str:
