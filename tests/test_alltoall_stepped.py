@@ -314,3 +314,14 @@ def test_bad_input():
         stepped_plan(Topology(2, [0], [1]))
     with pytest.raises(ValueError, match="at most 8000000 are supported"):
         stepped_plan(ring, 2_000_000)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "steps", "used"), [('Named("petersen")', 3, 2), ("BiRing(2, 7)", 4, 3)]
+)
+def test_no_step_is_idle(recipe, steps, used):
+    """Where another step does not help, it is not counted: it would cost alpha for nothing."""
+    plan = stepped_plan(recipe, steps)
+    assert plan.schedule.num_steps == plan.cost.steps == used
+    assert (np.diff(np.unique(plan.schedule.step)) == 1).all()
+    assert verify(plan.schedule, plan.cost).ok

@@ -17,6 +17,7 @@ from ocs_codesign.cost import Cost, undominated
 from ocs_codesign.given import takes_topology
 from ocs_codesign.lp import DEFAULT_OPTIONS, Options, Status, solve
 from ocs_codesign.lp.options import AUTO, IPX
+from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.alltoall.assembly import assemble
 from ocs_codesign.schedulers.alltoall.certificates import as_prices
 from ocs_codesign.schedulers.alltoall.chunks import (
@@ -37,7 +38,6 @@ from ocs_codesign.symmetry.automorphisms import quotient_and_images
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.schedule import Schedule
     from ocs_codesign.schedulers.alltoall.time_network import TimeNetwork
     from ocs_codesign.symmetry.automorphisms import Images
     from ocs_codesign.symmetry.quotient import Quotient
@@ -114,8 +114,18 @@ def stepped_plan(
     smooth, bound = optimal_flow(network, options)
     flow = chunk_flow(network, smooth, max_chunks)
     schedule = assemble(topology, whole.sources, flow.chunks, walks_of(network, flow), group)
+    schedule = _without_idle_steps(schedule)
     cost = Cost(schedule.num_steps, topology.t_b(sum(schedule.max_loads(), Fraction(0))))
     return SteppedPlan(schedule, steps, cost, topology.t_b(bound))
+
+
+def _without_idle_steps(schedule: Schedule) -> Schedule:
+    """The same sends in the same order, of steps in which something is sent only."""
+    busy, step = np.unique(schedule.step, return_inverse=True)
+    if len(busy) == schedule.num_steps:
+        return schedule
+    *columns, _ = schedule.columns()
+    return Schedule(schedule.topology, schedule.collective, schedule.num_chunks, *columns, step + 1)
 
 
 def checked_size(
