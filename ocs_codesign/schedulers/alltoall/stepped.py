@@ -124,8 +124,9 @@ def _without_idle_steps(schedule: Schedule) -> Schedule:
     busy, step = np.unique(schedule.step, return_inverse=True)
     if len(busy) == schedule.num_steps:
         return schedule
-    *columns, _ = schedule.columns()
-    return Schedule(schedule.topology, schedule.collective, schedule.num_chunks, *columns, step + 1)
+    item, lo, hi, link, _ = schedule.columns()
+    chunks = schedule.num_chunks
+    return Schedule(schedule.topology, schedule.collective, chunks, item, lo, hi, link, step + 1)
 
 
 def checked_size(
