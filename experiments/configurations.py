@@ -91,7 +91,7 @@ def rows(nodes: int) -> Iterator[dict[str, object]]:
             "nodes": nodes,
             "configurations": number,
             "sequence": text,
-            "steps": switched.cost.steps,
+            "steps": switched.steps,
             "t_b": str(t_b),
             "t_b_decimal": f"{float(t_b):.6f}",
             "proven_bound": str(proven),

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+import signal
+import threading
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if threading.current_thread() is threading.main_thread():
+    # A run in the background ignores Ctrl-C, and so would all that the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "suite",

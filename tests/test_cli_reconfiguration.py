@@ -96,14 +96,15 @@ def test_pictures(tmp_path, capsys, collective):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--collective", "allgather"], "is for --collective allreduce or alltoall, not allgather"),
+        ({"collective": "allgather"}, "is for --collective allreduce or alltoall, not allgather"),
         (["--joint"], "--reconfiguration excludes --joint, --bidirectional and --all"),
         (["--reconfiguration", "-1us"], "'-1us' is not a time: it must be finite and not negative"),
         (["--alpha", "1us"], "are only given together"),
     ],
 )
 def test_refusals(capsys, arguments, sentence):
-    assert run(*arguments) == 2
+    question = arguments if isinstance(arguments, dict) else {}
+    assert run(*([] if question else arguments), **question) == 2
     captured = capsys.readouterr()
     assert sentence in captured.err
     assert captured.out == ""
