@@ -1,6 +1,6 @@
 """From YAML to a bundle: a fabric with four piezo planes for an expert-parallel workload.
 
-experiments/examples/ has the fabric (64 hosts) and the workload (97 collectives of a training
+ocs_codesign/examples/ has the fabric (64 hosts) and the workload (97 collectives of a training
 step). The fabric is checked; what it could hold is ranked by the exact time of the workload; the
 winner is deployed with its schedules into a bundle, which is verified from cables and
 cross-connects up. Then two fibres are swapped: the neighbours that hosts would hear are compared
@@ -130,8 +130,8 @@ def rows(fabric: Fabric, workload: Workload, found: Outcome) -> Iterator[Row]:
 
 def table(sizes: tuple[int, ...]) -> tuple[list[Row], Figure]:
     """The rows of all sizes and the picture of the last."""
-    whole = load_fabric(EXPERIMENTS / "examples" / "fabric64.yaml")
-    workload = load_workload(EXPERIMENTS / "examples" / "moe_workload.yaml")
+    whole = load_fabric(EXPERIMENTS.parent / "ocs_codesign" / "examples" / "fabric64.yaml")
+    workload = load_workload(EXPERIMENTS.parent / "ocs_codesign" / "examples" / "moe_workload.yaml")
     lines: list[Row] = []
     for num_hosts in sizes:
         fabric = replace(whole, name=f"fabric{num_hosts}", hosts=whole.hosts[:num_hosts])

@@ -37,7 +37,7 @@ from ocs_codesign.topology import Topology
 
 GROUPS = (Cyclic(1), Cyclic(5), Dihedral(3), DirectProduct(Cyclic(2), Cyclic(2)))
 SMALL = Effort(work=2**15)
-FABRIC = Path(__file__).resolve().parent.parent / "experiments" / "examples" / "fabric64.yaml"
+FABRIC = Path(__file__).resolve().parent.parent / "ocs_codesign" / "examples" / "fabric64.yaml"
 
 
 def digraphs(bidirectional=False, degree=3):

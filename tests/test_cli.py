@@ -36,6 +36,9 @@ def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
     )
 
 
+EXAMPLES = Path(ocs_codesign.__file__).parent / "examples"
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([c, "-h"] for c in COMMANDS)])
 def test_help_imports_nothing_heavy(arguments):
     script = (
@@ -179,6 +182,27 @@ def test_bugs_are_not_hidden(monkeypatch):
 def test_no_value_is_lost_in_silence(capsys, line, option):
     assert main([*line, option, "4"]) == 2
     assert capsys.readouterr().err == f"Error: {option} is given 2 times: it has one value\n"
+
+
+def test_examples_are_written_once_and_replace_nothing(capsys, tmp_path):
+    assert main(["example", str(tmp_path / "new")]) == 0
+    out = capsys.readouterr().out
+    names = {path.name for path in EXAMPLES.iterdir()}
+    assert {path.name for path in (tmp_path / "new").iterdir()} == names
+    for path in EXAMPLES.iterdir():
+        assert path.name in out
+        assert (tmp_path / "new" / path.name).read_bytes() == path.read_bytes()
+    (tmp_path / "new" / "trace.csv").unlink()
+    assert main(["example", str(tmp_path / "new"), "--json", "-"]) == 0
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert [file["file"] for file in files if file["new"]] == ["trace.csv"]
+    (tmp_path / "new" / "trace.csv").write_text("mine", encoding="utf-8")
+    (tmp_path / "new" / "steps.csv").unlink()
+    assert main(["example", str(tmp_path / "new")]) == 2
+    assert "trace.csv is there already and is another file" in capsys.readouterr().err
+    assert not (tmp_path / "new" / "steps.csv").exists()
+    assert main(["example", str(tmp_path / "new" / "trace.csv")]) == 2
+    assert "is a file: the examples go into a directory" in capsys.readouterr().err
 
 
 HUGE = "9" * 5000

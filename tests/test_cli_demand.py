@@ -16,7 +16,7 @@ from demand_oracle import KNOWN
 
 from ocs_codesign.cli import main
 
-EXAMPLE = Path(__file__).resolve().parent.parent / "experiments" / "examples" / "demand.csv"
+EXAMPLE = Path(__file__).resolve().parent.parent / "ocs_codesign" / "examples" / "demand.csv"
 MODEL = ["--delta", "1s", "--bandwidth", "1B/s"]
 
 

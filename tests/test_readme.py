@@ -6,7 +6,6 @@ import contextlib
 import io
 import re
 import shlex
-import shutil
 from pathlib import Path
 
 import pytest
@@ -44,7 +43,6 @@ def test_the_main_command_prints_what_it_says(capsys):
 @pytest.mark.slow
 def test_the_other_commands_work(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(ROOT / "experiments/examples", tmp_path, dirs_exist_ok=True)
     text = "\n".join(blocks("bash")).replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line.startswith("ocs-codesign ")]
     assert len(lines) >= 10

@@ -50,7 +50,7 @@ def test_the_same_steps(tmp_path, name, content):
 
 
 def test_the_shipped_example():
-    steps = read_steps("experiments/examples/steps.csv")
+    steps = read_steps("ocs_codesign/examples/steps.csv")
     assert steps.names == ("away-4", "away-2", "away-1")
     assert steps.configurations == (0, 1, 2, 2, 1, 0)
     assert sum(steps.step_bytes) == 112 * 2**20

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ocs_codesign.cli import main
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "experiments" / "examples"
+EXAMPLES = Path(__file__).resolve().parent.parent / "ocs_codesign" / "examples"
 FABRIC, NEIGHBOURS = EXAMPLES / "fabric64.yaml", EXAMPLES / "neighbours.csv"
 GENERATORS = "(4, 20, 36, 52), (3, 13, 29, 61), (14, 30, 46, 62), (19, 35, 45, 51)"
 DESIGN = f"moe=Lift(Dihedral(8), ({GENERATORS}))"

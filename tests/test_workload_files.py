@@ -20,7 +20,7 @@ from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure.hold.options import recipe_option
 from ocs_codesign.reconfigure.hold.trace import Job
 
-EXAMPLE = Path(__file__).parent.parent / "experiments/examples/moe_workload.yaml"
+EXAMPLE = Path(__file__).parent.parent / "ocs_codesign/examples/moe_workload.yaml"
 GOOD = """\
 name: mix
 reconfiguration: inside

@@ -26,6 +26,7 @@ COMMANDS = {
     "cost": "cost",
     "demand": "demand",
     "deploy": "deploy",
+    "example": "example",
     "fabric": "fabric",
     "frontier": "frontier",
     "import": "graphs.import_command",

@@ -1,0 +1,58 @@
+"""The example files as an answer: what each is, and a command to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.answers.sections import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ocs_codesign.answers.sections import Section
+
+_RATES = "--alpha 10us --bandwidth 400Gbps"
+EXAMPLES = {
+    "trace.csv": (
+        "collectives of a training job",
+        f"plan trace.csv --nodes 16 --degree 4 --delta 100us {_RATES}",
+    ),
+    "steps.csv": (
+        "steps of an allreduce",
+        "planes steps.csv --planes 2 --bandwidth 400Gb/s --delta 200us",
+    ),
+    "demand.csv": (
+        "traffic between experts",
+        "demand demand.csv --delta 20us --bandwidth 400Gbps",
+    ),
+    "fabric64.yaml": ("a fabric of 64 hosts", "fabric check fabric64.yaml"),
+    "moe_workload.yaml": (
+        "a workload for it",
+        "select fabric64.yaml --workload moe_workload.yaml",
+    ),
+    "neighbours.csv": (
+        "what LLDP saw of its hosts",
+        "verify-bundle moe --observed neighbours.csv",
+    ),
+}
+"""What every file is, and a command that reads it."""
+
+
+def example_json(directory: str, written: Iterable[str]) -> dict[str, Any]:
+    """The files and which of them were written now."""
+    new = {Path(path).name for path in written}
+    return {
+        "directory": directory,
+        "files": [
+            {"file": name, "what": what, "command": f"ocs-codesign {command}", "new": name in new}
+            for name, (what, command) in EXAMPLES.items()
+        ],
+    }
+
+
+def example_sections(directory: str) -> Iterator[Section]:
+    """The same to read."""
+    rows = [(name, what, f"ocs-codesign {command}") for name, (what, command) in EXAMPLES.items()]
+    yield Table(("file", "what it is", "try"), rows, texts=3)
+    yield f"\nThe files are in {directory}."
