@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_design import SMALL, packed
 
+from ocs_codesign.design import build
 from ocs_codesign.files import npz
-from ocs_codesign.formats.designs.archive import read_archive
+from ocs_codesign.formats.designs.archive import read_archive, write_schedule
 from ocs_codesign.verification.schedules import verify
 
 # Archives that numpy would not write.
@@ -172,3 +174,22 @@ def test_random_bytes_are_refused(tmp_path_factory, data):
     path.write_bytes(data)
     with pytest.raises(ValueError, match="not a readable npz archive"):
         read_archive(path)
+
+
+def test_local_headers_that_lie_are_read_or_refused(tmp_path):
+    """Every byte of every local header, which the directory repeats in other words."""
+    file = io.BytesIO()
+    write_schedule(file, build("Complete(3)").schedule)
+    whole, path = file.getvalue(), tmp_path / "x.npz"
+    heads = [found.start() for found in re.finditer(rb"PK\x03\x04", whole)]
+    outcomes = set()
+    for head in heads:
+        for at in range(head + 4, head + 30):
+            for byte in (0, 255, whole[at] ^ 1):
+                path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
+                try:
+                    read_archive(path)
+                    outcomes.add("read")
+                except ValueError:
+                    outcomes.add("refused")
+    assert outcomes == {"read", "refused"}

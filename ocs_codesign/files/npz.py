@@ -38,6 +38,7 @@ _BROKEN = (
     RuntimeError,
     OverflowError,
     IndexError,
+    SystemError,
 )
 """What the zip reader raises for archives that are damaged, encrypted or exotic."""
 
