@@ -29,6 +29,21 @@ def answer(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
+def test_planes_may_hold_what_no_step_uses(capsys, tmp_path):
+    """It goes at the first change, as if the plane held any other configuration."""
+    steps = listed(tmp_path)
+    found = answer(capsys, steps, *MODEL, "--held", "c9,-")
+    assert found["held"] == ["c9", None]
+    assert found["time_exact_s"] == answer(capsys, steps, *MODEL)["time_exact_s"]
+    assert main(["planes", steps, *MODEL, "--held", "c9,-"]) == 0
+    assert "used by no step  c9" in capsys.readouterr().out
+    path, steps = tmp_path / "known.json", [{"configuration": "a", "size": "1MB"}]
+    circuits = {"a": [[0, 1], [1, 0]]}
+    path.write_text(json.dumps({"steps": steps, "configurations": circuits}), encoding="utf-8")
+    assert main(["planes", str(path), *MODEL, "--held", "c9,-"]) == 2
+    assert "there is no configuration 'c9': there are a" in capsys.readouterr().err
+
+
 def test_the_methods_are_those_there_are():
     assert METHODS == PLANE_METHODS
 
@@ -128,7 +143,6 @@ def test_a_picture(capsys, tmp_path):
         ([*MODEL, "--bandwidth", "0B/s"], "must be positive"),
         ([*MODEL, "--delta-per-circuit", "1us"], "--delta-per-circuit needs to know the circuits"),
         ([*MODEL, "--held", "c1"], "--held names 1 configurations for 2 planes"),
-        ([*MODEL, "--held", "c1,c9"], "--held: there is no configuration 'c9': there are c1, c2"),
         ([*MODEL, "--method", "best"], "'best' is not one of"),
         ([*MODEL, "--method", "labels", "--gap", "1%"], "are for --method auto or milp"),
         ([*MODEL, "--method", "labels", "--no-barrier"], "labels are for steps that a barrier"),

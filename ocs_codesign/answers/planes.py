@@ -195,6 +195,7 @@ def _facts(answer: PlanesAnswer) -> Facts:
             f"{problem.num_planes}, {float(problem.plane_bandwidth_Bps * 8) / 1e9:.6g} Gb/s each"
             f"{latency}",
         ),
+        ("used by no step", ", ".join(answer.listed.unused) or None),
         ("change", f"{_time(cost.fixed_s)} dead time{each}"),
         (
             "rules",

@@ -102,8 +102,9 @@ def planes(
     from ocs_codesign.answers.planes import PlanesAnswer, planes_json, planes_sections
     from ocs_codesign.formats.step_files import read_steps
 
-    listed = read_steps(steps)
-    plans = _plans(_problem(listed, **fabric), method, choice)
+    holds = _held(fabric.pop("held"), fabric["num_planes"])
+    listed = read_steps(steps).with_held(name for name in holds if name is not None)
+    plans = _plans(_problem(listed, holds, **fabric), method, choice)
     answer = PlanesAnswer(printable(Path(steps).name), listed, *plans)
     files: dict[str, bytes] = {}
     if plot_path is not None:
@@ -115,14 +116,25 @@ def planes(
     emit(planes_json(answer), json_path, planes_sections(answer), files)
 
 
+def _held(text: str | None, num_planes: int) -> list[str | None]:
+    """The name of what every plane holds, None for nothing."""
+    names = ["-"] * num_planes if text is None else [name.strip() for name in text.split(",")]
+    if len(names) != num_planes:
+        raise click.UsageError(
+            f"--held names {len(names)} configurations for {num_planes} planes: "
+            "give one for each, - for a plane that holds nothing"
+        )
+    return [None if name == "-" else name for name in names]
+
+
 def _problem(
     listed: StepList,
+    holds: list[str | None],
     num_planes: int,
     bandwidth: float,
     delta: float,
     delta_per_circuit: float | None,
     latency: float | None,
-    held: str | None,
     cold_start: bool,
     overlap: bool,
     barrier: bool,
@@ -139,20 +151,14 @@ def _problem(
     cost = ReconfigurationCost(
         delta, delta_per_circuit or 0.0, cold_start=cold_start, overlap=overlap, barrier=barrier
     )
-    names = ["-"] * num_planes if held is None else [one.strip() for one in held.split(",")]
-    if len(names) != num_planes:
-        raise click.UsageError(
-            f"--held names {len(names)} configurations for {num_planes} planes: "
-            "give one for each, - for a plane that holds nothing"
-        )
     try:
-        holds = [None if name == "-" else listed.index(name) for name in names]
+        held = [None if name is None else listed.index(name) for name in holds]
     except ValueError as error:
         raise click.UsageError(f"--held: {error}") from None
     return PlaneProblem(
         *(listed.configurations, listed.step_bytes, num_planes, bandwidth, cost),
         latency_s=latency or 0.0,
-        held=holds,
+        held=held,
         changed_circuits=1 if listed.changed_circuits is None else listed.changed_circuits,
     )
 

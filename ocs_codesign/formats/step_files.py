@@ -18,7 +18,8 @@ change from one to another.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -59,6 +60,21 @@ class StepList:
     configurations: tuple[int, ...]
     step_bytes: tuple[Fraction, ...]
     changed_circuits: tuple[tuple[int, ...], ...] | None = None
+
+    def with_held(self, names: Iterable[str]) -> StepList:
+        """The same with configurations that planes hold and no step uses, named last.
+
+        Their circuits must be known if those of others are: then nothing is added.
+        """
+        foreign = () if self.changed_circuits is not None else names
+        known = dict.fromkeys((*self.names, *foreign))
+        return replace(self, names=tuple(known))
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Configurations that no step uses."""
+        used = set(self.configurations)
+        return tuple(name for at, name in enumerate(self.names) if at not in used)
 
     def index(self, name: str) -> int:
         """The number of a configuration; ValueError if there is none of this name."""
