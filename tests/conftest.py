@@ -24,9 +24,10 @@ settings.register_profile(
 settings.load_profile("suite")
 
 COMPILED = re.compile(
-    r"alltoall|hold|bundle|demand|joint|phases|planes|program|rewir|sequence|trace|bfb"
+    r"alltoall|hold|bundle|demand|joint|phases|planes|program|rewir|sequence|trace|bfb|finder"
 )
-"""Areas of compiled loops: tests of one run in one process, so that none is compiled twice."""
+"""Areas of compiled loops and long searches: tests of one run in one process, so that none is made
+twice."""
 
 
 @pytest.hookimpl(tryfirst=True)
