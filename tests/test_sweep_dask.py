@@ -99,7 +99,6 @@ def test_no_scheduler_there(tmp_path):
         text=True,
         check=False,
         timeout=60,
-        env={**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "2s"},
     )  # fmt: skip
     assert done.returncode == 2
     assert "Error: " in done.stderr
