@@ -56,7 +56,7 @@ def test_what_is_printed(capsys, tmp_path):
         "2, 400 Gb/s each",
         "200 us dead time",
         "planes change while others send, barriers between steps, cold start",
-        "440 us (11/25000 s), proven optimal",
+        "440 us (11/25000 s), optimal but for rounding (at most ",
         "planes are in changes for 45.5% of their time; no plane sends for 200 us (45.5%)",
         "440 us (as long) if the whole fabric stops for a change",
         "440 us (as long) if the planes hold c1, c2",

@@ -168,6 +168,7 @@ def _proven_json(plan: PlanePlan) -> dict[str, Any]:
         "bound_exact_s": str(plan.lower_bound_s),
         "gap": float(plan.gap),
         "optimal": plan.is_optimal,
+        "proven_exactly": not plan.gap,
     }
 
 
@@ -179,7 +180,10 @@ def _facts(answer: PlanesAnswer) -> Facts:
     plan, problem, cost = answer.plan, answer.plan.problem, answer.plan.problem.cost
     latency = f", {_time(problem.latency_s)} latency a step" if problem.latency_s else ""
     each = f" and {_time(cost.per_circuit_s)} for every circuit" if cost.per_circuit_s else ""
-    proof = "proven optimal" if plan.is_optimal else f"at most {float(plan.gap):.2%} above the best"
+    proof = f"at most {float(plan.gap):.2%} above the best"
+    if plan.is_optimal:
+        rounding = f"optimal but for rounding (at most {float(plan.gap):.0e} above the best)"
+        proof = rounding if plan.gap else "proven optimal"
     other = answer.other
     gap = "" if other.is_optimal else f", at most {float(other.gap):.2%} above the best"
     dead, silent = plan.timeline.busy_s(Activity.RECONFIGURE), _silent_s(plan)
