@@ -325,3 +325,19 @@ def test_no_step_is_idle(recipe, steps, used):
     assert plan.schedule.num_steps == plan.cost.steps == used
     assert (np.diff(np.unique(plan.schedule.step)) == 1).all()
     assert verify(plan.schedule, plan.cost).ok
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_more_steps_are_never_worse(seed):
+    """Of irregular graphs too, on which whole chunks may fit fewer steps better."""
+    random = np.random.default_rng(seed)
+    ring = [(node, (node + 1) % 6) for node in range(6)]
+    chords = [(int(a), int(b)) for a, b in random.integers(0, 6, (5, 2)) if a != b]
+    topology = Topology(6, *zip(*ring, *chords, strict=True))
+    diameter = topology.diameter()
+    plans = [stepped_plan(topology, diameter + more, 4) for more in range(3)]
+    times = [plan.cost.t_b for plan in plans]
+    assert times == sorted(times, reverse=True)
+    for plan in plans:
+        assert verify(plan.schedule, plan.cost).ok
+        assert plan.bound <= plan.cost.t_b

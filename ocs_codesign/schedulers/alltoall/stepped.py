@@ -109,6 +109,21 @@ def stepped_plan(
     (Cost(steps=1, t_b=Fraction(4, 5)), True)
     """
     steps = topology.diameter() if num_steps is None else num_steps
+    began = time.monotonic()
+    best = _plan_of(topology, steps, max_chunks, options)
+    # Whole chunks may fit fewer steps better: more of them never make it worse.
+    for fewer in range(steps - 1, topology.diameter() - 1, -1):
+        if best.is_optimal:
+            break
+        left = options.after(time.monotonic() - began)
+        plan = _plan_of(topology, fewer, max_chunks, left)
+        if plan.cost.t_b < best.cost.t_b:
+            best = replace(plan, num_steps=steps, bound=best.bound)
+    return best
+
+
+def _plan_of(topology: Topology, steps: int, max_chunks: int, options: Options) -> SteppedPlan:
+    """The plan whose program has exactly so many steps."""
     whole, group, distance = checked_size(topology, steps, max_chunks, "num_steps")
     network = time_network(whole, distance, steps)
     smooth, bound = optimal_flow(network, options)
@@ -210,7 +225,7 @@ def alltoall_frontier(
     least = throughput(topology, options).bound
     plans: list[SteppedPlan] = []
     for num_steps in range(diameter, max_steps + 1):
-        plans.append(stepped_plan(topology, num_steps, max_chunks, options))
+        plans.append(_plan_of(topology, num_steps, max_chunks, options))
         if plans[-1].cost.t_b == least:
             break
     return undominated(plans, lambda plan: plan.cost)
