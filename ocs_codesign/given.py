@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from ocs_codesign.topology import Topology
 
@@ -59,10 +59,10 @@ def takes_topology(
     """
 
     @wraps(function)
-    def flexible(topology: TopologyLike, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def flexible(topology: TopologyLike, *args: P.args, **kwargs: P.kwargs) -> R:
         return function(as_topology(topology), *args, **kwargs)
 
-    return flexible
+    return cast("Callable[Concatenate[TopologyLike, P], R]", flexible)
 
 
 def whole(value: Any, name: str) -> int:

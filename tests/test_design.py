@@ -162,6 +162,7 @@ def test_topologies_are_given_in_many_ways():
     for graph in (*GIVEN, to_networkx(GIVEN[-1])):
         assert measure_topology(graph).cost == build_topology(graph).cost == cost
         assert verify(bfb(graph))
+        assert bfb(topology=graph) == bfb(graph)
         assert throughput(graph).time == throughput(GIVEN[-1]).time
     assert predict("Torus((4, 4))").cost.t_b >= cost.t_b
     assert build("Torus((4, 4))").cost == cost
