@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar, final
 
-from ocs_codesign.quantities import exact
+from ocs_codesign.quantities import exact, exact_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -114,9 +115,7 @@ class Cost:
         cold_start: bool = False,
     ) -> Fraction:
         """Seconds for ``message_bytes`` (M, the buffer of a rank) if a change takes ``delta_s``."""
-        delta = exact(delta_s, "delta_s")
-        if delta < 0:
-            raise ValueError(f"delta_s is {delta_s}: a time cannot be negative")
+        delta = exact_time(delta_s, "delta_s")
         changes = self.num_configurations - (not cold_start)
         return model.time_s(self.steps, self.t_b, message_bytes) + changes * delta
 
@@ -138,8 +137,8 @@ def split_dominated(items: Iterable[T], point_of: Callable[[T], Point]) -> tuple
     """
     front: list[tuple[Point, T]] = []
     rest: list[T] = []
-    for item in sorted(items, key=point_of):  # what is no worse than an item comes before it
-        point = point_of(item)
+    points = [(point_of(item), item) for item in items]
+    for point, item in sorted(points, key=itemgetter(0)):  # what is no worse comes before
         if any(no_worse(other, point) for other, _ in reversed(front)):
             rest.append(item)
         else:

@@ -85,6 +85,14 @@ def exact(value: Fraction | float, name: str = "the value") -> Fraction:
     return Fraction(value)
 
 
+def exact_time(value: Fraction | float, name: str) -> Fraction:
+    """A time as a fraction; ValueError with ``name`` if it is negative or not finite."""
+    time = exact(value, name)
+    if time < 0:
+        raise ValueError(f"{name} is {value}: a time cannot be negative")
+    return time
+
+
 def format_time(seconds: Fraction | float) -> str:
     """A time in the unit that suits it, to four digits.
 

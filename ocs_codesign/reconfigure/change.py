@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.quantities import exact
+from ocs_codesign.quantities import exact_time
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -44,10 +44,7 @@ class ReconfigurationCost:
         barrier: bool = True,
     ) -> None:
         for name, value in (("fixed_s", fixed_s), ("per_circuit_s", per_circuit_s)):
-            time = exact(value, name)
-            if time < 0:
-                raise ValueError(f"{name} is {value}: a time cannot be negative")
-            object.__setattr__(self, name, time)
+            object.__setattr__(self, name, exact_time(value, name))
         for name, flag in (("cold_start", cold_start), ("overlap", overlap), ("barrier", barrier)):
             object.__setattr__(self, name, bool(flag))
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.plain_text import read_plain_text
-from ocs_codesign.formats.designs.archive import collective_text
 from ocs_codesign.formats.designs.design_files import RECORD_FILE, SCHEDULE_FILE, load_design
 from ocs_codesign.formats.graphs.graphml import read_graphml
 from ocs_codesign.topology import Topology
@@ -117,7 +116,7 @@ def check_schedule(
     if loaded.circuits is not None:
         files.wrong(archive, "its circuits change, which those of a bundle do not")
         return None
-    kind = collective_text(loaded.schedule.collective)
+    kind = loaded.schedule.collective.name
     if kind != collective:
         files.wrong(archive, f"this is of {kind}, not of {collective}")
     if loaded.recipe != recipe:

@@ -46,7 +46,6 @@ from ocs_codesign.bundle.write.tables import (
 from ocs_codesign.bundle.write.text import csv_bytes, json_bytes
 from ocs_codesign.files.atomic import check_replaceable, whole_directory
 from ocs_codesign.files.limited import read_limited
-from ocs_codesign.formats.designs.archive import collective_text
 from ocs_codesign.formats.designs.design_files import save_design
 from ocs_codesign.formats.fabric.fabric_files import fabric_text
 from ocs_codesign.formats.graphs.graphml import write_graphml
@@ -132,7 +131,7 @@ def _contents(deployment: Deployment) -> dict[str, bytes]:
 def _save_designs(deployment: Deployment, directory: Path) -> None:
     for one in deployment.configurations:
         for bounded in one.designs:
-            place = directory / "schedules" / one.name / collective_text(bounded.collective)
+            place = directory / "schedules" / one.name / bounded.collective.name
             save_design(bounded.design, place)
 
 
@@ -149,7 +148,7 @@ def _manifest(deployment: Deployment, files: dict[str, Any]) -> dict[str, Any]:
                 "recipe": repr(one.recipe),
                 "nodes": one.topology.num_nodes,
                 "degree": one.topology.degree,
-                "collectives": [collective_text(bounded.collective) for bounded in one.designs],
+                "collectives": [bounded.collective.name for bounded in one.designs],
             }
             for one in deployment.configurations
         ],

@@ -12,7 +12,6 @@ from ocs_codesign.bundle.write.text import decimal_text
 from ocs_codesign.collective import Collective
 from ocs_codesign.fabric.light_budget import LossFlag, light_paths
 from ocs_codesign.fabric.port_use import port_use
-from ocs_codesign.formats.designs.archive import collective_text
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def _costs(deployment: Deployment) -> str:
     sizes = [format_size(size) for size in SIZES_BYTES]
     rows = [
         (
-            *(one.name, collective_text(bounded.collective)),
+            *(one.name, bounded.collective.name),
             *(bounded.design.cost.steps, bounded.bound.steps),
             *(_decimal(bounded.design.cost.t_b), _decimal(bounded.bound.t_b)),
             *(format_time(bounded.design.cost.time_s(model, size)) for size in SIZES_BYTES),

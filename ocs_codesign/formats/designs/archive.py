@@ -60,15 +60,6 @@ class Archive:
     circuits: CircuitProgram | None
 
 
-def collective_text(collective: Collective) -> str:
-    """How files name a collective.
-
-    >>> collective_text(Collective.ALLREDUCE)
-    'allreduce'
-    """
-    return collective.name
-
-
 def write_schedule(
     file: IO[bytes], schedule: Schedule, circuits: CircuitProgram | None = None
 ) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.quantities import exact
+from ocs_codesign.quantities import exact, exact_time
 from ocs_codesign.reconfigure.demand.bounds import line_bound
 from ocs_codesign.reconfigure.demand.effort import DemandEffort
 from ocs_codesign.reconfigure.demand.plan import DemandPlan, check_demand_plan
@@ -69,9 +69,7 @@ def plan_demand(
     >>> two.total_s, two.is_optimal
     (Fraction(17, 1), True)
     """
-    delta = exact(delta_s, "delta_s")
-    if delta < 0:
-        raise ValueError(f"delta_s is {delta_s}: a time cannot be negative")
+    delta = exact_time(delta_s, "delta_s")
     bandwidth = exact(bandwidth_Bps, "bandwidth_Bps")
     if bandwidth <= 0:
         raise ValueError(f"bandwidth_Bps is {bandwidth_Bps}: it must be positive")

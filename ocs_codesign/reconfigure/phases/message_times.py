@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from ocs_codesign.quantities import exact
+from ocs_codesign.quantities import exact_time
 from ocs_codesign.reconfigure.ranges import OpenRange
 
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ def paying_messages(
     >>> float(found.begin), found.end
     (22857.14285714286, None)
     """
-    delta = exact(delta_s, "delta_s")
-    if delta < 0:
-        raise ValueError(f"delta_s is {delta_s}: a time cannot be negative")
+    delta = exact_time(delta_s, "delta_s")
     begin, end = Fraction(0), None
     for other in static:
         # Faster where the time lost in steps and dead times is less than rate * M.

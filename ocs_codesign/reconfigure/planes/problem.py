@@ -12,7 +12,7 @@ from fractions import Fraction
 from operator import index
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.quantities import exact
+from ocs_codesign.quantities import exact, exact_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,9 +94,7 @@ class PlaneProblem:
         bandwidth = exact(plane_bandwidth_Bps, "plane_bandwidth_Bps")
         if bandwidth <= 0:
             raise ValueError(f"plane_bandwidth_Bps is {plane_bandwidth_Bps}: it must be positive")
-        latency = exact(latency_s, "latency_s")
-        if latency < 0:
-            raise ValueError(f"latency_s is {latency_s}: a time cannot be negative")
+        latency = exact_time(latency_s, "latency_s")
         holding = (None,) * num_planes if held is None else tuple(held)
         if len(holding) != num_planes:
             raise ValueError(f"{len(holding)} held configurations for {num_planes} planes")

@@ -50,9 +50,10 @@ class Entry:
         from ocs_codesign.graphs.text import parse
 
         known = Known.MEASURED if self.measured else Known.PREDICTED
+        recipes = (parse(self.recipe),)
         costs = (self.reduce_scatter, self.allgather)
         scatter, gather = (
-            Design(half, cost, self.schedule, known, (parse(self.recipe),))
+            Design(half, cost, self.schedule, known, recipes)
             for half, cost in zip(Collective.ALLREDUCE.halves(), costs, strict=True)
         )
         return of_halves(Collective.ALLGATHER, scatter, gather)
