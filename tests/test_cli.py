@@ -177,6 +177,7 @@ def test_bugs_are_not_hidden(monkeypatch):
     [
         (["frontier", "--nodes", "8", "--degree", "4", "--message", "1MiB"], "--message"),
         (["catalogue", "find", "--nodes", "8", "--degree", "4", "--max-steps", "3"], "--max-steps"),
+        (["cost", "Complete(4)", "--max-steps", "3"], "--max-steps"),
     ],
 )
 def test_no_value_is_lost_in_silence(capsys, line, option):

@@ -7,6 +7,7 @@ import os
 from fractions import Fraction
 
 import pytest
+from command_lines import instead
 from interrupts import interrupted
 
 from ocs_codesign.cli import main
@@ -32,15 +33,15 @@ def answer(capsys, *arguments):
 def test_planes_may_hold_what_no_step_uses(capsys, tmp_path):
     """It goes at the first change, as if the plane held any other configuration."""
     steps = listed(tmp_path)
-    found = answer(capsys, steps, *MODEL, "--held", "c9,-")
+    found = answer(capsys, steps, *MODEL, "--start", "c9,-")
     assert found["held"] == ["c9", None]
     assert found["time_exact_s"] == answer(capsys, steps, *MODEL)["time_exact_s"]
-    assert main(["planes", steps, *MODEL, "--held", "c9,-"]) == 0
+    assert main(["planes", steps, *MODEL, "--start", "c9,-"]) == 0
     assert "used by no step  c9" in capsys.readouterr().out
     path, steps = tmp_path / "known.json", [{"configuration": "a", "size": "1MB"}]
     circuits = {"a": [[0, 1], [1, 0]]}
     path.write_text(json.dumps({"steps": steps, "configurations": circuits}), encoding="utf-8")
-    assert main(["planes", str(path), *MODEL, "--held", "c9,-"]) == 2
+    assert main(["planes", str(path), *MODEL, "--start", "c9,-"]) == 2
     assert "there is no configuration 'c9': there are a" in capsys.readouterr().err
 
 
@@ -88,14 +89,14 @@ def test_json_is_the_whole_plan(capsys, tmp_path):
 
 def test_the_rules_of_the_fabric(capsys, tmp_path):
     steps = listed(tmp_path)
-    held = answer(capsys, steps, *MODEL, "--held", "c1,-", "--warm")
+    held = answer(capsys, steps, *MODEL, "--start", "c1,warm")
     assert (held["held"], held["time_exact_s"]) == (["c1", None], "3/12500")
     serial = answer(capsys, steps, *MODEL, "--serial")
     assert serial["compared"]["overlap"]["time_exact_s"] == "11/25000"
     assert serial["time_s"] >= 44e-5
     loose = answer(capsys, steps, *MODEL, "--no-barrier")
     assert loose["time_s"] < 44e-5
-    slow = answer(capsys, steps, *MODEL, "--latency", "10us")
+    slow = answer(capsys, steps, *MODEL, "--alpha", "10us")
     assert slow["time_exact_s"] == str(Fraction(44 + 4, 10**5))
 
 
@@ -114,7 +115,12 @@ def test_circuits_that_change_take_their_time(capsys, tmp_path):
 
 def test_more_configurations_than_planes_and_long_lists(capsys, tmp_path):
     steps = listed(tmp_path, [at % 5 for at in range(60)], [1 + at % 7 for at in range(60)])
-    assert main(["planes", steps, *MODEL, "--planes", "3", "--no-barrier", "--method", "fast"]) == 0
+    assert (
+        main(
+            ["planes", steps, *instead(MODEL, "--planes", "3"), "--no-barrier", "--method", "fast"]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     assert "more configurations are needed than the planes can hold" in out
     assert "28 more steps: --json FILE has them all" in out
@@ -134,15 +140,17 @@ def test_a_picture(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        ([*FABRIC], "a plan needs --planes, --bandwidth and --delta"),
-        (["--planes", "2", "--delta", "1us"], "a plan needs --planes, --bandwidth and --delta"),
+        ([*FABRIC], "Missing option"),
+        (["--planes", "2", "--delta", "1us"], "Missing option"),
         ([*FABRIC, "--delta", "-1us"], "not negative"),
         ([*FABRIC, "--delta", "1"], "has no unit"),
-        ([*MODEL, "--planes", "0"], "0 is not in the range"),
-        ([*MODEL, "--planes", "17"], "17 planes: there must be 1 to 16"),
-        ([*MODEL, "--bandwidth", "0B/s"], "must be positive"),
+        (instead(MODEL, "--planes", "0"), "0 is not in the range"),
+        (instead(MODEL, "--planes", "17"), "17 planes: there must be 1 to 16"),
+        (instead(MODEL, "--bandwidth", "0B/s"), "must be positive"),
         ([*MODEL, "--delta-per-circuit", "1us"], "--delta-per-circuit needs to know the circuits"),
-        ([*MODEL, "--held", "c1"], "--held names 1 configurations for 2 planes"),
+        ([*MODEL, "--start", "c1"], "--start names 1 configurations for 2 planes"),
+        ([*MODEL, "--start", "c1,cold,warm"], "--start names 3 configurations for 2 planes"),
+        ([*MODEL, "--start", "cold,warm"], "planes that hold nothing are cold or warm"),
         ([*MODEL, "--method", "best"], "'best' is not one of"),
         ([*MODEL, "--method", "labels", "--gap", "1%"], "are for --method auto or milp"),
         ([*MODEL, "--method", "labels", "--no-barrier"], "labels are for steps that a barrier"),
@@ -169,6 +177,7 @@ def test_bad_files_are_named_with_their_line(capsys, tmp_path):
 
 def test_ctrl_c_in_a_kernel_is_a_ctrl_c(tmp_path):
     steps = listed(tmp_path, [at * at % 31 for at in range(900)], range(1, 901))
+    four = instead(MODEL, "--planes", "4")
     script = (
         "import sys\n"
         "import ocs_codesign.reconfigure.planes.labels_kernels as kernels\n"
@@ -181,7 +190,7 @@ def test_ctrl_c_in_a_kernel_is_a_ctrl_c(tmp_path):
         "    return tiers(*given)\n"
         "kernels.tiers = told\n"
         "from ocs_codesign.cli import main\n"
-        f"sys.exit(main({['planes', steps, *MODEL, '--planes', '4', '--plot', 'p.png']!r}))"
+        f"sys.exit(main({['planes', steps, *four, '--plot', 'p.png']!r}))"
     )
     code, _, err = interrupted(script, tmp_path)
     assert (code, err) == (130, "Interrupted: nothing was written.")

@@ -16,7 +16,7 @@ def run(*arguments, nodes=8, degree=2, collective="alltoall", delta="10us"):
     return main(
         [
             *("frontier", "--nodes", str(nodes), "--degree", str(degree)),
-            *("--collective", collective, "--reconfiguration", delta, *arguments),
+            *("--collective", collective, "--delta", delta, *arguments),
         ]
     )
 
@@ -27,7 +27,7 @@ def answer(capsys, *arguments, **question):
 
 
 def test_all_to_all_says_from_when_it_pays(capsys):
-    assert run("--reconfiguration", "25ms", *WORKLOAD) == 0
+    assert run("--delta", "25ms", *WORKLOAD) == 0
     out = capsys.readouterr().out
     assert "1 static and 3 that change circuits on the frontier" in out
     assert "DiC(8,{1,2}) → DiC(8,{3,4})" in out
@@ -48,7 +48,7 @@ def test_without_a_workload_it_answers_in_message_times(capsys):
 
 
 def test_json_of_all_to_all(capsys):
-    found = answer(capsys, "--reconfiguration", "0s", *WORKLOAD)
+    found = answer(capsys, "--delta", "0s", *WORKLOAD)
     assert found["reconfiguration_s"] == [1e-5, 0]
     times = {one["configurations"]: Fraction(one["t_b"]) for one in found["candidates"]}
     assert times == {1: Fraction(5, 3), 2: Fraction(5, 4), 3: 1, 4: Fraction(7, 8)}
@@ -97,8 +97,8 @@ def test_pictures(tmp_path, capsys, collective):
     ("arguments", "sentence"),
     [
         ({"collective": "allgather"}, "is for --collective allreduce or alltoall, not allgather"),
-        (["--joint"], "--reconfiguration excludes --joint, --bidirectional and --all"),
-        (["--reconfiguration", "-1us"], "'-1us' is not a time: it must be finite and not negative"),
+        (["--joint"], "--delta excludes --joint, --bidirectional and --all"),
+        (["--delta", "-1us"], "'-1us' is not a time: it must be finite and not negative"),
         (["--alpha", "1us"], "are only given together"),
     ],
 )
@@ -113,4 +113,4 @@ def test_refusals(capsys, arguments, sentence):
 def test_a_limit_alone_is_refused(capsys):
     command = ["frontier", "--nodes", "8", "--degree", "2", "--max-configurations", "3"]
     assert main([*command, "--collective", "alltoall"]) == 2
-    assert "only given with --reconfiguration" in capsys.readouterr().err
+    assert "only given with --delta" in capsys.readouterr().err

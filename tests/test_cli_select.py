@@ -40,7 +40,7 @@ def files(tmp_path):
     fabric, workload = tmp_path / "fabric.yaml", tmp_path / "workload.yaml"
     fabric.write_text(FABRIC, encoding="utf-8")
     workload.write_text(WORKLOAD, encoding="utf-8")
-    return [str(fabric), "--workload", str(workload)]
+    return ["--fabric", str(fabric), "--workload", str(workload)]
 
 
 def test_json_adds_up(capsys, files):

@@ -61,7 +61,7 @@ def test_patterns(capsys, tmp_path):
 
 def test_times(capsys, tmp_path):
     pattern = ["--pattern", "direct", "--nodes", "8"]
-    more = ["--warm", "--stop-all", "--delta-per-circuit", "1us"]
+    more = ["--start", "warm", "--serial", "--delta-per-circuit", "1us"]
     warm = built(capsys, tmp_path / "warm", *pattern, *TIME, *more)["time"]
     assert warm["dead_s"] == pytest.approx(6 * 18e-6)
     code, out, err = run(capsys, "sequence", *pattern, *TIME, "--out", str(tmp_path / "table"))
@@ -148,7 +148,7 @@ def test_false_claims_are_found(capsys, design, changes, rule):
     ("arguments", "rule"),
     [
         ([], "give either RECIPEs or --pattern"),
-        ([*RINGS, "--nodes", "8"], "--nodes, --planes and --overlap are for --pattern"),
+        ([*RINGS, "--nodes", "8"], "--nodes and --planes are for --pattern"),
         (["--pattern", "direct"], "--pattern needs --nodes"),
         (["--pattern", "direct", "--nodes", "8", "--steps-each", "2"], "are for RECIPEs"),
         (["--pattern", "direct", "--nodes", "8", "--overlap"], "nothing to overlap"),

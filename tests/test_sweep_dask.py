@@ -69,7 +69,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_catalogue(cluster, tmp_pat
     sweep = subprocess.Popen(
         [
             sys.executable, "-m", "ocs_codesign", "sweep", *SIZES,
-            "--scheduler", cluster, "--catalogue", str(remote),
+            "--dask", cluster, "--catalogue", str(remote),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -93,7 +93,7 @@ def test_no_scheduler_there(tmp_path):
     done = subprocess.run(
         [
             sys.executable, "-m", "ocs_codesign", "sweep", *SIZES,
-            "--scheduler", "tcp://127.0.0.1:9", "--catalogue", str(tmp_path / "c"),
+            "--dask", "tcp://127.0.0.1:9", "--catalogue", str(tmp_path / "c"),
         ],
         capture_output=True,
         text=True,

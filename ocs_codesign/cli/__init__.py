@@ -11,6 +11,8 @@ import click
 
 from ocs_codesign import __version__
 from ocs_codesign.cli.interruption import interruptions
+from ocs_codesign.cli.progress import add_verbosity
+from ocs_codesign.cli.spellings import as_spelled_now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,29 +22,40 @@ INTERRUPTED = 130
 _LONGEST = 1200
 """Characters of a sentence; one that echoes megabytes of what was given is cut."""
 
-COMMANDS = {
-    "build": "build",
-    "catalogue": "catalogue",
-    "cost": "cost",
-    "demand": "demand",
-    "deploy": "deploy",
-    "example": "example",
-    "fabric": "fabric",
-    "frontier": "frontier",
-    "import": "graphs.import_command",
-    "paths": "paths",
-    "plan": "plan",
-    "planes": "planes",
-    "rewire": "rewire",
-    "select": "select",
-    "sequence": "sequence",
-    "survive": "survive",
-    "sweep": "sweep",
-    "topology": "graphs.topology",
-    "verify": "verify",
-    "verify-bundle": "verify_bundle",
+SECTIONS = {
+    "Topologies and their costs": {
+        "frontier": "frontier",
+        "cost": "cost",
+        "catalogue": "catalogue",
+        "sweep": "sweep",
+    },
+    "Schedules": {
+        "build": "build",
+        "paths": "paths",
+        "verify": "verify",
+    },
+    "Circuits that change": {
+        "sequence": "sequence",
+        "plan": "plan",
+        "planes": "planes",
+        "demand": "demand",
+    },
+    "Fabrics of switches": {
+        "fabric": "fabric",
+        "select": "select",
+        "deploy": "deploy",
+        "verify-bundle": "verify_bundle",
+        "survive": "survive",
+        "rewire": "rewire",
+    },
+    "Files": {
+        "example": "example",
+        "topology": "graphs.topology",
+        "import": "graphs.import_command",
+    },
 }
-"""Every command and its module here, with its name in it where that is another."""
+"""Every command and its module here, with its name in it where that is another, as help has it."""
+COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
 
 
 @final
@@ -61,14 +74,25 @@ class _Commands(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name].partition(".")
         command: click.Command = getattr(import_module(f"{__name__}.{module}"), name or module)
+        add_verbosity(command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands of every section into a help text."""
+        for section, names in SECTIONS.items():
+            with formatter.section(section):
+                commands = {name: self.get_command(ctx, name) for name in names}
+                formatter.write_dl(
+                    [(name, each.get_short_help_str(70)) for name, each in commands.items() if each]
+                )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command and its arguments, in which no option with one value may come twice."""
         name, command, rest = super().resolve_command(ctx, args)
-        if command is not None:
+        if name is not None and command is not None:
+            rest = as_spelled_now(name, rest)
             _refuse_repeated(command, ctx, rest)
         return name, command, rest
 
@@ -81,7 +105,8 @@ def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]
             _refuse_repeated(inner, ctx, args[1:])
         return
     try:
-        given = command.make_parser(ctx).parse_args(list(args))[2]
+        own = click.Context(command, parent=ctx)
+        given = command.make_parser(own).parse_args(list(args))[2]
     except click.UsageError:  # it will be said when the command itself reads them
         return
     for option, times in Counter(given).items():
@@ -100,7 +125,15 @@ def app() -> None:
     """Co-design of topology and collective schedule for direct-connect fabrics.
 
     A RECIPE is a topology written as a call, such as 'Line(CompleteBipartite(4))'.
+
+    \b
+    Example:
+      ocs-codesign frontier --nodes 12 --degree 4
+      ocs-codesign cost 'Line(CompleteBipartite(4))'
     """
+
+
+add_verbosity(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

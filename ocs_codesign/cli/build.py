@@ -9,6 +9,7 @@ import click
 from ocs_codesign.answers.build import built_json, built_sections
 from ocs_codesign.cli.choices import LiveChoice
 from ocs_codesign.cli.exact import chunks_option, refuse
+from ocs_codesign.cli.file_options import design_directory_option
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
@@ -20,7 +21,7 @@ from ocs_codesign.cli.options import (
     recipe_argument,
     solver_options,
 )
-from ocs_codesign.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 from ocs_codesign.schedulers.registry import SCHEDULERS
 
@@ -38,8 +39,6 @@ BEST, STEPPED = "best", "stepped"
 @collective_choice(*GATHERING, ALLTOALL)
 @click.option(
     "--scheduler",
-    "--schedule",
-    "scheduler",
     type=LiveChoice(lambda: {BEST: None, **SCHEDULERS}),
     default=BEST,
     show_default=True,
@@ -57,7 +56,7 @@ BEST, STEPPED = "best", "stepped"
     type=click.IntRange(min=1),
     help="Most chunks that an all-to-all cuts a piece into: fewer sends, a higher t_b.",
 )
-@click.option("--out", "directory", metavar="DIR", required=True, help="Where to save the design.")
+@design_directory_option
 @solver_options
 @json_option
 def build(
@@ -80,10 +79,12 @@ def build(
     An exact schedule may take any routes. It is proven the best of so many steps and chunks, or the
     best that was found in --time-limit (a minute if not given), with what none can beat. Exit code
     1 if no schedule has so few steps.
+
+    \b
+    Example:
+      ocs-codesign build 'Line(CompleteBipartite(4))' --collective allreduce --out design
     """
     source = GivenGraph.of(recipe, graph)
-    if directory == STDOUT:
-        raise click.UsageError("a design is a directory: it cannot go to standard output")
     if scheduler == BEST and collective == ALLTOALL:
         scheduler = STEPPED
     limits = {"steps": steps, "chunks": chunks, "max_chunks": max_chunks}

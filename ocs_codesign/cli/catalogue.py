@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,7 @@ from ocs_codesign.answers.catalogue import (
     found_sections,
     provenance_json,
 )
+from ocs_codesign.cli.file_options import FILE, OUTPUT
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
@@ -29,13 +29,21 @@ if TYPE_CHECKING:
     from ocs_codesign.search.catalogue.store import Catalogue
 
 file_option = click.option(
-    "--catalogue", "path", metavar="FILE", help="A catalogue; by default the one shipped."
+    *("--catalogue", "path"),
+    type=FILE,
+    metavar="FILE",
+    help="A catalogue; by default the one shipped.",
 )
 
 
 @click.group(short_help="Look designs up in a catalogue.")
 def catalogue() -> None:
-    """Look designs up in a catalogue filled by ``sweep``; nothing is searched."""
+    """Look designs up in a catalogue filled by ``sweep``; nothing is searched.
+
+    \b
+    Example:
+      ocs-codesign catalogue find --nodes 96 --degree 4
+    """
 
 
 @catalogue.command("find")
@@ -66,6 +74,10 @@ def find_command(
     symmetry. Its steps are the diameter. The other collectives are looked up.
 
     Exit code 1 if no stored design is within the limits.
+
+    \b
+    Example:
+      ocs-codesign catalogue find --nodes 96 --degree 4 --max-steps 4
     """
     check_outputs(json_path)
     if collective != ALLTOALL:
@@ -93,7 +105,12 @@ def find_command(
 @file_option
 @json_option
 def show_command(recipe: str, path: str | None, json_path: str | None) -> None:
-    """Show what the catalogue knows of a RECIPE and where it comes from; exit code 1 if nothing."""
+    """Show what the catalogue knows of a RECIPE and where it comes from; exit code 1 if nothing.
+
+    \b
+    Example:
+      ocs-codesign catalogue show 'Named("petersen")'
+    """
     check_outputs(json_path)
     from ocs_codesign.collective import Collective
     from ocs_codesign.graphs.text import parse
@@ -119,19 +136,25 @@ def show_command(recipe: str, path: str | None, json_path: str | None) -> None:
 @click.option(
     "--format", "kind", type=click.Choice(["csv", "parquet", "json"]), required=True, help="Format."
 )
-@click.option("--out", metavar="FILE", required=True, help="Where to write it.")
+@click.option("--out", type=OUTPUT, metavar="FILE", required=True, help="Where to write it.")
 @file_option
 @json_option
 def export_command(kind: str, out: str, path: str | None, json_path: str | None) -> None:
-    """Write all stored designs as one table."""
+    """Write all stored designs as one table.
+
+    \b
+    Example:
+      ocs-codesign catalogue export --format csv --out designs.csv
+    """
     check_outputs(json_path, out)
-    from ocs_codesign.formats.catalogue_table import write_table
+    from ocs_codesign.formats.catalogue_table import table_bytes, table_rows
     from ocs_codesign.search.catalogue.store import Catalogue
 
     with progress("Exporting"), Catalogue(path) as store:
-        number = write_table(store, kind, Path(out))
-    value = {"format": kind, "out": out, "entries": number}
-    emit(value, json_path, [f"{number} designs written to {out}."])
+        rows = table_rows(store)
+        content = table_bytes(rows, kind)
+    value = {"format": kind, "out": out, "entries": len(rows)}
+    emit(value, json_path, [f"{len(rows)} designs written to {out}."], {out: content})
 
 
 @catalogue.command("verify")
@@ -143,6 +166,10 @@ def verify_command(sample: int, seed: int, path: str | None, json_path: str | No
     """Check every checksum; rebuild and score a sample of the designs again.
 
     Exit code 1 if a design does not have its stored cost.
+
+    \b
+    Example:
+      ocs-codesign catalogue verify --sample 5
     """
     check_outputs(json_path)
     from ocs_codesign.search.catalogue.store import Catalogue

@@ -71,6 +71,10 @@ def cost(
     With --exact it finds, for more and more steps, the least t_b of any schedule with so many
     chunks, and what no number of chunks can beat. --time-limit (a minute if not given) is for all
     of them; what is not proven by then is said to be open.
+
+    \b
+    Example:
+      ocs-codesign cost 'Line(CompleteBipartite(4))' --collective allreduce
     """
     source = GivenGraph.of(recipe, graph)
     if not exact and (max_steps is not None or chunks is not None):

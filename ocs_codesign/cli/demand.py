@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.options import json_option, printable, quantity_option
-from ocs_codesign.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.cli.file_options import INPUT, OUTPUT, plot_option
+from ocs_codesign.cli.options import (
+    bandwidth_option_of,
+    delta_option,
+    json_option,
+    printable,
+    quantity_option,
+)
+from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
-from ocs_codesign.quantities import parse_bandwidth, parse_time
+from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
     from ocs_codesign.formats.matrix_files import DemandFile
@@ -20,9 +27,9 @@ _EXACT_NODES, _EXACT_TIME_S = 10**12, 60.0
 
 
 @click.command(short_help="Configurations of circuit switches for a demand matrix.")
-@click.argument("matrix", metavar="FILE")
-@quantity_option("--delta", parse_time, "Time that a configuration takes to make, such as 10us.")
-@quantity_option("--bandwidth", parse_bandwidth, "Bandwidth of one circuit, such as 100Gbps.")
+@click.argument("matrix", type=INPUT, metavar="FILE")
+@delta_option(required=True)
+@bandwidth_option_of("Bandwidth of one circuit, such as 100Gbps.", required=True)
 @click.option(
     "--switches",
     type=click.IntRange(min=1),
@@ -38,22 +45,22 @@ _EXACT_NODES, _EXACT_TIME_S = 10**12, 60.0
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=0, help="Of the local search (default 0)."
 )
-@click.option("--out", "plan_path", metavar="FILE", help="Write the configurations as CSV.")
 @click.option(
-    "--plot", "plot_path", metavar="FILE", help="Draw demand and switches (png, svg, pdf)."
+    *("--out", "plan_path"), type=OUTPUT, metavar="FILE", help="Write the configurations as CSV."
 )
+@plot_option("demand and switches")
 @json_option
 def demand(
     matrix: str,
-    delta: float | None,
-    bandwidth: float | None,
+    delta: float,
+    bandwidth: float,
     switches: int,
     unit: str | None,
     exact: bool,
     time_limit: float | None,
     seed: int,
     plan_path: str | None,
-    plot_path: str | None,
+    plot: str | None,
     json_path: str | None,
 ) -> None:
     """Plan configurations of circuit switches that serve the demand matrix in FILE.
@@ -62,16 +69,13 @@ def demand(
     a unit of its own as in 4MiB. Every configuration, a permutation of the nodes, costs its switch
     --delta and is then held as long as planned. The answer says how far it may be from the best
     plan, and what a round robin and circuits that stay would take.
-    """
-    if delta is None or bandwidth is None:
-        raise click.UsageError("a plan needs --delta and --bandwidth")
-    if plot_path is not None:
-        from ocs_codesign.plot import check_suffix
 
-        if plot_path == STDOUT:
-            raise click.UsageError("a picture is a file: it cannot go to standard output")
-        check_suffix(Path(plot_path).suffix)
-    check_outputs(plan_path, plot_path, json_path)
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign demand demand.csv --delta 20us --bandwidth 400Gbps
+    """
+    check_outputs(plan_path, plot, json_path)
     from ocs_codesign.answers.demand import demand_json, demand_sections
     from ocs_codesign.formats.matrix_files import plan_csv, read_demand
     from ocs_codesign.reconfigure.demand.baselines import demand_baselines
@@ -85,11 +89,11 @@ def demand(
     files: dict[str, bytes] = {}
     if plan_path is not None:
         files[plan_path] = plan_csv(plan, file.names).encode()
-    if plot_path is not None:
+    if plot is not None:
         from ocs_codesign.plot import figure_bytes
         from ocs_codesign.plot.demand import demand_figure
 
-        files[plot_path] = figure_bytes(demand_figure(plan), Path(plot_path).suffix)
+        files[plot] = figure_bytes(demand_figure(plan), Path(plot).suffix)
     answer = (printable(Path(matrix).name), file.names, plan, baselines)
     emit(demand_json(*answer), json_path, demand_sections(*answer), files)
 

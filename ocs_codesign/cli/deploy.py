@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.answers.refusal import refusal_json, refusal_text
+from ocs_codesign.cli.file_options import DIRECTORY
 from ocs_codesign.cli.options import ALLTOALL, GATHERING, fabric_option, json_option, prefer_option
 from ocs_codesign.cli.output import STDOUT, check_outputs, emit
 from ocs_codesign.cli.progress import progress
@@ -35,7 +36,13 @@ _NAMED = re.compile(r"\s*([^=()]+)=(.*)", re.DOTALL)
     help="A collective to schedule; give it again for more.",
 )
 @prefer_option
-@click.option("--out", "directory", metavar="DIR", required=True, help="Where to put the bundle.")
+@click.option(
+    *("--out", "directory"),
+    type=DIRECTORY,
+    metavar="DIR",
+    required=True,
+    help="Where to put the bundle.",
+)
 @json_option
 def deploy(
     recipes: tuple[str, ...],
@@ -53,9 +60,12 @@ def deploy(
     is replaced.
 
     NAME=RECIPE names a configuration. All share their cables. Exit code 1 if they do not fit.
+
+    \b
+    Example:
+      ocs-codesign fabric example --hosts 8 --planes 2 > fabric.yaml
+      ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
     """
-    if directory == STDOUT:
-        raise click.UsageError("a bundle is a directory: it cannot go to standard output")
     check_outputs(json_path)
     from pathlib import Path
 

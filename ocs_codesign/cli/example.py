@@ -12,7 +12,7 @@ from ocs_codesign.cli.output import check_outputs, emit
 
 
 @click.command(short_help="Write the example files that the manual uses.")
-@click.argument("directory", metavar="[DIR]", default=".")
+@click.argument("directory", type=click.Path(), metavar="[DIR]", default=".")
 @json_option
 def example(directory: str, json_path: str | None) -> None:
     """Write the example files into DIR, by default the working directory.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.answers.frontier import frontier_json, frontier_sections
+from ocs_codesign.cli.file_options import plot_option
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
@@ -48,7 +49,7 @@ _SOLVED = "all-to-all on one configuration (--collective alltoall or --joint)"
 )
 @reconfiguration_options
 @click.option("--all", "show_all", is_flag=True, help="List dominated candidates too.")
-@click.option("--plot", metavar="FILE", help="Draw the frontier: .png, .svg or .pdf.")
+@plot_option("the frontier")
 @solver_options
 @json_option
 def frontier(
@@ -75,11 +76,15 @@ def frontier(
     allgather and an all-to-all. --time-limit covers the programs that are solved, not the
     search for topologies; what is not solved in time is named.
 
-    With --reconfiguration, designs that change circuits join for allreduce and all-to-all, and it
+    With --delta, designs that change circuits join for allreduce and all-to-all, and it
     says whether and from which dead time and message size changing them pays.
+
+    \b
+    Example:
+      ocs-codesign frontier --nodes 12 --degree 4 --alpha 10us --bandwidth 100Gbps \\
+          --message 1MiB
     """
     workload = _workload(alpha, bandwidth, message)
-    _check_plot(plot)
     check_outputs(json_path, plot)
     if deltas or max_configurations is not None:
         choice.check_unused(_SOLVED)
@@ -125,15 +130,6 @@ def _workload(
     from ocs_codesign.cost import CostModel
 
     return CostModel(alpha, bandwidth), message
-
-
-def _check_plot(plot: str | None) -> None:
-    if plot is not None:
-        from pathlib import Path
-
-        from ocs_codesign.plot import check_suffix
-
-        check_suffix(Path(plot).suffix)
 
 
 def _figure(answer: Frontier, workload: tuple[CostModel, float] | None, plot: str) -> bytes:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ocs_codesign.cli.choices import FormatOption, LiveChoice, graph_formats
+from ocs_codesign.cli.file_options import INPUT, OUTPUT
 from ocs_codesign.cli.options import (
     GivenGraph,
     graph_option,
@@ -28,12 +29,23 @@ from ocs_codesign.cli.progress import progress
     type=LiveChoice(graph_formats("write")),
     help="{}: as the suffix of --out tells, else an edge list.",
 )
-@click.option("--out", metavar="FILE", default=STDOUT, help="Where to; standard output if absent.")
+@click.option(
+    "--out",
+    type=OUTPUT,
+    metavar="FILE",
+    default=STDOUT,
+    help="Where to; standard output if absent.",
+)
 @json_option
 def topology(
     recipe: str | None, graph: str | None, format_name: str | None, out: str, json_path: str | None
 ) -> None:
-    """Write the links of a RECIPE, or of a graph from a file, for other tools."""
+    """Write the links of a RECIPE, or of a graph from a file, for other tools.
+
+    \b
+    Example:
+      ocs-codesign topology 'Named("petersen")' --format graphml --out petersen.graphml
+    """
     source = GivenGraph.of(recipe, graph)
     if out == STDOUT == json_path:
         raise click.UsageError("with --json -, the topology itself needs --out FILE")
@@ -55,7 +67,7 @@ def topology(
 
 
 @click.command("import", short_help="Read a graph file and say what it is.")
-@click.argument("file")
+@click.argument("file", type=INPUT)
 @click.option(
     "--format",
     "format_name",
@@ -64,7 +76,9 @@ def topology(
     help="The file's format ({}), if its suffix and content do not tell.",
 )
 @click.option("--undirected", is_flag=True, help="Every line of an edge list is a link each way.")
-@click.option("--out", metavar="FILE", help="Write it as an edge list of nodes 0 to N - 1.")
+@click.option(
+    "--out", type=OUTPUT, metavar="FILE", help="Write it as an edge list of nodes 0 to N - 1."
+)
 @json_option
 def import_command(
     file: str, format_name: str | None, undirected: bool, out: str | None, json_path: str | None
@@ -74,6 +88,11 @@ def import_command(
     Nodes with integer names are numbered in ascending order, others in order of appearance. An
     undirected edge becomes a link each way. The attribute or third column 'speed' is a link's
     relative speed.
+
+    \b
+    Example:
+      ocs-codesign topology 'Named("petersen")' --format graphml --out petersen.graphml
+      ocs-codesign import petersen.graphml
     """
     check_outputs(json_path, out)
     from ocs_codesign.answers.graphs import import_json, import_sections

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import click
 
 from ocs_codesign.answers.cost import Subject
+from ocs_codesign.cli.file_options import INPUT, OUTPUT
 from ocs_codesign.collective import GATHERING as GATHERING_COLLECTIVES
 from ocs_codesign.collective import Collective
 from ocs_codesign.quantities import parse_bandwidth, parse_size, parse_time
@@ -25,27 +26,63 @@ if TYPE_CHECKING:
 
 
 def quantity_option(
-    name: str, parse: Callable[[str], float], text: str, *names: str, multiple: bool = False
+    name: str,
+    parse: Callable[[str], float],
+    text: str,
+    *names: str,
+    multiple: bool = False,
+    required: bool = False,
 ) -> Callable[..., Any]:
-    """An option whose value is a quantity with a unit, read by ``ocs_codesign.quantities``."""
+    """An option whose value is a quantity with a unit, read by ``ocs_codesign.quantities``.
+
+    One that is ``multiple`` may be repeated, or have several values with commas between them.
+    """
 
     def read(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
         try:
             if multiple:
-                return tuple(map(parse, value))
+                return tuple(parse(part) for text in value for part in text.split(","))
             return None if value is None else parse(value)
         except ValueError as error:
             raise click.BadParameter(str(error), ctx, param) from None
 
     return click.option(
-        name, *names, callback=read, metavar="QUANTITY", multiple=multiple, help=text
+        *(name, *names),
+        callback=read,
+        metavar="QUANTITY",
+        multiple=multiple,
+        required=required,
+        help=text,
     )
 
 
-alpha_option = quantity_option("--alpha", parse_time, "Time of a step, such as 10us.")
-bandwidth_option = quantity_option(
-    "--bandwidth", parse_bandwidth, "Total egress of a node, such as 100Gbps or 12.5GB/s."
+def alpha_option_of(text: str, *, required: bool = False) -> Callable[..., Any]:
+    """The option --alpha, explained by ``text``."""
+    return quantity_option("--alpha", parse_time, text, required=required)
+
+
+def bandwidth_option_of(text: str, *, required: bool = False) -> Callable[..., Any]:
+    """The option --bandwidth, explained by ``text``."""
+    return quantity_option("--bandwidth", parse_bandwidth, text, required=required)
+
+
+def delta_option(*, required: bool = False) -> Callable[..., Any]:
+    """The option --delta."""
+    text = "Dead time of a change of circuits, such as 10us."
+    return quantity_option("--delta", parse_time, text, required=required)
+
+
+ALPHA, EGRESS = "Time of a step, such as 10us.", "Total egress of a node, such as 100Gbps."
+alpha_option, bandwidth_option = alpha_option_of(ALPHA), bandwidth_option_of(EGRESS)
+delta_per_circuit_option = quantity_option(
+    "--delta-per-circuit", parse_time, "Dead time more for every circuit that changes."
 )
+overlap_option = click.option(
+    "--overlap/--serial",
+    default=None,
+    help="A plane changes while others send (default), or the whole fabric stops for every change.",
+)
+COLD, WARM = "cold", "warm"
 message_option = quantity_option(
     "--message",
     parse_size,
@@ -70,10 +107,17 @@ def collective_choice(*names: str) -> Callable[..., Any]:
 
 collective_option = collective_choice(*GATHERING)
 json_option = click.option(
-    "--json", "json_path", metavar="FILE", help="Write the answer as JSON; - is standard output."
+    *("--json", "json_path"),
+    type=OUTPUT,
+    metavar="FILE",
+    help="Write the answer as JSON; - is standard output.",
 )
 fabric_option = click.option(
-    "--fabric", "fabric_path", metavar="FILE", required=True, help="The fabric file."
+    *("--fabric", "fabric_path"),
+    type=INPUT,
+    metavar="FILE",
+    required=True,
+    help="The fabric file; - is standard input.",
 )
 prefer_option = click.option(
     "--prefer",
@@ -84,7 +128,7 @@ prefer_option = click.option(
 )
 recipe_argument = click.argument("recipe", required=False)
 graph_option = click.option(
-    "--graph", metavar="FILE", help="A topology from a file instead of a recipe."
+    "--graph", type=INPUT, metavar="FILE", help="A topology from a file instead of a recipe."
 )
 
 

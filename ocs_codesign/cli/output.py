@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ocs_codesign.cli.progress import QUIET, verbosity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,6 +59,8 @@ def emit(
     write_files({Path(path): content for path, content in contents.items()})
     if on_stdout is not None:
         click.echo(on_stdout, nl=False)
+    elif verbosity() == QUIET:
+        return
     elif callable(show):
         show(console())
     else:
@@ -88,7 +93,14 @@ def console() -> Console:
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else _WIDE
-    return Console(width=width, markup=False, emoji=False, highlight=False, soft_wrap=False)
+    return Console(
+        width=width,
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+        markup=False,
+        emoji=False,
+        highlight=False,
+        soft_wrap=False,
+    )
 
 
 def show_facts(on: Console, facts: Iterable[tuple[str, object]]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.cli.choices import LiveChoice, path_formats
+from ocs_codesign.cli.file_options import OUTPUT
 from ocs_codesign.cli.options import (
     GivenGraph,
     SolverChoice,
@@ -56,7 +57,12 @@ CSV = "csv"
     type=click.IntRange(min=1),
     help="Most parts that a message is shared out in (default: 720).",
 )
-@click.option("--out", metavar="FILE", help="Write the table: .csv or .json; - is standard output.")
+@click.option(
+    "--out",
+    type=OUTPUT,
+    metavar="FILE",
+    help="Write the table: .csv or .json; - is standard output.",
+)
 @click.option(
     "--format", "format_name", type=LiveChoice(path_formats), help="Instead of the suffix."
 )
@@ -81,6 +87,10 @@ def paths(
     exact, with what no shares of such paths and no routing at all can beat, and a cycle of links
     that may wait for each other, if there is one. Exit code 1 if --deadlock-free finds no order of
     the nodes to go by.
+
+    \b
+    Example:
+      ocs-codesign paths 'Torus((4, 4))' --deadlock-free --out paths.csv
     """
     source = GivenGraph.of(recipe, graph)
     is_disjoint = disjoint or deadlock_free

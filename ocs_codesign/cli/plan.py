@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.cli.file_options import FILE, INPUT, plot_option
 from ocs_codesign.cli.options import (
-    alpha_option,
-    bandwidth_option,
+    ALPHA,
+    COLD,
+    EGRESS,
+    WARM,
+    alpha_option_of,
+    bandwidth_option_of,
+    delta_option,
+    delta_per_circuit_option,
     json_option,
     printable,
-    quantity_option,
 )
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
-from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
     from ocs_codesign.answers.plan.sections import PlannedTrace
@@ -24,25 +29,24 @@ if TYPE_CHECKING:
     from ocs_codesign.question import Question
     from ocs_codesign.reconfigure.hold.trace import Trace
 
-COLD, WARM = "cold", "warm"
-
 
 @click.command(short_help="Plan when to change the topology over a trace of jobs.")
-@click.argument("trace", metavar="TRACE")
+@click.argument("trace", type=INPUT, metavar="TRACE")
 @click.option("--nodes", "num_nodes", type=click.IntRange(2), required=True, help="Nodes N.")
 @click.option("--degree", type=click.IntRange(1), required=True, help="Ports of a node d.")
 @click.option("--designs", multiple=True, metavar="RECIPE", help="A design; may be given often.")
 @click.option(
     "--catalogue",
     "catalogue_path",
+    type=FILE,
     metavar="FILE",
     help="Designs of a catalogue; the one shipped if there are neither --designs nor a FILE.",
 )
 @click.option("--bidirectional", is_flag=True, help="Designs with every link in both directions.")
-@quantity_option("--delta", parse_time, "Dead time of a change of circuits, such as 25ms.")
-@quantity_option("--delta-per-circuit", parse_time, "What every changed circuit adds to it.")
-@alpha_option
-@bandwidth_option
+@delta_option(required=True)
+@delta_per_circuit_option
+@alpha_option_of(ALPHA, required=True)
+@bandwidth_option_of(EGRESS, required=True)
 @click.option(
     "--start",
     metavar="RECIPE",
@@ -51,7 +55,7 @@ COLD, WARM = "cold", "warm"
     help="The design held before the trace; cold: none, and the first one takes its dead time "
     "too; warm: the first one is up already.",
 )
-@click.option("--plot", metavar="FILE", help="Draw the timeline: .png, .svg or .pdf.")
+@plot_option("the timeline")
 @json_option
 def plan(
     trace: str,
@@ -60,10 +64,10 @@ def plan(
     designs: tuple[str, ...],
     catalogue_path: str | None,
     bidirectional: bool,
-    delta: float | None,
+    delta: float,
     delta_per_circuit: float | None,
-    alpha: float | None,
-    bandwidth: float | None,
+    alpha: float,
+    bandwidth: float,
     start: str,
     plot: str | None,
     json_path: str | None,
@@ -75,13 +79,13 @@ def plan(
     what a gap (computation that needs no circuits) hides. The plan is optimal in hindsight, with
     proof; next to it are an online policy that sees no future, the best single design, and the
     break-even dead times.
-    """
-    if delta is None or alpha is None or bandwidth is None:
-        raise click.UsageError("--delta, --alpha and --bandwidth are needed")
-    if plot is not None:
-        from ocs_codesign.plot.files import check_suffix
 
-        check_suffix(Path(plot).suffix)
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign plan trace.csv --nodes 16 --degree 4 --delta 100us --alpha 10us \\
+          --bandwidth 400Gbps
+    """
     check_outputs(json_path, plot)
     from ocs_codesign.answers.plan.record import plan_json
     from ocs_codesign.answers.plan.sections import PlannedTrace, plan_sections

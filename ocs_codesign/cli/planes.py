@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.cli.file_options import INPUT, plot_option
 from ocs_codesign.cli.options import (
+    COLD,
+    WARM,
     SolverChoice,
+    alpha_option_of,
+    bandwidth_option_of,
+    delta_option,
+    delta_per_circuit_option,
     json_option,
+    overlap_option,
     printable,
-    quantity_option,
     solver_options,
 )
-from ocs_codesign.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
-from ocs_codesign.quantities import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
     from ocs_codesign.formats.step_files import StepList
@@ -29,32 +35,26 @@ METHODS = (AUTO, "labels", MILP, FAST)
 
 
 @click.command(short_help="Planes that change circuits while others send, for a list of steps.")
-@click.argument("steps", metavar="STEPS")
+@click.argument("steps", type=INPUT, metavar="STEPS")
 @click.option(
-    "--planes", "num_planes", type=click.IntRange(min=1), help="Planes; a node has a port in each."
+    *("--planes", "num_planes"),
+    type=click.IntRange(min=1),
+    required=True,
+    help="Planes; a node has a port in each.",
 )
-@quantity_option("--bandwidth", parse_bandwidth, "Bandwidth of a port in one plane, as 400Gb/s.")
-@quantity_option("--delta", parse_time, "Dead time of a change of a plane, such as 200us.")
-@quantity_option(
-    "--delta-per-circuit", parse_time, "Dead time more for every circuit that changes."
-)
-@quantity_option("--latency", parse_time, "Time that a step takes on a plane besides its bytes.")
+@bandwidth_option_of("Bandwidth of a port in one plane, as 400Gb/s.", required=True)
+@delta_option(required=True)
+@delta_per_circuit_option
+@alpha_option_of("Time that a step takes on a plane besides its bytes.")
 @click.option(
-    "--held",
+    "--start",
     metavar="NAMES",
-    help="What the planes hold at the start, as in ring,star,-; - is nothing.",
+    default=COLD,
+    show_default=True,
+    help="What the planes hold, as in ring,star,cold; cold: nothing, and the first configuration "
+    "takes its dead time too; warm: the first one is up already.",
 )
-@click.option(
-    "--cold/--warm",
-    "cold_start",
-    default=True,
-    help="Whether a plane that holds nothing pays for its first configuration (default: it does).",
-)
-@click.option(
-    "--overlap/--serial",
-    default=True,
-    help="A plane changes while others send (default), or the whole fabric stops for every change.",
-)
+@overlap_option
 @click.option(
     "--barrier/--no-barrier",
     default=True,
@@ -67,15 +67,13 @@ METHODS = (AUTO, "labels", MILP, FAST)
     show_default=True,
     help="How to plan; labels and milp prove the optimum, fast is for long lists.",
 )
-@click.option(
-    "--plot", "plot_path", metavar="FILE", help="Draw the planes over time (png, svg, pdf)."
-)
+@plot_option("the planes over time")
 @solver_options
 @json_option
 def planes(
     steps: str,
     method: str,
-    plot_path: str | None,
+    plot: str | None,
     choice: SolverChoice,
     json_path: str | None,
     **fabric: Any,
@@ -87,44 +85,45 @@ def planes(
     it changes. The answer is proven optimal or says how far it may be from that, its timeline has
     been checked, and it is compared with a fabric that stops for every change, and with planes that
     never change.
+
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign planes steps.csv --planes 2 --bandwidth 400Gb/s --delta 200us
     """
-    if None in (fabric["num_planes"], fabric["bandwidth"], fabric["delta"]):
-        raise click.UsageError("a plan needs --planes, --bandwidth and --delta")
     if method not in (AUTO, MILP):
         choice.check_unused(f"--method {AUTO} or {MILP}")
-    if plot_path is not None:
-        from ocs_codesign.plot import check_suffix
-
-        if plot_path == STDOUT:
-            raise click.UsageError("a picture is a file: it cannot go to standard output")
-        check_suffix(Path(plot_path).suffix)
-    check_outputs(plot_path, json_path)
+    check_outputs(plot, json_path)
     from ocs_codesign.answers.planes import PlanesAnswer, planes_json, planes_sections
     from ocs_codesign.formats.step_files import read_steps
 
-    holds = _held(fabric.pop("held"), fabric["num_planes"])
+    holds, cold_start = _held(fabric.pop("start"), fabric["num_planes"])
     listed = read_steps(steps).with_held(name for name in holds if name is not None)
-    plans = _plans(_problem(listed, holds, **fabric), method, choice)
+    plans = _plans(_problem(listed, holds, cold_start=cold_start, **fabric), method, choice)
     answer = PlanesAnswer(printable(Path(steps).name), listed, *plans)
     files: dict[str, bytes] = {}
-    if plot_path is not None:
+    if plot is not None:
         from ocs_codesign.plot import figure_bytes
         from ocs_codesign.plot.gantt import planes_figure
 
         figure = planes_figure(answer.plan, listed.names, answer.file)
-        files[plot_path] = figure_bytes(figure, Path(plot_path).suffix)
+        files[plot] = figure_bytes(figure, Path(plot).suffix)
     emit(planes_json(answer), json_path, planes_sections(answer), files)
 
 
-def _held(text: str | None, num_planes: int) -> list[str | None]:
-    """The name of what every plane holds, None for nothing."""
-    names = ["-"] * num_planes if text is None else [name.strip() for name in text.split(",")]
+def _held(text: str, num_planes: int) -> tuple[list[str | None], bool]:
+    """The name of what every plane holds, None for nothing, and whether that costs a change."""
+    names = [COLD if name.strip() == "-" else name.strip() for name in text.split(",")]
+    if names in ([COLD], [WARM]):
+        names *= num_planes
     if len(names) != num_planes:
         raise click.UsageError(
-            f"--held names {len(names)} configurations for {num_planes} planes: "
-            "give one for each, - for a plane that holds nothing"
+            f"--start names {len(names)} configurations for {num_planes} planes: "
+            f"give one for each, {COLD} or {WARM} for a plane that holds nothing"
         )
-    return [None if name == "-" else name for name in names]
+    if COLD in names and WARM in names:
+        raise click.UsageError(f"--start is {text}: planes that hold nothing are {COLD} or {WARM}")
+    return [None if name in (COLD, WARM) else name for name in names], WARM not in names
 
 
 def _problem(
@@ -134,9 +133,9 @@ def _problem(
     bandwidth: float,
     delta: float,
     delta_per_circuit: float | None,
-    latency: float | None,
+    alpha: float | None,
     cold_start: bool,
-    overlap: bool,
+    overlap: bool | None,
     barrier: bool,
 ) -> PlaneProblem:
     """These steps on these planes; ValueError for what is no problem."""
@@ -149,15 +148,19 @@ def _problem(
             "circuits of its configurations"
         )
     cost = ReconfigurationCost(
-        delta, delta_per_circuit or 0.0, cold_start=cold_start, overlap=overlap, barrier=barrier
+        delta,
+        delta_per_circuit or 0.0,
+        cold_start=cold_start,
+        overlap=overlap is not False,
+        barrier=barrier,
     )
     try:
         held = [None if name is None else listed.index(name) for name in holds]
     except ValueError as error:
-        raise click.UsageError(f"--held: {error}") from None
+        raise click.UsageError(f"--start: {error}") from None
     return PlaneProblem(
         *(listed.configurations, listed.step_bytes, num_planes, bandwidth, cost),
-        latency_s=latency or 0.0,
+        latency_s=alpha or 0.0,
         held=held,
         changed_circuits=1 if listed.changed_circuits is None else listed.changed_circuits,
     )

@@ -1,4 +1,4 @@
-"""``frontier --reconfiguration``: designs that change circuits against the best that never do."""
+"""``frontier --delta``: designs that change circuits against the best that never do."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ COLLECTIVES = ("allreduce", "alltoall")
 
 
 def reconfiguration_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options --reconfiguration and --max-configurations."""
+    """The options --delta, perhaps several, and --max-configurations."""
     most = click.option(
         "--max-configurations",
         type=click.IntRange(min=1),
-        help="With --reconfiguration: most configurations held in turn (default 16).",
+        help="With --delta: most configurations held in turn (default 16).",
     )
-    text = "Dead time of a change of circuits, such as 10us; may be repeated."
-    delta = quantity_option("--reconfiguration", parse_time, text, "deltas", multiple=True)
+    text = "Dead time of a change of circuits, such as 10us; may be repeated, or 10us,1ms."
+    delta = quantity_option("--delta", parse_time, text, "deltas", multiple=True)
     decorated: Callable[..., Any] = delta(most(command))
     return decorated
 
@@ -43,13 +43,13 @@ def check_reconfiguration(
 ) -> None:
     """UsageError for what the frontier with reconfiguration does not answer."""
     if not deltas:
-        raise click.UsageError("--max-configurations is only given with --reconfiguration")
+        raise click.UsageError("--max-configurations is only given with --delta")
     if collective not in COLLECTIVES:
         raise click.UsageError(
-            f"--reconfiguration is for --collective {' or '.join(COLLECTIVES)}, not {collective}"
+            f"--delta is for --collective {' or '.join(COLLECTIVES)}, not {collective}"
         )
     if joint or bidirectional or show_all:
-        raise click.UsageError("--reconfiguration excludes --joint, --bidirectional and --all")
+        raise click.UsageError("--delta excludes --joint, --bidirectional and --all")
 
 
 def frontier_with_reconfiguration(

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.options import json_option, quantity_option
+from ocs_codesign.cli.file_options import OUTPUT
+from ocs_codesign.cli.options import (
+    delta_option,
+    delta_per_circuit_option,
+    json_option,
+    quantity_option,
+)
 from ocs_codesign.cli.output import STDOUT, check_outputs, emit
 from ocs_codesign.cli.progress import progress
 from ocs_codesign.quantities import parse_time
@@ -33,12 +39,17 @@ PORT_MODELS = ("simplex", "two-sided", "matching")
 )
 @click.option("--free-hosts", is_flag=True, help="Choose which host is which node, too.")
 @click.option("--profile", metavar="NAME", help="Switches of this make, such as polatis-384.")
-@quantity_option("--delta", parse_time, "Dead time of a change, such as 25ms.")
-@quantity_option("--delta-per-circuit", parse_time, "More dead time for every circuit made.")
+@delta_option()
+@delta_per_circuit_option
 @click.option("--plane-stops", is_flag=True, help="A plane is dark as a whole while it changes.")
 @quantity_option("--time-limit", parse_time, "Time for the search (default 60s).")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of local searches.")
-@click.option("--out", metavar="FILE", help="Write all cross-connects, in their order, as CSV.")
+@click.option(
+    "--out",
+    type=OUTPUT,
+    metavar="FILE",
+    help="Write all cross-connects, in their order, as CSV.",
+)
 @json_option
 def rewire(
     held: str,
@@ -61,6 +72,10 @@ def rewire(
     proof or a bound. They change in stages, in each of which circuits are torn down before others
     are made, and the circuits that stay up are proven to join all nodes, if that can be. A
     cross-connect 1A-2B joins the A port of node 0 with the B port of node 1 in its plane.
+
+    \b
+    Example:
+      ocs-codesign rewire 'DirectedCirculant(8, (1, 3))' 'GeneralizedKautz(2, 8)'
     """
     if profile is not None and (delta is not None or delta_per_circuit is not None):
         raise click.UsageError("--profile says the dead time: --delta is for switches without one")

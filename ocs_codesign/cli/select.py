@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.options import json_option
+from ocs_codesign.cli.file_options import FILE, INPUT, plot_option
+from ocs_codesign.cli.options import fabric_option, json_option
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import Progress, progress
 
@@ -19,14 +20,23 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Rank designs and plans for a workload on a fabric.")
-@click.argument("fabric_path", metavar="FABRIC")
-@click.option("--workload", "workload_path", metavar="FILE", required=True, help="The workload.")
+@fabric_option
+@click.option(
+    *("--workload", "workload_path"),
+    type=INPUT,
+    metavar="FILE",
+    required=True,
+    help="The workload; - is standard input.",
+)
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Plans to show.")
 @click.option("--designs", multiple=True, metavar="RECIPE", help="Only these; may be given often.")
 @click.option(
-    "--catalogue", "catalogue_path", metavar="FILE", help="A catalogue, instead of the one shipped."
+    *("--catalogue", "catalogue_path"),
+    type=FILE,
+    metavar="FILE",
+    help="A catalogue, instead of the one shipped.",
 )
-@click.option("--plot", metavar="FILE", help="Draw the break-downs: .png, .svg or .pdf.")
+@plot_option("the break-downs")
 @json_option
 def select(
     fabric_path: str,
@@ -37,23 +47,24 @@ def select(
     plot: str | None,
     json_path: str | None,
 ) -> None:
-    """Rank what a FABRIC could hold by the time that a workload takes on it.
+    """Rank what a fabric could hold by the time that a workload takes on it.
 
-    FABRIC and the workload are YAML or JSON files: 'ocs-codesign fabric schema' documents the keys
-    of the one, 'ocs-codesign fabric schema --workload' those of the other.
+    The fabric and the workload are YAML or JSON files: 'ocs-codesign fabric schema' documents the
+    keys of the one, 'ocs-codesign fabric schema --workload' those of the other.
 
     Candidates are designs of the catalogue and of published families for the fabric's working hosts
     and ports and, as far as the workload allows, plans that change circuits between collectives or
     inside an all-to-all. What does not fit is left out and said why. All-to-alls take the time of
     their best routing, with messages split at will; 'deploy' builds one in whole chunks, which may
     take a little more. Exit code 1 if nothing fits.
+
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign select --fabric fabric64.yaml --workload moe_workload.yaml
     """
     if designs and catalogue_path is not None:
         raise click.UsageError("give either --designs or --catalogue")
-    if plot is not None:
-        from ocs_codesign.plot import check_suffix
-
-        check_suffix(Path(plot).suffix)
     check_outputs(json_path, plot)
     from ocs_codesign.answers.select import selection_json, selection_sections
     from ocs_codesign.formats.fabric.fabric_files import load_fabric

@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.cli.file_options import design_directory_option
 from ocs_codesign.cli.options import (
+    COLD,
+    WARM,
     SolverChoice,
     alpha_option,
     bandwidth_option,
+    delta_option,
+    delta_per_circuit_option,
     json_option,
     message_option,
-    quantity_option,
+    overlap_option,
     solver_options,
 )
-from ocs_codesign.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
-from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
     from ocs_codesign.cli.progress import Progress
@@ -52,11 +56,6 @@ def _read_steps(
 @click.option("--nodes", type=click.IntRange(min=2), help="Nodes of a --pattern.")
 @click.option("--planes", type=click.IntRange(min=1), help="Planes of a --pattern (default: 1).")
 @click.option(
-    "--overlap",
-    is_flag=True,
-    help="Let one plane of halving and doubling change while the others send.",
-)
-@click.option(
     "--collective",
     type=click.Choice(COLLECTIVES, case_sensitive=False),
     help="The collective operation (default: alltoall, of halving and doubling allreduce).",
@@ -75,13 +74,16 @@ def _read_steps(
 @alpha_option
 @bandwidth_option
 @message_option
-@quantity_option("--delta", parse_time, "Dead time of a change of circuits, such as 10us.")
-@quantity_option(
-    "--delta-per-circuit", parse_time, "Dead time more for every circuit that changes."
+@delta_option()
+@delta_per_circuit_option
+@click.option(
+    "--start",
+    type=click.Choice([COLD, WARM]),
+    help="Whether the first configuration takes its dead time too (cold, the default), or is up "
+    "before the time begins.",
 )
-@click.option("--warm", is_flag=True, help="The first configuration is up before the time begins.")
-@click.option("--stop-all", is_flag=True, help="The whole fabric stops for every change.")
-@click.option("--out", "directory", metavar="DIR", required=True, help="Where to save the design.")
+@overlap_option
+@design_directory_option
 @solver_options
 @json_option
 def sequence(
@@ -89,7 +91,7 @@ def sequence(
     pattern: str | None,
     nodes: int | None,
     planes: int | None,
-    overlap: bool,
+    overlap: bool | None,
     collective: str | None,
     steps_each: int | tuple[int, ...] | None,
     max_chunks: int | None,
@@ -98,8 +100,7 @@ def sequence(
     message: float | None,
     delta: float | None,
     delta_per_circuit: float | None,
-    warm: bool,
-    stop_all: bool,
+    start: str | None,
     directory: str,
     choice: SolverChoice,
     json_path: str | None,
@@ -110,17 +111,21 @@ def sequence(
     An all-to-all is the best for these steps, or close to it; an allgather takes at every step all
     that it can, and an allreduce goes through the recipes and back. The schedule is replayed
     against the circuits that are up. DIR gets schedule.npz and design.json.
+
+    \b
+    Example:
+      ocs-codesign sequence 'DirectedCirculant(8, (1,))' 'DirectedCirculant(8, (3,))' \\
+          --steps-each 4 --out switched
     """
     needed = (alpha, bandwidth, message, delta)
-    is_asked = any(value is not None for value in (*needed, delta_per_circuit)) or warm or stop_all
-    if is_asked and None in needed:
+    is_timed = overlap is False or (overlap is not None and pattern is None)
+    told = (*needed, delta_per_circuit, start, is_timed or None)
+    if any(value is not None for value in told) and None in needed:
         raise click.UsageError("a time needs --alpha, --bandwidth, --message and --delta")
-    if directory == STDOUT:
-        raise click.UsageError("a design is a directory: it cannot go to standard output")
     if (pattern is None) == (not recipes):
         raise click.UsageError("give either RECIPEs or --pattern")
-    if pattern is None and (nodes is not None or planes is not None or overlap):
-        raise click.UsageError("--nodes, --planes and --overlap are for --pattern")
+    if pattern is None and (nodes is not None or planes is not None):
+        raise click.UsageError("--nodes and --planes are for --pattern")
     if pattern is not None and (steps_each is not None or max_chunks is not None):
         raise click.UsageError("--steps-each and --max-chunks are for RECIPEs")
     if max_chunks is not None and (collective or ALLTOALL) != ALLTOALL:
@@ -133,7 +138,7 @@ def sequence(
     with progress("Building the schedule") as shown:
         if pattern is not None:
             choice.check_unused("an all-to-all over RECIPEs")
-            design = _patterned(pattern, nodes, planes or 1, overlap, collective)
+            design = _patterned(pattern, nodes, planes or 1, overlap is True, collective)
         else:
             design = _sequenced(
                 recipes, collective or ALLTOALL, steps_each, max_chunks, choice, shown
@@ -147,7 +152,9 @@ def sequence(
         from ocs_codesign.reconfigure.program.program_times import program_time
 
         each = delta_per_circuit or 0
-        change = ReconfigurationCost(delta, each, cold_start=not warm, overlap=not stop_all)
+        change = ReconfigurationCost(
+            delta, each, cold_start=start != WARM, overlap=overlap is not False
+        )
         time = program_time(design.verdict, CostModel(alpha, bandwidth), message, change)
     sections = sequence_sections(design, time, directory)
     emit(sequence_json(design, time, directory), json_path, sections)

@@ -61,6 +61,11 @@ def survive(
     at once, and the same topology is made again with spare hosts, ports and planes: which strands
     move and which cross-connects change. Exit code 1 if a loss of a kind that was looked at
     disconnects nodes, or if it does not fit or cannot be repaired.
+
+    \b
+    Example:
+      ocs-codesign fabric example --hosts 16 --planes 4 > fabric.yaml
+      ocs-codesign survive 'GeneralizedKautz(4, 16)' --fabric fabric.yaml --kinds plane
     """
     if lost and kinds is not None:
         raise click.UsageError("--kinds is for single losses: with --repair, name what is lost")

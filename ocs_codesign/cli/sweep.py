@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.answers.sections import Facts
+from ocs_codesign.cli.file_options import FILE
 from ocs_codesign.cli.interruption import interruptions
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit
@@ -63,9 +64,15 @@ def read_range(ctx: click.Context, param: click.Parameter, value: str) -> range:
     show_default=True,
     help="Questions: any links, links in both directions only, or both questions.",
 )
-@click.option("--catalogue", "path", metavar="FILE", required=True, help="The catalogue to fill.")
+@click.option(
+    *("--catalogue", "path"),
+    type=FILE,
+    metavar="FILE",
+    required=True,
+    help="The catalogue to fill.",
+)
 @click.option("--workers", type=click.IntRange(1), help="Local processes; all cores by default.")
-@click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
+@click.option("--dask", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Search seed.")
 @json_option
 def sweep(
@@ -74,7 +81,7 @@ def sweep(
     links: str,
     path: str,
     workers: int | None,
-    scheduler: str | None,
+    dask: str | None,
     seed: int,
     json_path: str | None,
 ) -> None:
@@ -82,6 +89,10 @@ def sweep(
 
     What the file has already is not done again, so a sweep that was interrupted resumes; two sweeps
     may fill one file at once.
+
+    \b
+    Example:
+      ocs-codesign sweep --nodes 2-6 --degrees 2 --catalogue mine.sqlite
     """
     check_outputs(json_path)
     from ocs_codesign.search.effort import Effort
@@ -96,7 +107,7 @@ def sweep(
         with (
             interruptions(),
             progress("Sweeping") as shown,
-            _executor(workers, scheduler) as (executor, number),
+            _executor(workers, dask) as (executor, number),
         ):
             answered = run(
                 Path(path),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ocs_codesign.cli.file_options import INPUT
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
@@ -12,9 +13,10 @@ NEGATIVE = 1
 
 
 @click.command("verify-bundle", short_help="Check a bundle from its cables and circuits up.")
-@click.argument("directory", metavar="DIR")
+@click.argument("directory", type=click.Path(file_okay=False, readable=False), metavar="DIR")
 @click.option(
     "--observed",
+    type=INPUT,
     metavar="NEIGHBOURS.csv",
     help="Neighbours that were heard: local_host,local_port,remote_host,remote_port.",
 )
@@ -30,6 +32,12 @@ def verify_bundle(directory: str, observed: str | None, limit: int, json_path: s
     host heard on a port (p0 is that of plane 0; on two-sided switches p0-a and p0-b) what a remote
     host sent from its own; they must be those of one of the configurations. Exit code 1 if
     anything is wrong, with all that was found; 2 if DIR is not a bundle.
+
+    \b
+    Example:
+      ocs-codesign fabric example --hosts 8 --planes 2 > fabric.yaml
+      ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
+      ocs-codesign verify-bundle bundle
     """
     check_outputs(json_path)
     from ocs_codesign.answers.verify_bundle import verify_bundle_json, verify_bundle_sections

@@ -6,28 +6,12 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.files.atomic import write_files
-
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ocs_codesign.search.catalogue.store import Catalogue
 
 
-def write_table(catalogue: Catalogue, kind: str, path: Path) -> int:
-    """Write all entries in the order of their questions; returns their number.
-
-    ``kind`` is ``csv``, ``json`` or ``parquet`` (needs the extra ``parquet``), ValueError if not.
-    """
-    if kind not in ("csv", "json", "parquet"):
-        raise ValueError(f"unknown table format {kind!r}: expected csv, json or parquet")
-    rows = table_rows(catalogue)
-    write_files({path: _bytes(rows, kind)})
-    return len(rows)
-
-
 def table_rows(catalogue: Catalogue) -> list[dict[str, Any]]:
-    """One flat row an entry, with the provenance of its question."""
+    """One flat row an entry, in the order of the questions, with their provenance."""
     rows = []
     origins = {question: catalogue.provenance(question) for question in catalogue.questions()}
     for question, entry in catalogue.all_entries():
@@ -57,7 +41,8 @@ def table_rows(catalogue: Catalogue) -> list[dict[str, Any]]:
     return rows
 
 
-def _bytes(rows: list[dict[str, Any]], kind: str) -> bytes:
+def table_bytes(rows: list[dict[str, Any]], kind: str) -> bytes:
+    """The rows as ``csv``, ``json`` or ``parquet``; ValueError if the extra for that is missing."""
     if kind == "json":
         return (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode()
     import pandas as pd
