@@ -7,7 +7,7 @@ from fractions import Fraction
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar, final
 
-from ocs_codesign.quantities import exact, exact_time
+from ocs_codesign.quantities import exact, exact_time, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -118,6 +118,28 @@ class Cost:
         delta = exact_time(delta_s, "delta_s")
         changes = self.num_configurations - (not cold_start)
         return model.time_s(self.steps, self.t_b, message_bytes) + changes * delta
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Sizes of messages (M, the buffer of a rank, in bytes) that times are asked for, and a model.
+
+    >>> Messages(CostModel(10e-6, 12.5e9), (0, 1_000_000)).times_s(Cost(3, Fraction(7, 8)))
+    (Fraction(3, 100000), Fraction(1, 10000))
+    """
+
+    model: CostModel
+    sizes_bytes: tuple[float, ...]
+
+    def times_s(self, cost: Cost) -> tuple[Fraction, ...]:
+        """Seconds of every size."""
+        return tuple(cost.time_s(self.model, size) for size in self.sizes_bytes)
+
+    def columns(self, alone: str) -> tuple[str, ...]:
+        """What times are called in a table: each after its size, one of one size ``alone``."""
+        sizes = tuple(f"at {format_size(size)}" for size in self.sizes_bytes)
+        return sizes if len(sizes) > 1 else (alone,)
 
 
 Point = tuple[Fraction | int, ...]

@@ -175,7 +175,7 @@ def test_bugs_are_not_hidden(monkeypatch):
 @pytest.mark.parametrize(
     ("line", "option"),
     [
-        (["frontier", "--nodes", "8", "--degree", "4", "--message", "1MiB"], "--message"),
+        (["frontier", "--nodes", "8", "--degree", "4", "--alpha", "1us"], "--alpha"),
         (["catalogue", "find", "--nodes", "8", "--degree", "4", "--max-steps", "3"], "--max-steps"),
         (["cost", "Complete(4)", "--max-steps", "3"], "--max-steps"),
     ],

@@ -11,7 +11,7 @@ import pytest
 from ocs_codesign.answers.joint import joint_json, joint_sections
 from ocs_codesign.cli import main
 from ocs_codesign.cli.output import console, show_sections
-from ocs_codesign.cost import CostModel
+from ocs_codesign.cost import CostModel, Messages
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.plot import figure_bytes
 from ocs_codesign.plot.joint import joint_figure
@@ -23,7 +23,7 @@ from ocs_codesign.search.pareto import proven_t_b
 
 ASK = ["frontier", "--nodes", "8", "--degree", "4"]
 MODEL = ["--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1MiB"]
-WORKLOAD = CostModel(1e-5, 12.5e9), 2.0**20
+ASKED = Messages(CostModel(1e-5, 12.5e9), (2.0**20,))
 
 
 @pytest.fixture(scope="module", params=[False, True])
@@ -41,10 +41,10 @@ def test_one_candidate_as_json(capsys):
     assert only["alltoall_t_b"] == "5/4"
     assert only["allgather"] == {"steps": 2, "t_b": "7/8"}
     assert only["over_bound"] == 1.0
-    assert only["alltoall_s"] == pytest.approx(2e-5 + 1.25 * 2**20 / 12.5e9)
-    assert only["allgather_s"] == pytest.approx(2e-5 + 0.875 * 2**20 / 12.5e9)
-    assert found["best"] == only["recipe"]
-    assert found["cost_model"]["message_bytes"] == 2**20
+    assert only["alltoall_s"] == [pytest.approx(2e-5 + 1.25 * 2**20 / 12.5e9)]
+    assert only["allgather_s"] == [pytest.approx(2e-5 + 0.875 * 2**20 / 12.5e9)]
+    assert found["best"] == [only["recipe"]]
+    assert found["cost_model"]["message_bytes"] == [2**20]
     assert all(one["dominated_by"] == only["recipe"] for one in found["dominated"])
 
 
@@ -74,15 +74,14 @@ def test_out_of_time_the_bounds_are_left(capsys, tmp_path):
 
 
 def test_the_best_for_a_message_is_marked(answer, capsys):
-    model, message = WORKLOAD
-    best = best_jointly(answer, model, message)
-    report = joint_json(answer, WORKLOAD)
+    best = best_jointly(answer, ASKED.model, *ASKED.sizes_bytes)
+    report = joint_json(answer, ASKED)
     seconds = {
-        one["recipe"]: one["alltoall_s"] + counts_allgather(answer) * one["allgather_s"]
+        one["recipe"]: one["alltoall_s"][0] + counts_allgather(answer) * one["allgather_s"][0]
         for one in report["candidates"]
     }
-    assert report["best"] == repr(best.recipe) == min(seconds, key=seconds.get)
-    show_sections(console(), joint_sections(answer, WORKLOAD, show_all=True))
+    assert report["best"] == [repr(best.recipe)] == [min(seconds, key=seconds.get)]
+    show_sections(console(), joint_sections(answer, ASKED, show_all=True))
     out = capsys.readouterr().out
     lines = out.splitlines()
     heading = "allgather  all-to-all  both" if counts_allgather(answer) else "time  proof"
@@ -93,8 +92,8 @@ def test_the_best_for_a_message_is_marked(answer, capsys):
 
 def test_figures_of_both_kinds(answer):
     for suffix in (".png", ".svg"):
-        first = figure_bytes(joint_figure(answer, *WORKLOAD), suffix)
-        assert first == figure_bytes(joint_figure(answer, *WORKLOAD), suffix)
+        first = figure_bytes(joint_figure(answer, ASKED), suffix)
+        assert first == figure_bytes(joint_figure(answer, ASKED), suffix)
         assert first != figure_bytes(joint_figure(answer), suffix)
     axes = joint_figure(answer).axes[0]
     kind = "allgather" if counts_allgather(answer) else "diameter"

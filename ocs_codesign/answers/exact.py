@@ -7,14 +7,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.answers.sections import Facts, Table
-from ocs_codesign.answers.texts import cost_json, cost_text, t_b_text
+from ocs_codesign.answers.texts import cost_json, cost_text, model_json, model_text, t_b_text
+from ocs_codesign.quantities import format_size, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ocs_codesign.answers.cost import Subject
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.cost import Cost
+    from ocs_codesign.cost import Cost, Messages
     from ocs_codesign.schedulers.exact.answers import ExactAnswer
 
 
@@ -44,7 +45,8 @@ def refusal_sections(answer: ExactAnswer) -> Iterator[Section]:
 class Walk:
     """The answers of more and more steps, and what stopped them before ``max_steps`` if anything.
 
-    ``bound`` is that of the topology and the collective, ``bfb`` what BFB costs.
+    ``bound`` is that of the topology and the collective, ``bfb`` what BFB costs; times are of the
+    messages ``asked`` for.
     """
 
     collective: str
@@ -53,6 +55,7 @@ class Walk:
     bound: Cost
     bfb: Cost
     answers: tuple[ExactAnswer, ...]
+    asked: Messages | None = None
     stopped: str | None = None
 
     @property
@@ -71,6 +74,7 @@ def walk_json(subject: Subject, walk: Walk) -> dict[str, Any]:
         "bfb": cost_json(walk.bfb),
         "complete": walk.stopped is None,
         "stopped": walk.stopped,
+        **({} if walk.asked is None else {"cost_model": model_json(walk.asked)}),
         "points": _points(walk),
     }
 
@@ -86,6 +90,7 @@ def _points(walk: Walk) -> list[dict[str, Any]]:
             "t_b": str(cost_of(answer).t_b),
             "t_b_float": float(cost_of(answer).t_b),
             "on_frontier": answer.num_steps in best,
+            **({} if walk.asked is None else {"time_s": walk.asked.times_s(cost_of(answer))}),
             **proof_json(answer),
         }
         for answer in walk.answers
@@ -101,9 +106,16 @@ def walk_sections(subject: Subject, walk: Walk) -> Iterator[Section]:
         ("BFB", cost_text(walk.bfb)),
     )
     yield ""
-    columns = ("steps", "t_b", "decimal", "least", "with any chunks", "on frontier", "proof")
+    times = () if walk.asked is None else walk.asked.columns("time")
+    columns = ("steps", "t_b", "decimal", *times, "least", "with any chunks")
     points = _points(walk)
-    yield Table(columns, [_row(point) for point in points], numbers=5)
+    rows = [_row(point) for point in points]
+    yield Table((*columns, "on frontier", "proof"), rows, numbers=len(columns))
+    if walk.asked is not None:
+        for at, size in enumerate(walk.asked.sizes_bytes):
+            time_s, steps = min((point["time_s"][at], point["steps"]) for point in points)
+            what = model_text(format_size(size), walk.asked.model)
+            yield f"{what}: {steps} steps in {format_time(time_s)}."
     if walk.stopped is not None:
         yield f"Not complete: {walk.stop_sentence}."
     elif points[-1]["t_b"] == str(walk.bound.t_b):
@@ -119,4 +131,5 @@ def _row(point: dict[str, Any]) -> tuple[str, ...]:
     gap = float(Fraction(t_b) / Fraction(bound)) - 1
     proof = how if point["optimal"] else f"{how}, gap {gap:.2%}"
     yes = "yes" if point["on_frontier"] else "no"
-    return (steps, t_b, f"{point['t_b_float']:.6g}", bound, limit, yes, proof)
+    times = map(format_time, point.get("time_s", ()))
+    return (steps, t_b, f"{point['t_b_float']:.6g}", *times, bound, limit, yes, proof)

@@ -21,21 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.cost import CostModel
+    from ocs_codesign.cost import CostModel, Messages
     from ocs_codesign.design import Design
     from ocs_codesign.search.pareto import Frontier
-
-    Workload = tuple[CostModel, float]
-    """A cost model and a message size in bytes."""
 
 MAX_DOMINATED_ROWS = 40
 
 
-def frontier_json(answer: Frontier, workload: Workload | None = None) -> dict[str, Any]:
-    """The JSON form of a frontier, with times if there is a workload."""
+def frontier_json(answer: Frontier, asked: Messages | None = None) -> dict[str, Any]:
+    """The JSON form of a frontier, with times if they are asked for."""
     dominated = []
     for candidate in answer.dominated:
-        entry = _candidate_json(candidate, workload)
+        entry = _candidate_json(candidate, asked)
         dominator = answer.dominator(candidate)
         entry["dominated_by"] = None if dominator is None else repr(dominator.recipe)
         dominated.append(entry)
@@ -43,18 +40,19 @@ def frontier_json(answer: Frontier, workload: Workload | None = None) -> dict[st
         "nodes": answer.num_nodes,
         "degree": answer.degree,
         "collective": answer.collective.name,
-        "candidates": [_candidate_json(candidate, workload) for candidate in answer.candidates],
+        "candidates": [_candidate_json(candidate, asked) for candidate in answer.candidates],
         "bound": cost_json(answer.bound),
         "published": [repr(candidate.recipe) for candidate in answer.published],
         "dominated": dominated,
     }
-    if workload is not None:
-        value["best"] = repr(answer.best(*workload).recipe)
-        value["cost_model"] = model_json(*workload)
+    if asked is not None:
+        best = (answer.best(asked.model, size) for size in asked.sizes_bytes)
+        value["best"] = [repr(design.recipe) for design in best]
+        value["cost_model"] = model_json(asked)
     return value
 
 
-def _candidate_json(candidate: Design, workload: Workload | None) -> dict[str, Any]:
+def _candidate_json(candidate: Design, asked: Messages | None) -> dict[str, Any]:
     value = {
         "recipe": repr(candidate.recipe),
         "label": candidate.recipe.label(),
@@ -68,23 +66,27 @@ def _candidate_json(candidate: Design, workload: Workload | None) -> dict[str, A
         "allgather": cost_json(candidate.cost_of(Collective.ALLGATHER)),
         "reduce_scatter": cost_json(candidate.cost_of(Collective.REDUCE_SCATTER)),
     }
-    if workload is not None:
-        value["time_s"] = candidate.cost.time_s(*workload)
+    if asked is not None:
+        value["time_s"] = list(asked.times_s(candidate.cost))
     return value
 
 
 def frontier_sections(
-    answer: Frontier, workload: Workload | None, *, show_all: bool
+    answer: Frontier, asked: Messages | None, *, show_all: bool
 ) -> Iterator[Section]:
-    """The frontier, its bound, the best for a workload, and what it is compared with."""
+    """The frontier, its bound, the best for every message size, and what it is compared with."""
     yield (
         f"{answer.num_nodes} nodes of degree {answer.degree}, {answer.collective.name}: "
         f"{counted(len(answer.candidates), 'candidate')} on the frontier, "
         f"{len(answer.dominated)} dominated"
     )
-    yield _candidates(answer.candidates, workload)
+    yield _candidates(answer.candidates, asked)
     yield f"No topology of this size can beat {cost_text(answer.bound)}."
-    yield ASK_FOR_A_MODEL if workload is None else _best_sentence(answer, *workload)
+    if asked is None:
+        yield ASK_FOR_A_MODEL
+    else:
+        for size in asked.sizes_bytes:
+            yield _best_sentence(answer, asked.model, size)
     if answer.published:
         yield "\nPublished designs of this size:"
         better = [answer.dominator(candidate) for candidate in answer.published]
@@ -92,26 +94,26 @@ def frontier_sections(
             "on the frontier" if other is None or other == candidate else other.recipe.label()
             for other, candidate in zip(better, answer.published, strict=True)
         ]
-        yield _candidates(answer.published, workload, ("met or dominated by", names))
+        yield _candidates(answer.published, asked, ("met or dominated by", names))
     if show_all and answer.dominated:
-        yield from _dominated(answer, workload)
+        yield from _dominated(answer, asked)
 
 
 def _candidates(
     candidates: Sequence[Design],
-    workload: Workload | None,
+    asked: Messages | None,
     last: tuple[str, Sequence[str]] | None = None,
 ) -> Table:
     """A table of candidates, perhaps with one more column of texts at its end."""
-    columns = ["steps", "t_b", "decimal"] + ["time"] * (workload is not None)
+    columns = ["steps", "t_b", "decimal", *(asked.columns("time") if asked else ())]
     numbers = len(columns)
     columns += ["optimal", "cost", "label", "recipe"]
     rows = []
     for candidate in candidates:
         t_b = candidate.cost.t_b
         row = [str(candidate.cost.steps), str(t_b), f"{float(t_b):.6g}"]
-        if workload is not None:
-            row.append(format_time(candidate.cost.time_s(*workload)))
+        if asked is not None:
+            row += map(format_time, asked.times_s(candidate.cost))
         row += [
             optimality(candidate.bw_optimal, candidate.moore_optimal),
             "measured" if candidate.measured else "predicted",
@@ -125,15 +127,15 @@ def _candidates(
     return Table(tuple(columns), rows, numbers, texts=2 if last is None else 3)
 
 
-def _dominated(answer: Frontier, workload: Workload | None) -> Iterator[Section]:
+def _dominated(answer: Frontier, asked: Messages | None) -> Iterator[Section]:
     ranked = list(answer.dominated)
-    if workload is not None:
-        ranked.sort(key=lambda candidate: candidate.cost.time_s(*workload))
+    if asked is not None:
+        ranked.sort(key=lambda candidate: asked.times_s(candidate.cost))
     ranked = ranked[:MAX_DOMINATED_ROWS]
     dominators = [answer.dominator(candidate) for candidate in ranked]
     names = ["-" if other is None else other.recipe.label() for other in dominators]
     yield "\nDominated:"
-    yield _candidates(ranked, workload, ("dominated by", names))
+    yield _candidates(ranked, asked, ("dominated by", names))
     yield from more_dominated(len(answer.dominated) - len(ranked))
 
 

@@ -25,43 +25,42 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.cost import CostModel
+    from ocs_codesign.cost import CostModel, Messages
     from ocs_codesign.design import Design
     from ocs_codesign.question import Question
     from ocs_codesign.search.pareto import Frontier
-
-    Workload = tuple[CostModel, float]
 
 _UNSOLVED_ROWS = 3
 _MAX_RECIPE = 160
 
 
-def joint_json(answer: Frontier, workload: Workload | None = None) -> dict[str, Any]:
-    """The JSON form of a joint frontier, with times if there is a workload."""
+def joint_json(answer: Frontier, asked: Messages | None = None) -> dict[str, Any]:
+    """The JSON form of a joint frontier, with times if they are asked for."""
     dominated = []
     for one in answer.dominated:
         better = answer.dominator(one)
         name = None if better is None else repr(better.recipe)
-        dominated.append({**entry_json(answer, one, workload), "dominated_by": name})
+        dominated.append({**entry_json(answer, one, asked), "dominated_by": name})
     value: dict[str, Any] = {
         "nodes": answer.question.num_nodes,
         "degree": answer.question.degree,
         "collective": "alltoall",
         "with_allgather": counts_allgather(answer),
-        "candidates": [entry_json(answer, one, workload) for one in answer.candidates],
+        "candidates": [entry_json(answer, one, asked) for one in answer.candidates],
         "bound": str(answer.bound.t_b),
         "dominated": dominated,
         "unsolved": [entry_json(answer, one, None) for one in answer.unsolved],
         "stopped": answer.stopped,
     }
-    if workload is not None:
-        best = best_jointly(answer, *workload) if answer.candidates else None
-        value["best"] = None if best is None else repr(best.recipe)
-        value["cost_model"] = model_json(*workload)
+    if asked is not None:
+        sizes = asked.sizes_bytes if answer.candidates else ()
+        best = (best_jointly(answer, asked.model, size) for size in sizes)
+        value["best"] = [repr(design.recipe) for design in best]
+        value["cost_model"] = model_json(asked)
     return value
 
 
-def entry_json(answer: Frontier, one: Design, workload: Workload | None) -> dict[str, Any]:
+def entry_json(answer: Frontier, one: Design, asked: Messages | None) -> dict[str, Any]:
     """The JSON form of one candidate."""
     t_b, least = one.cost.t_b, proven_t_b(one)
     value: dict[str, Any] = {
@@ -81,9 +80,9 @@ def entry_json(answer: Frontier, one: Design, workload: Workload | None) -> dict
             "optimal": t_b == least,
             "over_bound": float(t_b / answer.bound.t_b),
         }
-    if workload is not None and one.measured:
-        times = joint_times(one, *workload)
-        value |= {"allgather_s": times.allgather_s, "alltoall_s": times.alltoall_s}
+    if asked is not None and one.measured:
+        value["allgather_s"] = list(asked.times_s(one.cost_of(Collective.ALLGATHER)))
+        value["alltoall_s"] = list(asked.times_s(one.cost))
     return value
 
 
@@ -104,9 +103,9 @@ def stored_json(answer: Frontier, asked: Question) -> dict[str, Any]:
 
 
 def joint_sections(
-    answer: Frontier, workload: Workload | None, *, show_all: bool
+    answer: Frontier, asked: Messages | None, *, show_all: bool
 ) -> Iterator[Section]:
-    """The frontier as a table, its bound, the best for a workload, what is unsolved."""
+    """The frontier as a table, its bound, the best for every message size, what is unsolved."""
     question = answer.question
     what = "allgather and all-to-all" if counts_allgather(answer) else "all-to-all"
     unsolved = f", {len(answer.unsolved)} unsolved" if answer.unsolved else ""
@@ -116,19 +115,20 @@ def joint_sections(
         f"{len(answer.dominated)} dominated{unsolved}"
     )
     if answer.candidates:
-        yield from _candidates(answer, answer.candidates, workload)
+        yield from _candidates(answer, answer.candidates, asked)
     yield (
         f"All-to-all t_b of no topology of this size can be below {answer.bound.t_b} "
         f"({float(answer.bound.t_b):.6g}); messages may split over paths."
     )
-    if workload is None:
+    if asked is None:
         yield ASK_FOR_A_MODEL
     elif answer.candidates:
-        yield _best_sentence(answer, *workload)
+        for size in asked.sizes_bytes:
+            yield _best_sentence(answer, asked.model, size)
     if answer.unsolved:
         yield _unsolved_sentence(answer)
     if show_all and answer.dominated:
-        yield from _dominated(answer, workload)
+        yield from _dominated(answer, asked)
 
 
 def stored_sections(answer: Frontier, asked: Question, stored: int) -> Iterator[Section]:
@@ -154,16 +154,18 @@ def stored_sections(answer: Frontier, asked: Question, stored: int) -> Iterator[
 def _candidates(
     answer: Frontier,
     candidates: Sequence[Design],
-    workload: Workload | None,
+    asked: Messages | None,
     dominators: Sequence[str] | None = None,
 ) -> Iterator[Section]:
     """A table of candidates, of the dominated ones with what beats them in a last column."""
     columns = ["steps", "allgather t_b", "all-to-all t_b", "decimal", "over bound"]
-    if workload is not None:
-        columns += ["allgather", "all-to-all", "both"] if counts_allgather(answer) else ["time"]
+    if asked is not None:
+        names = ("allgather", "all-to-all", "both") if counts_allgather(answer) else ("time",)
+        several = len(asked.sizes_bytes) > 1
+        columns += asked.columns("") if several else names
     numbers = len(columns)
     columns += ["proof", "label", "recipe"]
-    rows = [_row(answer, one, workload) for one in candidates]
+    rows = [_row(answer, one, asked) for one in candidates]
     if dominators is not None:
         columns.append("dominated by")
         rows = [(*row, name) for row, name in zip(rows, dominators, strict=True)]
@@ -172,15 +174,13 @@ def _candidates(
         yield "The JSON answer (--json) has the recipes that are cut off here."
 
 
-def _row(answer: Frontier, one: Design, workload: Workload | None) -> tuple[str, ...]:
+def _row(answer: Frontier, one: Design, asked: Messages | None) -> tuple[str, ...]:
     gather, t_b = one.cost_of(Collective.ALLGATHER), one.cost.t_b
     steps = gather.steps if counts_allgather(answer) else one.cost.steps
     row = [str(steps), str(gather.t_b), _exact_text(one) if one.measured else "-"]
     row += [f"{float(t_b):.6g}", f"{float(t_b / answer.bound.t_b):.4f}"]
-    if workload is not None:
-        times = joint_times(one, *workload)
-        seconds = [times.allgather_s, times.alltoall_s, times.total_s]
-        row += [format_time(s) for s in (seconds if counts_allgather(answer) else seconds[1:2])]
+    if asked is not None:
+        row += map(format_time, _shown_times(answer, one, asked))
     gap = t_b / proven_t_b(one) - 1
     proof = f"gap {float(gap):.1g}" if gap else "exact"
     if not one.measured:
@@ -189,6 +189,15 @@ def _row(answer: Frontier, one: Design, workload: Workload | None) -> tuple[str,
     if len(recipe) > _MAX_RECIPE:
         recipe = recipe[: _MAX_RECIPE - 1] + "…"
     return (*row, proof, one.label, recipe)
+
+
+def _shown_times(answer: Frontier, one: Design, asked: Messages) -> Iterator[Fraction]:
+    """Of one size allgather, all-to-all and both, of several both; or the all-to-all alone."""
+    for size in asked.sizes_bytes:
+        times = joint_times(one, asked.model, size)
+        if counts_allgather(answer):
+            yield from () if len(asked.sizes_bytes) > 1 else (times.allgather_s, times.alltoall_s)
+        yield times.total_s if counts_allgather(answer) else times.alltoall_s
 
 
 def _exact_text(design: Design) -> str:
@@ -223,18 +232,17 @@ def _unsolved_sentence(answer: Frontier) -> str:
     )
 
 
-def _dominated(answer: Frontier, workload: Workload | None) -> Iterator[Section]:
+def _dominated(answer: Frontier, asked: Messages | None) -> Iterator[Section]:
     """The dominated ones, the fastest first; ``hops only`` marks times that hops are a bound of."""
 
     def time(one: Design) -> Fraction:
-        if workload is None:
+        if asked is None:
             return one.cost.t_b
-        times = joint_times(one, *workload)
-        return times.total_s if counts_allgather(answer) else times.alltoall_s
+        return list(_shown_times(answer, one, asked))[-1]
 
     ranked = sorted(answer.dominated, key=time)[:MAX_DOMINATED_ROWS]
     better = [answer.dominator(one) for one in ranked]
     names = ["-" if one is None else one.label for one in better]
     yield "\nDominated; where hops were enough to know, at least so much:"
-    yield from _candidates(answer, ranked, workload, names)
+    yield from _candidates(answer, ranked, asked, names)
     yield from more_dominated(len(answer.dominated) - len(ranked))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
-    from ocs_codesign.answers.frontier import Workload
     from ocs_codesign.answers.sections import Section
+    from ocs_codesign.cost import Messages
     from ocs_codesign.design import Design
     from ocs_codesign.reconfigure.ranges import OpenRange
     from ocs_codesign.search.pareto import Frontier
@@ -34,31 +34,30 @@ _SHOWN_RECIPES = 3
 
 
 def reconfiguration_json(
-    answer: Frontier, deltas: Sequence[float], workload: Workload | None
+    answer: Frontier, deltas: Sequence[float], asked: Messages | None
 ) -> dict[str, Any]:
-    """The JSON form of a frontier with reconfiguration, with times if there is a workload."""
+    """The JSON form of a frontier with reconfiguration, with times if they are asked for."""
     value: dict[str, Any] = {
         "nodes": answer.num_nodes,
         "degree": answer.degree,
         "collective": answer.collective.name,
         "max_configurations": answer.max_configurations,
         "reconfiguration_s": list(deltas),
-        "candidates": [
-            _design_json(answer, design, deltas, workload) for design in answer.candidates
-        ],
-        "dominated": [
-            _design_json(answer, design, deltas, workload) for design in answer.dominated
-        ],
+        "candidates": [_design_json(answer, design, deltas, asked) for design in answer.candidates],
+        "dominated": [_design_json(answer, design, deltas, asked) for design in answer.dominated],
     }
     gain = _gain_of(answer)
     if gain is not None:
         value["fewest_allgather_steps"] = gain.fewest_steps
         value["most_steps_saved"] = gain.steps_saved
-    if workload is not None:
-        value["cost_model"] = model_json(*workload)
-        even = break_even_of(answer, *workload)
-        value["break_even_s"] = None if even is None else float(even[0])
-        value["verdicts"] = [_verdict_json(answer, delta, *workload) for delta in deltas]
+    if asked is not None:
+        sizes = asked.sizes_bytes
+        value["cost_model"] = model_json(asked)
+        even = [break_even_of(answer, asked.model, size) for size in sizes]
+        value["break_even_s"] = [None if found is None else float(found[0]) for found in even]
+        value["verdicts"] = [
+            _verdict_json(answer, delta, asked.model, size) for size in sizes for delta in deltas
+        ]
     return value
 
 
@@ -66,7 +65,7 @@ def _design_json(
     answer: Frontier,
     design: Design,
     deltas: Sequence[float],
-    workload: Workload | None,
+    asked: Messages | None,
 ) -> dict[str, Any]:
     number, steps, t_b = design.cost.point()
     least = t_b_bound(answer, number)
@@ -83,8 +82,11 @@ def _design_json(
         "gap": float(t_b / least - 1),
         "tree_bound": str(t_b_tree_bound(answer, number)),
     }
-    if workload is not None:
-        value["time_s"] = [float(design.cost.time_s(*workload, delta)) for delta in deltas]
+    if asked is not None:
+        value["time_s"] = [
+            [float(design.cost.time_s(asked.model, size, delta)) for delta in deltas]
+            for size in asked.sizes_bytes
+        ]
     return value
 
 
@@ -94,6 +96,7 @@ def _verdict_json(
     best = answer.best(model, message_bytes, delta)
     static = best_static(answer, model, message_bytes)
     return {
+        "message_bytes": message_bytes,
         "reconfiguration_s": delta,
         "best": best.label,
         "configurations": best.cost.num_configurations,
@@ -109,7 +112,7 @@ def _verdict_json(
 
 
 def reconfiguration_sections(
-    answer: Frontier, deltas: Sequence[float], workload: Workload | None
+    answer: Frontier, deltas: Sequence[float], asked: Messages | None
 ) -> Iterator[Section]:
     """The table of candidates, then whether changing circuits pays."""
     yield (
@@ -118,7 +121,7 @@ def reconfiguration_sections(
         f"{len(answer.switching)} that change circuits on the frontier, "
         f"{len(answer.dominated)} dominated"
     )
-    yield _candidates_table(answer, deltas, workload)
+    yield _candidates_table(answer, deltas, asked)
     if answer.switching:
         yield "The JSON answer (--json) has all recipes, as `sequence` takes them."
     gain = _gain_of(answer)
@@ -128,27 +131,29 @@ def reconfiguration_sections(
             "for all topologies held in turn; the tree's by the hops of a full (C d)-ary tree."
         )
     else:
-        yield _gain_sentence(gain, workload)
-    if workload is None:
+        yield _gain_sentence(gain, asked)
+    if asked is None:
         yield (
             f"{_units_sentence(answer)} Give --alpha, --bandwidth and --message to learn whether "
             "it pays for them."
         )
         return
     yield "Times hold C - 1 dead times of C configurations; a cold start adds one to all."
-    yield _break_even_sentence(answer, *workload)
-    for delta in deltas:
-        yield _delta_sentence(answer, delta, *workload)
+    for size in asked.sizes_bytes:
+        yield _break_even_sentence(answer, asked.model, size)
+        for delta in deltas:
+            yield _delta_sentence(answer, delta, asked.model, size)
 
 
-def _candidates_table(
-    answer: Frontier, deltas: Sequence[float], workload: Workload | None
-) -> Table:
+def _candidates_table(answer: Frontier, deltas: Sequence[float], asked: Messages | None) -> Table:
     columns = ["configurations", "steps", "t_b", "decimal", "bound", "over bound"]
     has_tree = answer.collective == Collective.ALLTOALL
     columns += ["tree", "over tree"] * has_tree
-    if workload is not None:
-        columns += [f"at {format_time(delta)}" for delta in deltas]
+    sizes = () if asked is None else asked.sizes_bytes
+    times = [(size, delta) for size in sizes for delta in deltas]
+    for size, delta in times:
+        of_size = f"{format_size(size)} " if len(sizes) > 1 else ""
+        columns.append(f"{of_size}at {format_time(delta)}")
     rows = []
     for design in answer.candidates:
         number, steps, t_b = design.cost.point()
@@ -156,9 +161,8 @@ def _candidates_table(
         row = [str(number), str(steps), text, f"{float(t_b):.6g}"]
         for least in [t_b_bound(answer, number), *[t_b_tree_bound(answer, number)] * has_tree]:
             row += [f"{float(least):.6g}", f"{float(t_b / least - 1):.2%}"]
-        if workload is not None:
-            times = (design.cost.time_s(*workload, delta) for delta in deltas)
-            row += [format_time(float(time)) for time in times]
+        if asked is not None:
+            row += [format_time(design.cost.time_s(asked.model, *each)) for each in times]
         rows.append((*row, design.maker, _short_label(design)))
     return Table((*columns, "design", "label"), rows, len(columns), texts=1)
 
@@ -178,7 +182,7 @@ def _gain_of(answer: Frontier) -> AllreduceGain | None:
     return AllreduceGain(answer.num_nodes, answer.degree, costs)
 
 
-def _gain_sentence(gain: AllreduceGain, workload: Workload | None) -> str:
+def _gain_sentence(gain: AllreduceGain, asked: Messages | None) -> str:
     least = f"an allgather takes {gain.fewest_steps} steps on any circuits"
     if gain.static is None or gain.steps_saved is None:
         text = f"No bandwidth-optimal static design of this size is known; {least}."
@@ -188,14 +192,16 @@ def _gain_sentence(gain: AllreduceGain, workload: Workload | None) -> str:
             f"circuits inside saves at most 2 (D - L) = {gain.steps_saved} steps, since {least} "
             "(L), and pays a dead time for every change."
         )
-    if workload is None:
+    if asked is None:
         return text
-    saved = float(gain.most_saved_s(*workload))
-    verdict = f"saves at most {format_time(saved)}" if saved > 0 else "saves nothing"
-    return (
-        f"{text} Against the fastest static design for {format_size(workload[1])} a reduce-scatter "
-        f"and allgather over any circuits {verdict}, dead times not counted."
-    )
+    for size in asked.sizes_bytes:
+        saved = float(gain.most_saved_s(asked.model, size))
+        verdict = f"saves at most {format_time(saved)}" if saved > 0 else "saves nothing"
+        text += (
+            f" Against the fastest static design for {format_size(size)} a reduce-scatter "
+            f"and allgather over any circuits {verdict}, dead times not counted."
+        )
+    return text
 
 
 def _units_sentence(answer: Frontier) -> str:

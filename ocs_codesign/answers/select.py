@@ -86,12 +86,9 @@ def _plan_json(selection: Selection, plan: RankedPlan) -> dict[str, Any]:
 
 def selection_sections(selection: Selection, top: int) -> Iterator[Section]:
     """The ranking, break-downs of the first plans, what was left out, and what it means."""
-    fabric, workload, shown = selection.fabric, selection.workload, selection.ranked[:top]
-    bandwidth = format_bandwidth(fabric.cost_model.node_bandwidth_Bps)
-    hosts = f"{fabric.num_working_hosts} hosts, {fabric.num_planes} planes"
+    workload, shown = selection.workload, selection.ranked[:top]
     yield Facts(
-        ("fabric", f"{fabric.name}: {hosts}"),
-        ("bandwidth, alpha", f"{bandwidth} a node, {format_time(fabric.cost_model.alpha_s)}"),
+        *fabric_facts_of(selection),
         ("workload", f"{workload.name}: {workload.trace.num_jobs} collectives"),
         ("changes of circuits", workload.allowed.value),
         ("computation between", _time_text(workload.trace.compute_s)),
@@ -112,6 +109,17 @@ def selection_sections(selection: Selection, top: int) -> Iterator[Section]:
             yield f"{len(selection.excluded) - MAX_EXCLUDED} more: see --json."
     yield ""
     yield from sentences(selection)
+
+
+def fabric_facts_of(selection: Selection) -> tuple[tuple[str, object], ...]:
+    """What the fabric is."""
+    fabric = selection.fabric
+    bandwidth = format_bandwidth(fabric.cost_model.node_bandwidth_Bps)
+    hosts = f"{fabric.num_working_hosts} hosts, {fabric.num_planes} planes"
+    return (
+        ("fabric", f"{fabric.name}: {hosts}"),
+        ("bandwidth, alpha", f"{bandwidth} a node, {format_time(fabric.cost_model.alpha_s)}"),
+    )
 
 
 def _time_text(seconds: Fraction) -> str:

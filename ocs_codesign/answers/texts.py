@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Table
-from ocs_codesign.quantities import format_bandwidth, format_time
+from ocs_codesign.cost import Cost
+from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from fractions import Fraction
+    from collections.abc import Iterator, Sequence
 
-    from ocs_codesign.cost import Cost, CostModel
+    from ocs_codesign.answers.sections import Section
+    from ocs_codesign.cost import CostModel, Messages
 
 MAX_FRACTION = 24
 """Characters of a fraction that can be read."""
@@ -57,13 +59,30 @@ def loads_table(loads: Sequence[Fraction], unit: str = "shards") -> Table:
     return Table(("step", f"largest load ({unit})", "decimal"), rows, numbers=3)
 
 
-def model_json(model: CostModel, message_bytes: float) -> dict[str, Any]:
-    """The JSON form of a cost model and a message size."""
+def model_json(asked: Messages) -> dict[str, Any]:
+    """The JSON form of a cost model and message sizes."""
     return {
-        "alpha_s": model.alpha_s,
-        "node_bandwidth_Bps": model.node_bandwidth_Bps,
-        "message_bytes": message_bytes,
+        "alpha_s": asked.model.alpha_s,
+        "node_bandwidth_Bps": asked.model.node_bandwidth_Bps,
+        "message_bytes": list(asked.sizes_bytes),
     }
+
+
+def times_json(asked: Messages | None, cost: Cost) -> dict[str, Any]:
+    """The JSON form of the times that a cost takes, nothing if none are asked for."""
+    if asked is None:
+        return {}
+    return {"cost_model": model_json(asked), "time_s": list(asked.times_s(cost))}
+
+
+def times_sections(asked: Messages | None, cost: Cost) -> Iterator[Section]:
+    """A table of the times that a cost takes, of its steps and its bytes, a column a size."""
+    if asked is None:
+        return
+    yield ""
+    parts = (("steps", Cost(cost.steps, Fraction(0))), ("bytes", Cost(0, cost.t_b)), ("time", cost))
+    rows = [(name, *map(format_time, asked.times_s(part))) for name, part in parts]
+    yield Table(("message", *map(format_size, asked.sizes_bytes)), rows)
 
 
 def model_text(what: str, model: CostModel) -> str:

@@ -14,15 +14,20 @@ from ocs_codesign.answers.cost import (
     cost_answer_json,
     cost_sections,
 )
+from ocs_codesign.answers.texts import times_json, times_sections
 from ocs_codesign.cli.exact import chunks_option, cost_exactly
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
     GivenGraph,
     SolverChoice,
+    alpha_option,
+    asked_messages,
+    bandwidth_option,
     collective_choice,
     graph_option,
     json_option,
+    messages_option,
     recipe_argument,
     solver_options,
 )
@@ -30,7 +35,7 @@ from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
-    from ocs_codesign.cost import Cost
+    from ocs_codesign.cost import Cost, Messages
     from ocs_codesign.design import Design
     from ocs_codesign.topology import Topology
 
@@ -50,6 +55,9 @@ MAX_BOUND_NODES = 2**14
     help="Most steps with --exact (default: 2 more than the fewest).",
 )
 @chunks_option
+@alpha_option
+@bandwidth_option
+@messages_option
 @solver_options
 @json_option
 def cost(
@@ -59,6 +67,9 @@ def cost(
     exact: bool,
     max_steps: int | None,
     chunks: int | None,
+    alpha: float | None,
+    bandwidth: float | None,
+    messages: tuple[float, ...],
     json_path: str | None,
     choice: SolverChoice,
 ) -> int:
@@ -72,6 +83,9 @@ def cost(
     chunks, and what no number of chunks can beat. --time-limit (a minute if not given) is for all
     of them; what is not proven by then is said to be open.
 
+    With --alpha, --bandwidth and --message it also says how long messages of every size take. An
+    all-to-all then takes the diameter as steps.
+
     \b
     Example:
       ocs-codesign cost 'Line(CompleteBipartite(4))' --collective allreduce
@@ -82,15 +96,18 @@ def cost(
     if exact and collective == ALLTOALL:
         raise click.UsageError("--exact is for allgather, reduce-scatter and allreduce")
     check_outputs(json_path)
+    asked = asked_messages(alpha, bandwidth, messages)
     if collective == ALLTOALL:
-        _cost_of_alltoall(source, choice, json_path)
+        _cost_of_alltoall(source, choice, asked, json_path)
         return 0
     if exact:
-        return cost_exactly(source, collective, max_steps, chunks, choice, json_path)
+        return cost_exactly(source, collective, max_steps, chunks, asked, choice, json_path)
     choice.check_unused("--exact and --collective alltoall")
     with progress("Measuring the cost"):
         subject, costs = _measured(source, collective)
-    emit(cost_answer_json(subject, costs), json_path, cost_sections(subject, costs))
+    answer = {**cost_answer_json(subject, costs), **times_json(asked, costs.design.cost)}
+    times = times_sections(asked, costs.design.cost)
+    emit(answer, json_path, [*cost_sections(subject, costs), *times])
     return 0
 
 
@@ -129,9 +146,13 @@ def _topology_bound(topology: Topology | None, design: Design) -> Cost | None:
     return topology_bound(topology, design.collective, diameter)
 
 
-def _cost_of_alltoall(source: GivenGraph, choice: SolverChoice, json_path: str | None) -> None:
+def _cost_of_alltoall(
+    source: GivenGraph, choice: SolverChoice, asked: Messages | None, json_path: str | None
+) -> None:
     """Find the best routing when messages may split over paths, and say how good it is."""
     from ocs_codesign.bounds import bound
+    from ocs_codesign.cost import Cost
+    from ocs_codesign.design import measure_topology
     from ocs_codesign.schedulers.alltoall.throughput import throughput
 
     topology = source.topology()
@@ -139,8 +160,8 @@ def _cost_of_alltoall(source: GivenGraph, choice: SolverChoice, json_path: str |
         found = throughput(topology, options)
     subject = source.subject(topology)
     least = bound(topology.num_nodes, topology.degree, ALLTOALL).t_b
-    emit(
-        alltoall_json(subject, found, least),
-        json_path,
-        alltoall_sections(subject, found, least),
-    )
+    diameter = 0 if asked is None else measure_topology(topology).cost.steps
+    whole = Cost(diameter, found.time)
+    answer = {**alltoall_json(subject, found, least), **times_json(asked, whole)}
+    sections = [*alltoall_sections(subject, found, least), *times_sections(asked, whole)]
+    emit(answer, json_path, sections)

@@ -19,6 +19,7 @@ from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
     from ocs_codesign.cli.options import GivenGraph, SolverChoice
+    from ocs_codesign.cost import Messages
     from ocs_codesign.schedulers.exact.answers import ExactAnswer
     from ocs_codesign.schedulers.registry import Made
     from ocs_codesign.topology import Topology
@@ -78,6 +79,7 @@ def cost_exactly(
     collective: str,
     max_steps: int | None,
     chunks: int | None,
+    asked: Messages | None,
     choice: SolverChoice,
     json_path: str | None,
 ) -> int:
@@ -100,7 +102,7 @@ def cost_exactly(
             return refuse(made_by("exact", task), json_path)
     answers, stopped, code = _walked(topology, most, num_chunks, collective, choice)
     eager = measure_topology(topology, collective).cost
-    walk = Walk(collective, num_chunks, most, least, eager, answers, stopped)
+    walk = Walk(collective, num_chunks, most, least, eager, answers, asked, stopped)
     subject = source.subject(topology)
     emit(walk_json(subject, walk), json_path, walk_sections(subject, walk))
     if code == STOPPED:

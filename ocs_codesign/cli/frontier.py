@@ -12,10 +12,11 @@ from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
     alpha_option,
+    asked_messages,
     bandwidth_option,
     collective_choice,
     json_option,
-    message_option,
+    messages_option,
     solver_options,
 )
 from ocs_codesign.cli.output import check_outputs, emit
@@ -28,7 +29,7 @@ from ocs_codesign.cli.reconfiguration import (
 
 if TYPE_CHECKING:
     from ocs_codesign.cli.options import SolverChoice
-    from ocs_codesign.cost import CostModel
+    from ocs_codesign.cost import Messages
     from ocs_codesign.search.pareto import Frontier
 
 _SOLVED = "all-to-all on one configuration (--collective alltoall or --joint)"
@@ -40,7 +41,7 @@ _SOLVED = "all-to-all on one configuration (--collective alltoall or --joint)"
 @collective_choice(*GATHERING, ALLTOALL)
 @alpha_option
 @bandwidth_option
-@message_option
+@messages_option
 @click.option(
     "--bidirectional", is_flag=True, help="Only topologies with every link in both directions."
 )
@@ -58,7 +59,7 @@ def frontier(
     collective: str,
     alpha: float | None,
     bandwidth: float | None,
-    message: float | None,
+    messages: tuple[float, ...],
     bidirectional: bool,
     joint: bool,
     deltas: tuple[float, ...],
@@ -71,7 +72,7 @@ def frontier(
     """Find the latency-throughput Pareto frontier of N nodes of degree d.
 
     With --alpha, --bandwidth and --message it also says which candidate is fastest for messages of
-    that size: T = alpha * steps + t_b * message / bandwidth. All-to-all counts the diameter as
+    every size: T = alpha * steps + t_b * message / bandwidth. All-to-all counts the diameter as
     steps and the best routing of messages that may split as t_b; --joint adds the times of an
     allgather and an all-to-all. --time-limit covers the programs that are solved, not the
     search for topologies; what is not solved in time is named.
@@ -82,9 +83,9 @@ def frontier(
     \b
     Example:
       ocs-codesign frontier --nodes 12 --degree 4 --alpha 10us --bandwidth 100Gbps \\
-          --message 1MiB
+          --message 1MiB,64MiB
     """
-    workload = _workload(alpha, bandwidth, message)
+    asked = asked_messages(alpha, bandwidth, messages)
     check_outputs(json_path, plot)
     if deltas or max_configurations is not None:
         choice.check_unused(_SOLVED)
@@ -92,7 +93,7 @@ def frontier(
             collective, deltas, joint=joint, bidirectional=bidirectional, show_all=show_all
         )
         frontier_with_reconfiguration(
-            num_nodes, degree, collective, deltas, max_configurations, workload, plot, json_path
+            num_nodes, degree, collective, deltas, max_configurations, asked, plot, json_path
         )
         return
     if joint or collective == ALLTOALL:
@@ -100,8 +101,8 @@ def frontier(
             raise click.UsageError(f"--joint compares allgather and all-to-all, not {collective}")
         from ocs_codesign.cli.joint import AlltoallQuestion, frontier_of_alltoall
 
-        asked = AlltoallQuestion(num_nodes, degree, joint, bidirectional, workload, show_all)
-        frontier_of_alltoall(asked, choice, plot, json_path)
+        question = AlltoallQuestion(num_nodes, degree, joint, bidirectional, asked, show_all)
+        frontier_of_alltoall(question, choice, plot, json_path)
         return
     choice.check_unused(_SOLVED)
     from ocs_codesign.search.frontier import frontier as find
@@ -114,27 +115,17 @@ def frontier(
             bidirectional=bidirectional,
             on_progress=shown.tell_phase,
         )
-        files = {} if plot is None else {plot: _figure(answer, workload, plot)}
-    sections = frontier_sections(answer, workload, show_all=show_all)
-    emit(frontier_json(answer, workload), json_path, sections, files)
+        files = {} if plot is None else {plot: _figure(answer, asked, plot)}
+    sections = frontier_sections(answer, asked, show_all=show_all)
+    emit(frontier_json(answer, asked), json_path, sections, files)
 
 
-def _workload(
-    alpha: float | None, bandwidth: float | None, message: float | None
-) -> tuple[CostModel, float] | None:
-    """The cost model and the message size, if they are asked about."""
-    if alpha is None and bandwidth is None and message is None:
-        return None
-    if alpha is None or bandwidth is None or message is None:
-        raise click.UsageError("--alpha, --bandwidth and --message are only given together")
-    from ocs_codesign.cost import CostModel
-
-    return CostModel(alpha, bandwidth), message
-
-
-def _figure(answer: Frontier, workload: tuple[CostModel, float] | None, plot: str) -> bytes:
+def _figure(answer: Frontier, asked: Messages | None, plot: str) -> bytes:
     from pathlib import Path
 
     from ocs_codesign.plot import figure_bytes, frontier_figure
 
-    return figure_bytes(frontier_figure(answer, *(workload or ())), Path(plot).suffix)
+    if asked is None:
+        return figure_bytes(frontier_figure(answer), Path(plot).suffix)
+    figure = frontier_figure(answer, asked.model, *asked.sizes_bytes)
+    return figure_bytes(figure, Path(plot).suffix)

@@ -20,24 +20,22 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.cli.options import SolverChoice
-    from ocs_codesign.cost import CostModel
+    from ocs_codesign.cost import Messages
     from ocs_codesign.question import Question
     from ocs_codesign.search.catalogue.store import Catalogue
     from ocs_codesign.search.pareto import Frontier
-
-    Workload = tuple[CostModel, float]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class AlltoallQuestion:
-    """What was asked of a size; ``workload`` is a cost model and a message size."""
+    """What was asked of a size, and of which messages."""
 
     num_nodes: int
     degree: int
     with_allgather: bool
     bidirectional: bool
-    workload: Workload | None
+    messages: Messages | None
     show_all: bool
 
 
@@ -56,9 +54,9 @@ def frontier_of_alltoall(
             on_progress=shown.tell_phase,
             options=options,
         )
-        files = {} if plot is None else {plot: _figure(answer, asked.workload, plot)}
-    sections = joint_sections(answer, asked.workload, show_all=asked.show_all)
-    emit(joint_json(answer, asked.workload), json_path, sections, files)
+        files = {} if plot is None else {plot: _figure(answer, asked.messages, plot)}
+    sections = joint_sections(answer, asked.messages, show_all=asked.show_all)
+    emit(joint_json(answer, asked.messages), json_path, sections, files)
     _refuse_if_stopped(answer, choice)
 
 
@@ -68,7 +66,7 @@ def _refuse_if_stopped(answer: Frontier, choice: SolverChoice) -> None:
         raise click.ClickException(f"not all was solved: {choice.advised(answer.stopped)}")
 
 
-def _figure(answer: Frontier, workload: Workload | None, plot: str) -> bytes:
+def _figure(answer: Frontier, asked: Messages | None, plot: str) -> bytes:
     from pathlib import Path
 
     from ocs_codesign.plot import figure_bytes
@@ -76,7 +74,7 @@ def _figure(answer: Frontier, workload: Workload | None, plot: str) -> bytes:
 
     if not answer.candidates:
         raise click.ClickException("no candidate was solved in time: there is nothing to draw")
-    return figure_bytes(joint_figure(answer, *(workload or ())), Path(plot).suffix)
+    return figure_bytes(joint_figure(answer, asked), Path(plot).suffix)
 
 
 @final

@@ -20,6 +20,7 @@ from ocs_codesign.quantities import parse_bandwidth, parse_size, parse_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ocs_codesign.cost import Messages
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
     from ocs_codesign.topology import Topology
@@ -83,12 +84,30 @@ overlap_option = click.option(
     help="A plane changes while others send (default), or the whole fabric stops for every change.",
 )
 COLD, WARM = "cold", "warm"
-message_option = quantity_option(
-    "--message",
-    parse_size,
+MESSAGE = (
     "M, the buffer of a rank, such as 1MiB: what an allgather results in, a reduction takes, one "
-    "rank sends in an all-to-all.",
+    "rank sends in an all-to-all"
 )
+message_option = quantity_option("--message", parse_size, f"{MESSAGE}.")
+messages_option = quantity_option(
+    *("--message", parse_size, f"{MESSAGE}; may be repeated, or 1MiB,64MiB."),
+    "messages",
+    multiple=True,
+)
+
+
+def asked_messages(
+    alpha: float | None, bandwidth: float | None, messages: tuple[float, ...]
+) -> Messages | None:
+    """The message sizes and the cost model, if times are asked for."""
+    if alpha is None and bandwidth is None and not messages:
+        return None
+    if alpha is None or bandwidth is None or not messages:
+        raise click.UsageError("--alpha, --bandwidth and --message are only given together")
+    from ocs_codesign.cost import CostModel, Messages
+
+    return Messages(CostModel(alpha, bandwidth), tuple(dict.fromkeys(messages)))
+
 
 GATHERING = tuple(kind.name for kind in GATHERING_COLLECTIVES)
 ALLTOALL = Collective.ALLTOALL.name

@@ -15,7 +15,7 @@ from ocs_codesign.quantities import parse_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ocs_codesign.answers.frontier import Workload
+    from ocs_codesign.cost import Messages
 
 COLLECTIVES = ("allreduce", "alltoall")
 
@@ -58,7 +58,7 @@ def frontier_with_reconfiguration(
     collective: str,
     deltas: Sequence[float],
     max_configurations: int | None,
-    workload: Workload | None,
+    asked: Messages | None,
     plot: str | None,
     json_path: str | None,
 ) -> None:
@@ -82,7 +82,7 @@ def frontier_with_reconfiguration(
             from ocs_codesign.plot import figure_bytes
             from ocs_codesign.plot.reconfiguration import reconfigured_figure
 
-            figure = reconfigured_figure(answer, deltas, workload)
+            figure = reconfigured_figure(answer, deltas, asked)
             files[plot] = figure_bytes(figure, Path(plot).suffix)
-    sections = reconfiguration_sections(answer, deltas, workload)
-    emit(reconfiguration_json(answer, deltas, workload), json_path, sections, files)
+    sections = reconfiguration_sections(answer, deltas, asked)
+    emit(reconfiguration_json(answer, deltas, asked), json_path, sections, files)

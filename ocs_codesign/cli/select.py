@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.cli.file_options import FILE, INPUT, plot_option
-from ocs_codesign.cli.options import fabric_option, json_option
+from ocs_codesign.cli.options import (
+    ALLTOALL,
+    GATHERING,
+    fabric_option,
+    json_option,
+    messages_option,
+)
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import Progress, progress
 
@@ -25,9 +31,15 @@ if TYPE_CHECKING:
     *("--workload", "workload_path"),
     type=INPUT,
     metavar="FILE",
-    required=True,
     help="The workload; - is standard input.",
 )
+@click.option(
+    *("--collective", "collectives"),
+    type=click.Choice([*GATHERING, ALLTOALL], case_sensitive=False),
+    multiple=True,
+    help="Instead of a workload: a collective; give it again for more.  [default: allreduce]",
+)
+@messages_option
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Plans to show.")
 @click.option("--designs", multiple=True, metavar="RECIPE", help="Only these; may be given often.")
 @click.option(
@@ -40,7 +52,9 @@ if TYPE_CHECKING:
 @json_option
 def select(
     fabric_path: str,
-    workload_path: str,
+    workload_path: str | None,
+    collectives: tuple[str, ...],
+    messages: tuple[float, ...],
     top: int,
     designs: tuple[str, ...],
     catalogue_path: str | None,
@@ -56,7 +70,8 @@ def select(
     and ports and, as far as the workload allows, plans that change circuits between collectives or
     inside an all-to-all. What does not fit is left out and said why. All-to-alls take the time of
     their best routing, with messages split at will; 'deploy' builds one in whole chunks, which may
-    take a little more. Exit code 1 if nothing fits.
+    take a little more. With --message instead of a workload, designs are ranked for collectives of
+    that size; of several sizes each has a column. Exit code 1 if nothing fits.
 
     \b
     Example:
@@ -65,12 +80,22 @@ def select(
     """
     if designs and catalogue_path is not None:
         raise click.UsageError("give either --designs or --catalogue")
+    if (workload_path is None) == (not messages) or (collectives and not messages):
+        raise click.UsageError("give either --workload or --message, with or without --collective")
+    if plot is not None and len(messages) > 1:
+        raise click.UsageError("--plot draws one ranking: give one --message")
     check_outputs(json_path, plot)
     from ocs_codesign.answers.select import selection_json, selection_sections
+    from ocs_codesign.answers.selections import selections_json, selections_sections
+    from ocs_codesign.fabric.selection.ranking import ranked_for
     from ocs_codesign.formats.fabric.fabric_files import load_fabric
     from ocs_codesign.formats.workload import load_workload
 
-    fabric, workload = load_fabric(fabric_path), load_workload(workload_path)
+    fabric = load_fabric(fabric_path)
+    if workload_path is None:
+        workload, *others = _of_messages(collectives, messages)
+    else:
+        workload, *others = [load_workload(workload_path)]
     with progress("Measuring designs") as shown:
         selection = _selected(fabric, workload, designs, catalogue_path, shown)
     files = {}
@@ -79,10 +104,22 @@ def select(
         from ocs_codesign.plot.selection import selection_figure
 
         files[plot] = figure_bytes(selection_figure(selection, top), Path(plot).suffix)
-    sections = selection_sections(selection, top)
-    emit(selection_json(selection, top), json_path, sections, files)
+    if others:
+        selections = [selection, *(ranked_for(selection, other) for other in others)]
+        answer, sections = selections_json(selections, top), selections_sections(selections, top)
+    else:
+        answer, sections = selection_json(selection, top), selection_sections(selection, top)
+    emit(answer, json_path, sections, files)
     if not selection.ranked:
         raise click.exceptions.Exit(1)
+
+
+def _of_messages(collectives: tuple[str, ...], messages: tuple[float, ...]) -> list[Workload]:
+    from ocs_codesign.collective import Collective
+    from ocs_codesign.fabric.selection.workload import Workload
+
+    kinds = [Collective.parse(name) for name in collectives or ("allreduce",)]
+    return [Workload.of(kinds, size) for size in dict.fromkeys(messages)]
 
 
 def _selected(

@@ -9,7 +9,6 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import Label, draw_labels
 from ocs_codesign.plot.marks import BOUND, FRONT, REST, draw_legend, mark_best, mark_candidates
-from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 from ocs_codesign.search.joint import best_jointly, counts_allgather, joint_times
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.cost import CostModel
+    from ocs_codesign.cost import Messages
     from ocs_codesign.design import Design
     from ocs_codesign.search.pareto import Frontier
 
@@ -26,14 +25,12 @@ _ABOVE, _BESIDE = 0.1, 0.15
 """Room beyond the frontier in which dominated ones are drawn, relative to the bounds."""
 
 
-def joint_figure(
-    frontier: Frontier, model: CostModel | None = None, message_bytes: float | None = None
-) -> Figure:
+def joint_figure(frontier: Frontier, asked: Messages | None = None) -> Figure:
     """All-to-all time against the allgather's t_b, with the steps as labels, and the bounds.
 
     Without the allgather against the diameter. Dominated candidates near the frontier are drawn,
-    those that hops ruled out at the least time that these prove. With a cost model and a message
-    size, the candidate with the least time is marked. Raises ValueError if none was solved.
+    those that hops ruled out at the least time that these prove. The candidate with the
+    least time is marked for every message size asked for. Raises ValueError if none was solved.
     """
     if not frontier.candidates:
         raise ValueError("no candidate was solved: there is nothing to draw")
@@ -47,8 +44,8 @@ def joint_figure(
         _draw_candidates(axes, frontier)
         labels = [Label(_name(frontier, c), *_at(frontier, c), True) for c in frontier.candidates]
         draw_labels(axes, labels, float(frontier.bound.t_b))
-        if model is not None and message_bytes is not None:
-            _draw_best(axes, frontier, model, message_bytes)
+        if asked is not None:
+            _draw_best(axes, frontier, asked)
         draw_legend(axes)
     return figure
 
@@ -151,13 +148,12 @@ def _draw_candidates(axes: Axes, frontier: Frontier) -> None:
     mark_candidates(axes, x, y)
 
 
-def _draw_best(axes: Axes, frontier: Frontier, model: CostModel, message_bytes: float) -> None:
-    best = best_jointly(frontier, model, message_bytes)
-    times = joint_times(best, model, message_bytes)
-    seconds = times.total_s if counts_allgather(frontier) else times.alltoall_s
-    label = (
-        f"best for {format_size(message_bytes)}{' each' * counts_allgather(frontier)} "
-        f"(α = {format_time(model.alpha_s)}, B = "
-        f"{format_bandwidth(model.node_bandwidth_Bps)}): {format_time(seconds)}"
-    )
-    mark_best(axes, *_at(frontier, best), label)
+def _draw_best(axes: Axes, frontier: Frontier, asked: Messages) -> None:
+    both = counts_allgather(frontier)
+    points, times_s = [], []
+    for size in asked.sizes_bytes:
+        best = best_jointly(frontier, asked.model, size)
+        times = joint_times(best, asked.model, size)
+        points.append(_at(frontier, best))
+        times_s.append(times.total_s if both else times.alltoall_s)
+    mark_best(axes, asked, points, times_s, " each" * both)

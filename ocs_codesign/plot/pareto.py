@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.cost import Messages
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import Label, draw_labels
 from ocs_codesign.plot.marks import BOUND, FRONT, REST, draw_legend, mark_best, mark_candidates
-from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,13 +25,13 @@ _WIDEST = 8
 
 
 def frontier_figure(
-    frontier: Frontier, model: CostModel | None = None, message_bytes: float | None = None
+    frontier: Frontier, model: CostModel | None = None, *sizes_bytes: float
 ) -> Figure:
     """The frontier as a staircase of steps against t_b, with what it dominates and the bounds.
 
-    The published designs of the size are labelled too. With a cost model and a message size, the
-    candidate with the least time is marked. Dominated candidates far from the frontier are left out
-    of the picture and counted in its legend.
+    The published designs of the size are labelled too. With a cost model and message sizes, the
+    candidate with the least time for each is marked. Dominated candidates far from the frontier are
+    left out of the picture and counted in its legend.
     """
     with drawing(8, 5.2) as figure:
         figure.subplots_adjust(left=0.09, right=0.97, top=0.91, bottom=0.235)
@@ -45,8 +45,8 @@ def frontier_figure(
         labels = [_label(c, strong=True) for c in frontier.candidates]
         labels += [_label(c, strong=False) for c in published if c not in frontier.candidates]
         draw_labels(axes, labels, float(frontier.bound.t_b))
-        if model is not None and message_bytes is not None:
-            _draw_best(axes, frontier, model, message_bytes)
+        if model is not None and sizes_bytes:
+            _draw_best(axes, frontier, Messages(model, sizes_bytes))
         draw_legend(axes)
     return figure
 
@@ -160,11 +160,10 @@ def _draw_frontier(axes: Axes, costs: Sequence[Cost]) -> None:
     mark_candidates(axes, steps, t_b)
 
 
-def _draw_best(axes: Axes, frontier: Frontier, model: CostModel, message_bytes: float) -> None:
-    best = frontier.best(model, message_bytes)
-    label = (
-        f"best for {format_size(message_bytes)} (α = {format_time(model.alpha_s)}, "
-        f"B = {format_bandwidth(model.node_bandwidth_Bps)}): "
-        f"{format_time(best.cost.time_s(model, message_bytes))}"
+def _draw_best(axes: Axes, frontier: Frontier, asked: Messages) -> None:
+    best = [frontier.best(asked.model, size) for size in asked.sizes_bytes]
+    times_s = (
+        each.cost.time_s(asked.model, size)
+        for each, size in zip(best, asked.sizes_bytes, strict=True)
     )
-    mark_best(axes, best.cost.steps, float(best.cost.t_b), label)
+    mark_best(axes, asked, map(_point, best), times_s)

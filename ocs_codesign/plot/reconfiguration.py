@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.cost import CostModel
+    from ocs_codesign.cost import CostModel, Messages
     from ocs_codesign.design import Design
     from ocs_codesign.search.pareto import Frontier
 
@@ -28,15 +28,15 @@ _LOG_RATIO = 10
 def reconfigured_figure(
     frontier: Frontier,
     deltas_s: Sequence[float] = (),
-    workload: tuple[CostModel, float] | None = None,
+    asked: Messages | None = None,
 ) -> Figure:
     """t_b of all candidates with the bound: against configurations, of an allreduce against steps.
 
-    With a cost model and a message size also the time against the dead time of a change: the
-    fastest static design, what is fastest at each dead time, and below which dead time changes pay;
+    For every message size asked for also the time against the dead time of a change: the fastest
+    static design, what is fastest at each dead time, and below which dead time changes pay;
     ``deltas_s`` are marked.
     """
-    panels = 1 if workload is None else 2
+    panels = 1 if asked is None else 1 + len(asked.sizes_bytes)
     with drawing(5.4 * panels, 4.6, "constrained") as figure:
         axes = figure.subplots(1, panels, squeeze=False)[0]
         for panel in axes:
@@ -44,8 +44,9 @@ def reconfigured_figure(
             panel.set_axisbelow(True)
             panel.spines[["top", "right"]].set_visible(False)
         _draw_costs(axes[0], frontier)
-        if workload is not None:
-            _draw_times(axes[1], frontier, deltas_s, *workload)
+        if asked is not None:
+            for panel, size in zip(axes[1:], asked.sizes_bytes, strict=True):
+                _draw_times(panel, frontier, deltas_s, asked.model, size)
         name = frontier.collective.name
         figure.suptitle(
             f"{frontier.num_nodes} nodes of degree {frontier.degree}: {name}", fontsize=11.5

@@ -177,6 +177,13 @@ def select(
     return Selection(fabric, workload, tuple(sorted(plans, key=_rank)), tuple(excluded), inside)
 
 
+def ranked_for(selection: Selection, workload: Workload) -> Selection:
+    """The single designs of a selection, as they were put on its fabric, for another workload."""
+    fitting = [(plan.options[0], plan.embeddings[0]) for plan in selection.ranked]
+    plans = sorted((_planned(workload, [fits]) for fits in fitting), key=_rank)
+    return replace(selection, workload=workload, ranked=tuple(plans))
+
+
 def _checked_topologies(
     fabric: Fabric, workload: Workload, options: Sequence[FabricOption]
 ) -> list[Topology]:

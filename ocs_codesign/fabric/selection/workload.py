@@ -12,7 +12,11 @@ import numpy as np
 from ocs_codesign.reconfigure.hold.trace import Job, Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
+
+    from ocs_codesign.collective import Collective
 
 
 @final
@@ -58,6 +62,12 @@ class Workload:
         if twice:
             raise ValueError(f"two collectives have the name {twice[0]!r}: names are unique")
         Trace((part.job for part in self.parts), self.repeat)
+
+    @classmethod
+    def of(cls, collectives: Iterable[Collective], message_bytes: float) -> Workload:
+        """Collectives one after the other, each of M = ``message_bytes``."""
+        names = tuple(dict.fromkeys(collective.name for collective in collectives))
+        return cls(", ".join(names), tuple(Part(name, Job(name, message_bytes)) for name in names))
 
     @property
     def trace(self) -> Trace:
