@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
+from ocs_codesign.cuts.dissemination import allgather_dissemination, bottleneck
 from ocs_codesign.given import takes_topology
 
 if TYPE_CHECKING:
+    from ocs_codesign.cuts.dissemination import Cut
     from ocs_codesign.topology import Topology
 
 
@@ -69,14 +71,21 @@ def bound(num_nodes: int, degree: int, collective: Collective | str = "allgather
 
 @takes_topology
 def topology_bound(
-    topology: Topology, collective: Collective | str = "allgather", diameter: int | None = None
+    topology: Topology,
+    collective: Collective | str = "allgather",
+    diameter: int | None = None,
+    reached_t_b: Fraction | None = None,
 ) -> Cost:
     """Least steps and t_b of any schedule on one topology, with its own ports and link speeds.
 
-    An allgather brings N - 1 shards into every node, over at most that node's ingress without
-    self-loops; a reduce-scatter is the same for egress. An all-to-all does both with pieces, and
-    all its hops together must fit on all links. B is the largest egress of a node. A ``diameter``
-    that is known is not computed.
+    In an allgather all shards inside a set of nodes have to leave it, unless it holds all nodes:
+    the narrowest such cut bounds t_b, and no number is smaller, for spanning trees in many pieces
+    come as close as one likes. A reduce-scatter is the same with links reversed; for an allreduce
+    it is what a reduce-scatter followed by an allgather takes at least. An all-to-all brings N - 1
+    pieces into and out of every node, and all its hops together must fit on all links, as what it
+    has to bring over those cuts must. B is the
+    largest egress of a node. A ``diameter`` that is known is not computed; the search for a cut
+    ends early if a schedule with ``reached_t_b`` leaves nothing to prove.
 
     >>> from ocs_codesign.topology import Topology
     >>> loops = Topology(2, [0, 0, 1, 1], [0, 1, 0, 1])
@@ -88,13 +97,24 @@ def topology_bound(
         raise ValueError("a collective needs at least two nodes")
     steps = topology.diameter() if diameter is None else diameter
     missing = Fraction(topology.num_nodes - 1, topology.num_nodes) * topology.node_speed()
-    gather = Cost(steps, missing / topology.ingress_speed())
-    scatter = Cost(steps, missing / topology.egress_speed())
+    gather, scatter = missing / topology.ingress_speed(), missing / topology.egress_speed()
+    of_node = {"allgather": gather, "reduce-scatter": scatter, "allreduce": gather + scatter}
+    if reached_t_b is not None and reached_t_b == of_node.get(collective.name):
+        return Cost(steps * len(collective.halves()), reached_t_b)
     if collective == Collective.ALLTOALL:
-        return Cost(steps, max(gather.t_b, scatter.t_b, _least_time_of_all_hops(topology)))
-    if collective == Collective.ALLGATHER:
-        return gather
-    return scatter if collective == Collective.REDUCE_SCATTER else scatter + gather
+        cuts = [narrowest_cut(topology, half) for half in Collective.ALLREDUCE.halves()]
+        across = [cut.inv_rate * (topology.num_nodes - cut.weight) for cut in cuts]
+        hops = _least_time_of_all_hops(topology)
+        return Cost(steps, max(gather, scatter, hops, *map(topology.t_b, across)))
+    rates = [narrowest_cut(topology, half).inv_rate for half in collective.halves()]
+    costs = [Cost(steps, topology.t_b(inv_rate)) for inv_rate in rates]
+    return sum(costs[1:], costs[0])
+
+
+def narrowest_cut(topology: Topology, half: Collective) -> Cut:
+    """The cut that bounds an allgather, or a reduce-scatter as an allgather over reversed links."""
+    forward = topology if half == Collective.ALLGATHER else topology.transpose()
+    return bottleneck(allgather_dissemination(forward))
 
 
 def _least_time_of_all_hops(topology: Topology) -> Fraction:

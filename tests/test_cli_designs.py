@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,7 +53,7 @@ def test_what_is_built_verifies(capsys, tmp_path, collective, schedule):
     assert (code, err) == (0, "")
     built = json.loads(out)
     record = json.loads((path / "design.json").read_text(encoding="utf-8"))
-    assert built == {**record, "out": str(path)}
+    assert built == {**record, "topology_bound": built["topology_bound"], "out": str(path)}
     assert built["recipe"] == RECIPE
     assert built["collective"] == collective
     if schedule != "best":
@@ -97,6 +99,24 @@ def test_a_graph_is_built_and_verified(capsys, tmp_path):
     assert (record["recipe"], record["graph"]) == (None, "ring.csv")
     assert run(capsys, "verify", str(path))[0] == 0
     assert load_design(path).schedule.topology.speeds().tolist() == [2, 1, 4, 1]
+
+
+def test_what_a_graph_allows_is_said(capsys, tmp_path):
+    """On an MI250 box BFB takes 79/32 where the narrowest cut allows 49/48."""
+    forests = Path(__file__).parent / "data/forests.json"
+    links = json.loads(forests.read_text(encoding="utf-8"))["mi250-1"]["links"]
+    box, out = tmp_path / "box.txt", str(tmp_path / "d")
+    box.write_text("".join(f"{tail} {head} {speed}\n" for tail, head, speed in links), "utf-8")
+    code, told, _ = run(capsys, "build", "--graph", str(box), "--out", out)
+    assert code == 0
+    assert "t_b 49/48 (1.02083) (no schedule on it can beat it), t_b is 142 % above it" in told
+    assert "Large messages can be 2.42 times as fast on this graph" in told
+    code, told, _ = run(capsys, "cost", "--graph", str(box), "--json", "-")
+    answer = json.loads(told)
+    assert answer["topology_bound"]["t_b"] == "49/48"
+    assert answer["over_topology_bound"] == float(Fraction(79, 32) / Fraction(49, 48))
+    told = run(capsys, "build", RECIPE, "--out", out)[1]
+    assert "Large messages" not in told
 
 
 def test_foreign_directories_are_refused(capsys, tmp_path):

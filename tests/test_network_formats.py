@@ -21,7 +21,7 @@ from ocs_codesign.networks.registry import NETWORKS
 from ocs_codesign.networks.switched import fat_tree, star
 from ocs_codesign.topology import Topology
 
-KNOWN = json.loads((Path(__file__).parent / "data/networks.json").read_text(encoding="utf-8"))
+KNOWN = json.loads((Path(__file__).parent / "data/forests.json").read_text(encoding="utf-8"))
 FORMATS = {name: (one.write, one.read) for name, one in network_files.FORMATS.items()}
 every_format = pytest.mark.parametrize("name", sorted(FORMATS))
 

@@ -6,31 +6,38 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.exact import proof_json
 from ocs_codesign.answers.sections import Facts
-from ocs_codesign.answers.texts import cost_text
+from ocs_codesign.answers.texts import cost_json, cost_text, far_above_text, graph_bound_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from fractions import Fraction
 
     from ocs_codesign.answers.sections import Section
+    from ocs_codesign.cost import Cost
     from ocs_codesign.design import Design
     from ocs_codesign.schedulers.registry import Made
 
 
-def built_json(record: dict[str, Any], made: Made | None, directory: str) -> dict[str, Any]:
-    """The record of the design, what is proven of it, and where it is."""
-    proof: dict[str, Any] = {}
+def built_json(
+    record: dict[str, Any], made: Made | None, least: Cost | None, directory: str
+) -> dict[str, Any]:
+    """The record of the design, what is proven of it and of its graph, and where it is."""
+    proof: dict[str, Any] = {} if least is None else {"topology_bound": cost_json(least)}
     if made is not None and made.exact is not None:
-        proof = proof_json(made.exact)
+        proof |= proof_json(made.exact)
     elif made is not None and made.bound is not None:
-        proof = {"t_b_bound": str(made.bound)}
+        proof["t_b_bound"] = str(made.bound)
     return {**record, **proof, "out": directory}
 
 
 def built_sections(
-    answer: dict[str, Any], design: Design, bound: Fraction | None
+    answer: dict[str, Any], design: Design, bound: Fraction | None, least: Cost | None
 ) -> Iterator[Section]:
-    """What was built; ``bound`` is the t_b that no schedule under the same limits can beat."""
+    """What was built.
+
+    ``bound`` is the t_b that no schedule under the same limits can beat, ``least`` what none on the
+    same graph can, None where it is not known.
+    """
     maker, _, proof = answer["schedule"].partition(", ")
     yield Facts(
         ("recipe", answer["recipe"]),
@@ -39,11 +46,16 @@ def built_sections(
         ("collective", answer["collective"]),
         ("cost", f"{cost_text(design.cost)}, verified"),
         ("bound", None if proof or bound is None else _bound_text(design.cost.t_b, bound)),
+        ("bound of this graph", least and graph_bound_text(design.cost, least, design.collective)),
         ("proof", proof or None),
         ("schedule", f"{maker}, {answer['num_sends']:,} sends"),
         ("chunks a shard", answer["num_chunks"]),
         ("saved in", answer["out"]),
     )
+    far = least and not proof and far_above_text(design.cost, least)
+    if far:
+        yield ""
+        yield far
 
 
 def _bound_text(t_b: Fraction, least: Fraction) -> str:

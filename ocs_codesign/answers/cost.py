@@ -10,6 +10,8 @@ from ocs_codesign.answers.texts import (
     MAX_FRACTION,
     cost_json,
     cost_text,
+    far_above_text,
+    graph_bound_text,
     in_decimals,
     loads_table,
     optimality,
@@ -78,6 +80,18 @@ class Costs:
         return self.design.cost.t_b == self.bound.t_b
 
     @property
+    def over_topology_bound(self) -> float | None:
+        """How many times the t_b of the bound of this graph the cost has."""
+        least = self.topology_bound
+        return None if least is None else float(self.design.cost.t_b / least.t_b)
+
+    @property
+    def graph_bound_text(self) -> str | None:
+        """What no schedule on this graph can beat, in words."""
+        least, design = self.topology_bound, self.design
+        return least and graph_bound_text(design.cost, least, design.collective)
+
+    @property
     def moore_optimal(self) -> bool:
         """Whether the steps are the least of any topology of this size."""
         return self.design.cost.steps == self.bound.steps
@@ -101,6 +115,7 @@ def cost_answer_json(subject: Subject, costs: Costs) -> dict[str, Any]:
         "predicted": known(costs.predicted),
         "bound": cost_json(costs.bound),
         "topology_bound": known(costs.topology_bound),
+        "over_topology_bound": costs.over_topology_bound,
         "bw_optimal": costs.bw_optimal,
         "moore_optimal": costs.moore_optimal,
         "allgather": cost_json(design.cost_of(Collective.ALLGATHER)),
@@ -121,13 +136,17 @@ def cost_sections(subject: Subject, costs: Costs) -> Iterator[Section]:
         ("cost", f"{cost_text(design.cost)}, {kind}"),
         ("predicted", known(costs.predicted)),
         ("bound", f"{cost_text(costs.bound)} (no topology of this size can beat it)"),
-        ("bound of this graph", known(costs.topology_bound)),
+        ("bound of this graph", costs.graph_bound_text),
         ("optimal", optimality(costs.bw_optimal, costs.moore_optimal)),
         ("allgather", cost_text(design.cost_of(Collective.ALLGATHER))),
         ("reduce-scatter", cost_text(design.cost_of(Collective.REDUCE_SCATTER))),
         ("schedule", design.maker),
         ("chunks a shard", design.num_chunks),
     )
+    far = costs.topology_bound and far_above_text(design.cost, costs.topology_bound)
+    if far:
+        yield ""
+        yield far
     yield ""
     yield loads_table(design.loads)
 

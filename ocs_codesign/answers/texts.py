@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Table
+from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
@@ -19,6 +20,9 @@ MAX_FRACTION = 24
 """Characters of a fraction that can be read."""
 
 ASK_FOR_A_MODEL = "Give --alpha, --bandwidth and --message to learn which is fastest for them."
+
+_FEW_PERCENT = 3
+"""How far above the bound of its graph a schedule may be without a word."""
 
 _HEAD_ROWS, _TAIL_ROWS = 24, 8
 
@@ -47,6 +51,35 @@ def optimality(bw_optimal: bool, moore_optimal: bool) -> str:
     """Which bounds are met, in a few letters."""
     return (
         " ".join(mark for mark, met in (("BW", bw_optimal), ("Moore", moore_optimal)) if met) or "-"
+    )
+
+
+def graph_bound_text(cost: Cost, least: Cost, collective: Collective) -> str:
+    """What no schedule on the same graph can beat, and how far above it a cost is.
+
+    >>> from ocs_codesign.cost import Cost
+    >>> graph_bound_text(Cost(2, Fraction(9, 8)), Cost(1, Fraction(3, 4)), Collective.ALLGATHER)
+    '1 step, t_b 3/4 (0.75) (no schedule on it can beat it), t_b is 50 % above it'
+    """
+    halves = " and then ".join(half.name for half in collective.halves())
+    what = "schedule" if len(collective.halves()) == 1 else halves
+    over = cost.t_b / least.t_b - 1
+    above = f", t_b is {100 * float(over):.3g} % above it" if over else ""
+    return f"{cost_text(least)} (no {what} on it can beat it){above}"
+
+
+def far_above_text(cost: Cost, least: Cost) -> str | None:
+    """What to tell who takes a schedule of ``cost`` where one near ``least`` exists, if anything.
+
+    ``least`` is the bound of the same graph for an allgather, a reduce-scatter or one after the
+    other, which can be attained but for rounding.
+    """
+    if cost.t_b * 100 <= least.t_b * (100 + _FEW_PERCENT):
+        return None
+    return (
+        f"Large messages can be {float(cost.t_b / least.t_b):.3g} times as fast on this graph: "
+        f"spanning trees in many pieces come near t_b {t_b_text(least.t_b)}, "
+        "which BFB and mapped schedules do not reach here. Try build --scheduler exact."
     )
 
 

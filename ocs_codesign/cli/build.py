@@ -27,6 +27,7 @@ from ocs_codesign.schedulers.registry import SCHEDULERS
 
 if TYPE_CHECKING:
     from ocs_codesign.cli.progress import Progress
+    from ocs_codesign.cost import Cost
     from ocs_codesign.design import Design
     from ocs_codesign.schedulers.registry import Made
 
@@ -100,9 +101,20 @@ def build(
             return refuse(made, json_path)
         shown.tell_phase("Writing the design", 0, 0)
         save_design(design, directory, source.graph_name)
-    answer = built_json(design_record(design, source.graph_name), made, directory)
-    emit(answer, json_path, built_sections(answer, design, made.bound))
+    least = _least_of_graph(design)
+    answer = built_json(design_record(design, source.graph_name), made, least, directory)
+    emit(answer, json_path, built_sections(answer, design, made.bound, least))
     return 0
+
+
+def _least_of_graph(design: Design) -> Cost | None:
+    """What no schedule on the graph of a design can beat; None where that is not known."""
+    from ocs_codesign.bounds import topology_bound
+    from ocs_codesign.collective import GATHERING
+
+    if design.collective not in GATHERING:
+        return None
+    return topology_bound(design.schedule.topology, design.collective, reached_t_b=design.cost.t_b)
 
 
 def _check_usage(

@@ -143,7 +143,7 @@ def _topology_bound(topology: Topology | None, design: Design) -> Cost | None:
         return None
     halves = len(design.collective.halves())
     diameter = design.cost.steps // halves if design.maker == BFB else None
-    return topology_bound(topology, design.collective, diameter)
+    return topology_bound(topology, design.collective, diameter, design.cost.t_b)
 
 
 def _cost_of_alltoall(

@@ -126,12 +126,11 @@ def _stored(task: Task) -> Made:
 
 
 def _exact(task: Task) -> Made:
-    from ocs_codesign.bounds import topology_bound
     from ocs_codesign.schedulers.exact.answers import MINUTE, exact_schedule
 
     found = exact_schedule(
         task.topology,
-        task.steps or topology_bound(task.topology, task.collective).steps,
+        task.steps or len(task.collective.halves()) * task.topology.diameter(),
         task.chunks or task.topology.degree,
         task.collective,
         task.options or MINUTE,

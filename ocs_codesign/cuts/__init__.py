@@ -1,0 +1,1 @@
+"""Cuts: the sets of nodes that let too little out, and what rates they allow."""
