@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from ocs_codesign.cuts.kernels import sweep
 from ocs_codesign.kernels import for_work
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from ocs_codesign.topology import Topology
@@ -160,14 +162,16 @@ def _first_short(
     largest = max(up * int(problem.capacity.max()) * 2 // common, demand)
     first, out, to = _arcs(problem)
     nodes = problem.num_nodes
-    loop = for_work(sweep, _ROUNDS_A_LINK * len(to)) if largest < _MAX_INT64 else sweep
-    kind = np.int64 if largest < _MAX_INT64 else object
+    is_small = largest < _MAX_INT64
+    kind = np.int64 if is_small else object
+    plain: Callable[..., Any] = sweep
+    loop = for_work(plain, _ROUNDS_A_LINK * len(to)) if is_small else plain
     room = np.zeros(len(to), dtype=kind)
     room[::2] = up * problem.capacity.astype(kind) // common
     own = down * problem.weight.astype(kind) // common
     arrays = [first, out, to, room, own, ranks]
     spare = [np.zeros(nodes, np.bool_), np.full(nodes, -1), *np.zeros((3, nodes), np.int64)]
-    if loop is sweep:
+    if loop is plain:
         arrays, spare = ([array.tolist() for array in group] for group in (arrays, spare))
     position = loop(*arrays, begin, demand, *spare)
     return position, np.asarray(spare[1]) >= 0
