@@ -31,7 +31,7 @@ class Dissemination:
 
     ``is_rank`` (bool, nodes) says who must get everything; other nodes pass it on. ``weight``
     (int64, nodes) is 0 where no rank is. Links (``tail``, ``head`` int64, ``capacity`` int64,
-    positive) are parallel ones taken together, without self-loops, sorted by their ends.
+    positive) are parallel ones taken together, without self-loops.
     """
 
     is_rank: NDArray[np.bool_]
@@ -52,7 +52,7 @@ class Dissemination:
 
     def reversed(self) -> Dissemination:
         """The same in the network whose links lead the other way."""
-        return dissemination(self.is_rank, self.weight, self.head, self.tail, self.capacity)
+        return Dissemination(self.is_rank, self.weight, self.head, self.tail, self.capacity)
 
     def cut(self, side: NDArray[np.bool_]) -> Cut:
         """The cut of a set of nodes, shape (nodes,)."""
@@ -152,24 +152,40 @@ def _narrowest_rank(problem: Dissemination, ranks: NDArray[np.int64]) -> Cut:
 def _first_short(
     problem: Dissemination, ranks: NDArray[np.int64], begin: int, inv_rate: Fraction
 ) -> tuple[int, NDArray[np.bool_]]:
-    """Where in ``ranks`` the first is that this rate cannot serve, and the side of it that is cut.
-
-    Those before ``begin`` are known to be served. All are: the number of ranks.
-    """
+    """``first_short`` at a rate, in integers without a common divisor."""
     up, down = inv_rate.numerator, inv_rate.denominator
     common = gcd(up * gcd(*problem.capacity.tolist()), down)
-    demand = down * problem.total_weight // common
-    largest = max(up * int(problem.capacity.max()) * 2 // common, demand)
+    capacity = scaled(problem.capacity, up, common)
+    return first_short(problem, ranks, begin, capacity, scaled(problem.weight, down, common))
+
+
+def scaled(values: NDArray[Any], up: int, down: int) -> NDArray[Any]:
+    """``values * up // down``, as Python's integers where 64 bits may be too few."""
+    largest = int(values.max(initial=0)) * up
+    return (values if largest < _MAX_INT64 else values.astype(object)) * up // down
+
+
+def first_short(
+    problem: Dissemination,
+    ranks: NDArray[np.int64],
+    begin: int,
+    capacity: NDArray[Any],
+    own: NDArray[Any],
+) -> tuple[int, NDArray[np.bool_]]:
+    """The first position in ``ranks`` that cannot get all that nodes send, and what is cut off.
+
+    Node v sends ``own[v]``, link i carries ``capacity[i]``, integers both. Ranks before ``begin``
+    are known to get it. All do: the number of ranks. The set that is cut off has that rank in it
+    and none before it: what leads into it is less than what is outside.
+    """
+    demand, nodes = int(own.sum()), problem.num_nodes
     first, out, to = _arcs(problem)
-    nodes = problem.num_nodes
-    is_small = largest < _MAX_INT64
-    kind = np.int64 if is_small else object
+    is_small = max(2 * int(capacity.max(initial=0)), demand) < _MAX_INT64
+    room = np.zeros(len(to), dtype=np.int64 if is_small else object)
+    room[::2] = capacity
     plain: Callable[..., Any] = sweep
     loop = for_work(plain, _ROUNDS_A_LINK * len(to)) if is_small else plain
-    room = np.zeros(len(to), dtype=kind)
-    room[::2] = up * problem.capacity.astype(kind) // common
-    own = down * problem.weight.astype(kind) // common
-    arrays = [first, out, to, room, own, ranks]
+    arrays = [first, out, to, room, own.astype(room.dtype), ranks]
     spare = [np.zeros(nodes, np.bool_), np.full(nodes, -1), *np.zeros((3, nodes), np.int64)]
     if loop is plain:
         arrays, spare = ([array.tolist() for array in group] for group in (arrays, spare))

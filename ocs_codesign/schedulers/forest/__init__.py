@@ -1,0 +1,1 @@
+"""Forests: collectives along spanning trees in many pieces, as fast as the network allows."""

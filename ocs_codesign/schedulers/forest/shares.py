@@ -1,0 +1,211 @@
+"""Capacities shared among trees of several kinds, by a linear program with cuts added as needed.
+
+Where switches that only forward cannot let out what they let in, where groups run side by side, or
+where sums and copies do, the narrowest cut is no longer the answer: the program says which task of
+every link which trees should have. Its cuts are found by the same sweep of flows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import lcm
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ocs_codesign.cuts.dissemination import first_short
+from ocs_codesign.lp import ExactSolution, LinearProgram, NotExact, Options, Solution, refine, solve
+from ocs_codesign.lp.options import IPX, SIMPLEX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.schedulers.forest.group_task import GroupTask
+
+_OPTIONS = Options(SIMPLEX, tolerance=1e-9)
+
+_FINE = 2**30
+"""Parts of the largest capacity in which capacities that are not exact yet are counted."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Tenant:
+    """A task whose node v sends ``coefficient[v]`` times the rate number ``rate[v]``, -1 for none.
+
+    ``rate`` and ``coefficient`` (int64, nodes).
+    """
+
+    task: GroupTask
+    rate: NDArray[np.int64]
+    coefficient: NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedLinks:
+    """The rates of the largest sum, and the capacity that every tenant has of every link."""
+
+    rates: tuple[Fraction, ...]
+    capacity: tuple[tuple[Fraction, ...], ...]
+
+    @property
+    def total_rate(self) -> Fraction:
+        """The sum of the rates, which no other shares exceed."""
+        return sum(self.rates, Fraction(0))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Row:
+    """A row of the program: its columns, their coefficients, and its bounds."""
+
+    column: NDArray[np.int64]
+    value: NDArray[np.int64]
+    lower: float
+    upper: float
+
+
+def best_shares(tenants: Sequence[Tenant]) -> SharedLinks:
+    """The exact best shares of tenants of the same links.
+
+    Raises ValueError if a rank cannot be reached, and RuntimeError if no exact optimum is found.
+    """
+    num_rates = 1 + max(int(tenant.rate.max()) for tenant in tenants)
+    rows = _capacity_rows(tenants, num_rates)
+    for at, tenant in enumerate(tenants):
+        rows += _balance_rows(tenant, _first_column(tenants, num_rates, at))
+        ranks = np.flatnonzero(tenant.task.problem.is_rank)
+        for rank in ranks.tolist():
+            outside = np.arange(tenant.task.problem.num_nodes) == rank
+            rows.append(_cut_row(tenants, num_rates, at, outside))
+    capacity = tenants[0].task.problem.capacity
+    while True:
+        program = _program(rows, num_rates, len(tenants), capacity)
+        solution = solve(program, options=_OPTIONS)
+        point, _ = solution.point_and_duals()
+        new = _missing_cuts(tenants, num_rates, *_fine(point, capacity))
+        if not new:
+            exact = _exact(program, solution)
+            new = _missing_cuts(tenants, num_rates, *_in_integers(exact.values), only_first=True)
+            if not new:
+                links = len(capacity)
+                bounds = [num_rates + links * at for at in range(len(tenants) + 1)]
+                columns = [exact.values[a:b] for a, b in pairwise(bounds)]
+                return SharedLinks(exact.values[:num_rates], tuple(columns))
+        rows += new
+
+
+def _exact(program: LinearProgram, solution: Solution) -> ExactSolution:
+    """The exact optimum at the basis of a solution, or at that of another method."""
+    exact = refine(program, solution)
+    if isinstance(exact, NotExact):
+        exact = refine(program, solve(program, options=Options(IPX)))
+    if isinstance(exact, NotExact):
+        raise RuntimeError(f"the shares of the links have no exact optimum: {exact.reason}")
+    return exact
+
+
+def _first_column(tenants: Sequence[Tenant], num_rates: int, at: int) -> int:
+    return num_rates + at * len(tenants[0].task.problem.capacity)
+
+
+def _capacity_rows(tenants: Sequence[Tenant], num_rates: int) -> list[_Row]:
+    """Tenants together have no more of a link than there is."""
+    if len(tenants) == 1:
+        return []
+    capacity = tenants[0].task.problem.capacity
+    columns = num_rates + len(capacity) * np.arange(len(tenants))
+    ones = np.ones(len(tenants), dtype=np.int64)
+    return [
+        _Row(columns + link, ones, -np.inf, float(most))
+        for link, most in enumerate(capacity.tolist())
+    ]
+
+
+def _balance_rows(tenant: Tenant, first: int) -> list[_Row]:
+    problem, rows = tenant.task.problem, []
+    for node in np.flatnonzero(tenant.task.must_balance).tolist():
+        into, out = np.flatnonzero(problem.head == node), np.flatnonzero(problem.tail == node)
+        if len(into) + len(out):
+            signs = np.repeat([1, -1], [len(into), len(out)])
+            rows.append(_Row(first + np.concatenate([into, out]), signs, 0.0, 0.0))
+    return rows
+
+
+def _cut_row(
+    tenants: Sequence[Tenant], num_rates: int, at: int, outside: NDArray[np.bool_]
+) -> _Row:
+    """What leaves the complement of a set is at least all that its nodes send."""
+    tenant = tenants[at]
+    problem = tenant.task.problem
+    leaves = np.flatnonzero(~outside[problem.tail] & outside[problem.head])
+    sends = ~outside & (tenant.rate >= 0)
+    sent = np.zeros(num_rates, dtype=np.int64)
+    np.add.at(sent, tenant.rate[sends], tenant.coefficient[sends])
+    rates = np.flatnonzero(sent)
+    if not len(leaves) and len(rates):
+        rank = np.flatnonzero(outside & problem.is_rank)[0]
+        raise ValueError(f"rank {rank} cannot be reached from all others")
+    columns = np.concatenate([rates, _first_column(tenants, num_rates, at) + leaves])
+    return _Row(columns, np.concatenate([-sent[rates], np.ones(len(leaves), int)]), 0.0, np.inf)
+
+
+def _program(
+    rows: Sequence[_Row], num_rates: int, num_tenants: int, capacity: NDArray[np.int64]
+) -> LinearProgram:
+    columns = num_rates + num_tenants * len(capacity)
+    most = np.concatenate([np.full(num_rates, np.inf), *[capacity.astype(float)] * num_tenants])
+    return LinearProgram(
+        -(np.arange(columns) < num_rates).astype(float),
+        np.concatenate([[0], np.cumsum([len(row.column) for row in rows])]).astype(np.int64),
+        np.concatenate([row.column for row in rows]),
+        np.concatenate([row.value for row in rows]).astype(float),
+        np.array([row.lower for row in rows]),
+        np.array([row.upper for row in rows]),
+        np.zeros(columns),
+        most,
+    )
+
+
+def _fine(point: NDArray[np.float64], capacity: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """A point in integers, and how much of them rounding may be wrong by."""
+    unit = float(capacity.max()) / _FINE
+    return np.rint(point / unit).astype(np.int64), 2 * len(point)
+
+
+def _in_integers(values: Sequence[Fraction]) -> tuple[NDArray[np.object_], int]:
+    common = lcm(*(value.denominator for value in values))
+    whole = [value.numerator * (common // value.denominator) for value in values]
+    return np.array(whole, dtype=object), 0
+
+
+def _missing_cuts(
+    tenants: Sequence[Tenant],
+    num_rates: int,
+    point: NDArray[Any],
+    slack: int,
+    *,
+    only_first: bool = False,
+) -> list[_Row]:
+    """Cuts of ranks that cannot get all at a point of the program, by more than ``slack``."""
+    rows: list[_Row] = []
+    for at, tenant in enumerate(tenants):
+        problem = tenant.task.problem
+        ranks = np.flatnonzero(problem.is_rank)
+        first = _first_column(tenants, num_rates, at)
+        capacity = point[first : first + len(problem.capacity)] + slack
+        own = np.where(tenant.rate >= 0, tenant.coefficient * point[tenant.rate], 0)
+        begin = 0
+        while begin < len(ranks):
+            begin, outside = first_short(problem, ranks, begin, capacity, own)
+            if begin < len(ranks):
+                rows.append(_cut_row(tenants, num_rates, at, outside))
+                if only_first:
+                    return rows
+            begin += 1
+    return rows
