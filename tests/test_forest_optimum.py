@@ -1,14 +1,12 @@
 """Optimal rates of forests: known answers, exact programs for small networks, and properties."""
 
-import json
 from fractions import Fraction
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
+from forest_samples import KNOWN, every_known, known_network, networks
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from ocs_codesign.collective import Collective
@@ -18,17 +16,7 @@ from ocs_codesign.networks.switched import star
 from ocs_codesign.schedulers.forest.few_trees import exactly, few_trees
 from ocs_codesign.schedulers.forest.optimum import allreduce_optimum, optimum
 
-KNOWN = json.loads((Path(__file__).parent / "data/forests.json").read_text(encoding="utf-8"))
 ALLREDUCES = sorted(name for name, facts in KNOWN.items() if "allreduce_lp" in facts)
-every_known = pytest.mark.parametrize("name", sorted(KNOWN))
-
-
-def known_network(name, *, able=False):
-    facts = KNOWN[name]
-    hosts, nodes = facts["num_ranks"], facts["num_vertices"]
-    switches = range(hosts, nodes) if able else ()
-    links = np.array(facts["links"]).T
-    return Network(hosts, nodes, *links, multicast=switches, aggregate=switches)
 
 
 @every_known
@@ -115,18 +103,6 @@ def by_every_cut(network):
         [-1.0] + [0.0] * len(links), np.array(most), np.zeros(len(most)), *equal, bounds
     )
     return -found.fun
-
-
-@st.composite
-def networks(draw):
-    nodes = draw(st.integers(2, 6))
-    hosts = draw(st.integers(2, nodes))
-    rows = [(a, (a + 1) % hosts, 1) for a in range(hosts)] if draw(st.booleans()) else []
-    node = st.integers(0, nodes - 1)
-    rows += draw(st.lists(st.tuples(node, node, st.integers(1, 6)), min_size=1, max_size=16))
-    if draw(st.booleans()):
-        rows += [(b, a, c) for a, b, c in rows]
-    return Network(hosts, nodes, *np.array(rows).T)
 
 
 @settings(max_examples=100, deadline=None)

@@ -7,15 +7,16 @@ Makers are imported when they are called.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.collective import GATHERING, Collective
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from fractions import Fraction
 
     from ocs_codesign.lp import Options
+    from ocs_codesign.network import Network
     from ocs_codesign.schedule import Schedule
     from ocs_codesign.schedulers.exact.answers import ExactAnswer
     from ocs_codesign.topology import Topology
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 class Task:
     """What a schedule is wanted for: a collective on a topology, perhaps built from a recipe.
 
-    ``steps``, ``chunks`` and ``max_chunks`` are limits, None for the maker's own; ``options`` are
-    those of a solver; ``on_progress(done, total)`` is told how far it is.
+    ``steps``, ``chunks``, ``max_chunks``, ``trees`` (of a unit of a root) and ``parts`` (of what a
+    tree carries) are limits, None for the maker's own; ``options`` are those of a solver;
+    ``on_progress(done, total)`` is told how far it is. ``network`` is what the links of the
+    topology are, None for links between hosts.
     """
 
     topology: Topology
@@ -38,6 +41,9 @@ class Task:
     max_chunks: int | None = None
     options: Options | None = None
     on_progress: Callable[[int, int], None] | None = None
+    trees: int | None = None
+    parts: int | None = None
+    network: Network | None = None
 
 
 @final
@@ -147,6 +153,31 @@ def _stepped(task: Task) -> Made:
     return Made(plan.schedule, "time-stepped", plan.bound)
 
 
+_NEAR_OPTIMUM = Fraction(11, 10)
+"""How far above the steady state of its forest a schedule may be, if sends allow."""
+
+_MAX_SENDS = 2**21
+
+
+def _forest(task: Task) -> Made:
+    from ocs_codesign.networks.direct import direct
+    from ocs_codesign.schedulers.forest.building import forests
+    from ocs_codesign.schedulers.forest.optimum import optimum
+    from ocs_codesign.schedulers.forest.pipeline import Pipeline
+    from ocs_codesign.verification.forests import check_forest
+
+    network = task.network or direct(task.topology, 1)
+    made = forests(network, task.collective, task.trees, on_progress=task.on_progress)
+    for forest in made:
+        witness = check_forest(forest)
+        if witness is not None:
+            raise RuntimeError(f"the forest is wrong: {witness}")
+    pipeline = Pipeline(made, task.collective)
+    parts = task.parts or pipeline.parts_within(_NEAR_OPTIMUM, _MAX_SENDS)
+    schedule = pipeline.schedule(parts, task.topology)
+    return Made(schedule, "forest", optimum(network, task.collective).t_b)
+
+
 SCHEDULERS: dict[str, Scheduler] = {
     "bfb": Scheduler("balanced breadth-first broadcast", _bfb),
     "expansion": Scheduler(
@@ -159,6 +190,12 @@ SCHEDULERS: dict[str, Scheduler] = {
         tuple(collective.name for collective in GATHERING),
         ("steps", "chunks", "options"),
         limit_s=60.0,
+    ),
+    "forest": Scheduler(
+        "spanning trees in many pieces, as fast as the links allow",
+        _forest,
+        ("allgather", "reduce-scatter", "broadcast", "reduce"),
+        ("trees", "parts"),
     ),
     "stepped": Scheduler(
         "an all-to-all of so many steps",

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.cuts.dissemination import first_short
+from ocs_codesign.cuts.dissemination import Dissemination, first_short
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.cuts.dissemination import Dissemination
     from ocs_codesign.schedulers.forest.optimum import Optimum
 
 
@@ -60,7 +59,7 @@ def exactly(found: Optimum, num_trees: int) -> FewTrees:
 
     Rounded capacities grow only where the scale passes a multiple of 1 / capacity.
     """
-    problem = found.tasks[0].problem
+    problem = _each_link(found)
     best = found.inv_rate * num_trees
     highest = best + Fraction(1, int(problem.capacity.min()))
     if _fits(problem, num_trees, best):
@@ -77,6 +76,16 @@ def exactly(found: Optimum, num_trees: int) -> FewTrees:
                 low = middle
         highest = min(highest, Fraction(high, capacity))
     return FewTrees(num_trees, highest)
+
+
+def _each_link(found: Optimum) -> Dissemination:
+    """The problem with parallel links apart: a tree takes one of them, not parts of several."""
+    network, task = found.network, found.tasks[0]
+    proper = network.tail != network.head
+    ends = (network.tail[proper].astype(np.int64), network.head[proper].astype(np.int64))
+    tail, head = ends[::-1] if task.is_sum else ends
+    problem = task.problem
+    return Dissemination(problem.is_rank, problem.weight, tail, head, network.bandwidth[proper])
 
 
 def _fits(problem: Dissemination, num_trees: int, scale: Fraction) -> bool:

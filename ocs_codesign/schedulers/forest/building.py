@@ -1,0 +1,180 @@
+"""Forests built: the optimum, switches split off, trees packed, and their arcs routed again."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocs_codesign.forest import Forest
+from ocs_codesign.schedulers.forest.few_trees import few_trees
+from ocs_codesign.schedulers.forest.optimum import optimum
+from ocs_codesign.schedulers.forest.packing import pack
+from ocs_codesign.schedulers.forest.shallow import shallow_trees
+from ocs_codesign.schedulers.forest.splitting import split_off, without_common_divisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.collective import Collective
+    from ocs_codesign.demand import Demand
+    from ocs_codesign.network import Network
+    from ocs_codesign.schedulers.forest.group_task import GroupTask
+    from ocs_codesign.schedulers.forest.optimum import Optimum
+    from ocs_codesign.schedulers.forest.packing import Trees
+    from ocs_codesign.schedulers.forest.splitting import Split
+
+
+def forests(
+    network: Network,
+    collective: Collective | Demand,
+    num_trees: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> tuple[Forest, ...]:
+    """The forest of every group that is as fast as the optimum, or as ``num_trees`` trees can be.
+
+    Trees are lowest where shortest paths reach the rate. Raises ValueError for what ``optimum``
+    refuses, and where rounded capacities of few trees do not balance at a switch.
+
+    >>> from ocs_codesign.collective import Collective
+    >>> from ocs_codesign.networks.boxes import boxes
+    >>> forest, = forests(boxes(4, 8, 300, 25, outer=2), Collective.ALLGATHER)
+    >>> forest.inv_rate, forest.height
+    (Fraction(3, 25), 2)
+    """
+    found = optimum(network, collective)
+    made = []
+    for at, task in enumerate(found.tasks):
+        capacity, trees, scale = _capacities(found, at, num_trees)
+        made.append(_forest(network, task, capacity, trees, scale, on_progress))
+    return tuple(made)
+
+
+def _capacities(
+    found: Optimum, at: int, num_trees: int | None
+) -> tuple[NDArray[np.int64], int, Fraction]:
+    """Whole capacities of the network's links for trees of a task, their number, and the scale."""
+    bandwidth = found.network.bandwidth.astype(object)
+    if num_trees is not None:
+        few = few_trees(found, num_trees)
+        whole = bandwidth * few.scale.numerator // few.scale.denominator
+        return whole.astype(np.int64), few.num_trees, few.scale
+    scale, trees = found.trees
+    task = found.tasks[at]
+    problem = task.problem
+    shares = problem.capacity.tolist() if found.shares is None else found.shares.capacity[at]
+    # A link takes the part of its bandwidth that its pair of nodes has, and only whole trees.
+    columns = (problem.tail.tolist(), problem.head.tolist(), shares, problem.capacity.tolist())
+    part = {
+        (tail, head): Fraction(share) / most
+        for tail, head, share, most in zip(*columns, strict=True)
+    }
+    network = found.network
+    ends = (network.head, network.tail) if task.is_sum else (network.tail, network.head)
+    pairs = zip(ends[0].tolist(), ends[1].tolist(), strict=True)
+    exact = [
+        part.get(pair, Fraction(0)) * width * scale
+        for pair, width in zip(pairs, bandwidth, strict=True)
+    ]
+    factor = lcm(*(value.denominator for value in exact))
+    return np.array([int(value * factor) for value in exact]), trees * factor, scale * factor
+
+
+def _forest(
+    network: Network,
+    task: GroupTask,
+    capacity: NDArray[np.int64],
+    num_trees: int,
+    scale: Fraction,
+    on_progress: Callable[[int, int], None] | None,
+) -> Forest:
+    ends = (network.head, network.tail) if task.is_sum else (network.tail, network.head)
+    split = split_off(task.problem, *ends, capacity, num_trees)
+    scale *= Fraction(split.num_trees, num_trees)
+    smaller = without_common_divisor(split)
+    scale *= Fraction(smaller.num_trees, split.num_trees)
+    hosts = np.flatnonzero(task.problem.is_rank)
+    pairs = _Pairs(smaller, hosts, network.num_nodes)
+    wanted = smaller.num_trees * task.problem.weight[hosts]
+    graph = (len(hosts), pairs.tail, pairs.head, pairs.capacity, wanted)
+    trees = shallow_trees(*graph)
+    if trees is None:
+        trees = pack(*graph, on_progress)
+    return _routed(network, task, smaller, scale, hosts, pairs, trees)
+
+
+class _Pairs:
+    """Arcs of a split between the same two ranks taken together; ranks are numbered by ``hosts``.
+
+    ``arc`` lists the arcs pair by pair, those of pair i are ``arc[start[i] : start[i + 1]]``.
+    """
+
+    def __init__(self, split: Split, hosts: NDArray[np.int64], num_nodes: int) -> None:
+        arcs = split.arcs
+        rank = np.full(num_nodes, -1)
+        rank[hosts] = np.arange(len(hosts))
+        live = np.flatnonzero((arcs.capacity > 0) & (rank[arcs.tail] >= 0) & (rank[arcs.head] >= 0))
+        key = rank[arcs.tail[live]] * len(hosts) + rank[arcs.head[live]]
+        order = np.argsort(key, kind="stable")
+        self.arc = live[order]
+        keys, self.start = np.unique(key[order], return_index=True)
+        self.start = np.append(self.start, len(live))
+        self.tail, self.head = np.divmod(keys, len(hosts))
+        self.capacity = np.add.reduceat(arcs.capacity[self.arc], self.start[:-1])
+
+
+def _routed(
+    network: Network,
+    task: GroupTask,
+    split: Split,
+    scale: Fraction,
+    hosts: NDArray[np.int64],
+    pairs: _Pairs,
+    trees: Trees,
+) -> Forest:
+    """The trees with the paths of their arcs: every pair's arcs are filled one after the other."""
+    tree, head = np.nonzero(trees.arc_into >= 0)
+    pair = trees.arc_into[tree, head]
+    order = np.argsort(pair, kind="stable")
+    pair, times = pair[order], trees.multiplicity[tree[order]]
+    # Use number i of a pair takes its capacity from begin to end, arc number j from low to high.
+    end = np.cumsum(times)
+    end -= np.append(0, end)[np.searchsorted(pair, pair)]
+    begin = end - times
+    high = np.cumsum(split.arcs.capacity[pairs.arc])
+    high -= np.append(0, high)[pairs.start[:-1]].repeat(np.diff(pairs.start))
+    low = high - split.arcs.capacity[pairs.arc]
+    # All on one line, a pair after the other, so that one search finds the arcs of every use.
+    offset = np.append(0, np.cumsum(pairs.capacity))
+    owner = np.repeat(np.arange(len(pairs.tail)), np.diff(pairs.start))
+    lows = low + offset[owner]
+    first = np.searchsorted(lows, begin + offset[pair], side="right") - 1
+    last = np.searchsorted(lows, end + offset[pair], side="left")
+    count = last - first
+    use = np.repeat(np.arange(len(pair)), count)
+    arc = first[use] + np.arange(len(use)) - np.repeat(np.cumsum(count) - count, count)
+    units = np.minimum(end[use], high[arc]) - np.maximum(begin[use], low[arc])
+    used, path = np.unique(pairs.arc[arc], return_inverse=True)
+    paths = [split.arcs.path(int(which)) for which in used]
+    by_tree = np.lexsort((np.arange(len(use)), head[order][use], tree[order][use]))
+    return Forest(
+        network,
+        task.is_sum,
+        task.problem.weight[: network.num_hosts],
+        task.problem.is_rank[: network.num_hosts],
+        split.num_trees,
+        scale,
+        hosts[trees.root],
+        trees.multiplicity,
+        tree[order][use][by_tree],
+        hosts[pairs.tail[pair[use]]][by_tree],
+        hosts[pairs.head[pair[use]]][by_tree],
+        path[by_tree],
+        units[by_tree],
+        np.cumsum([0, *map(len, paths)]),
+        np.array([link for links in paths for link in links], dtype=np.int64),
+    )
