@@ -17,31 +17,25 @@ from ocs_codesign.graphs.text import parse
 from ocs_codesign.network import Network
 from ocs_codesign.networks.boxes import boxes
 from ocs_codesign.networks.direct import direct, mesh, torus
+from ocs_codesign.networks.products import a100, dgx1, dgx2, h100_rail, mi250, ndv2
 from ocs_codesign.networks.registry import NETWORKS
 from ocs_codesign.networks.switched import fat_tree, star
-from ocs_codesign.topology import Topology
 
 KNOWN = json.loads((Path(__file__).parent / "data/forests.json").read_text(encoding="utf-8"))
 FORMATS = {name: (one.write, one.read) for name, one in network_files.FORMATS.items()}
 every_format = pytest.mark.parametrize("name", sorted(FORMATS))
 
-MI250 = {
-    4: "0-1 2-3 4-5 6-7 8-9 10-11 12-13 14-15",
-    2: "0-4 3-7 8-12 11-15",
-    1: "0-8 1-5 1-9 1-10 2-6 2-9 2-10 3-11 4-6 5-6 5-7 9-13 10-14 12-14 13-14 13-15",
-}
-
-
-def mi250_box() -> Topology:
-    rows = [(*map(int, pair.split("-")), m) for m, pairs in MI250.items() for pair in pairs.split()]
-    tail, head, speed = np.array(rows).T
-    return Topology(16, [*tail, *head], [*head, *tail], [*speed, *speed])
-
-
 BUILT = {
-    "a100-1": boxes(1, 8, 300, 25),
-    "mi250-2": boxes(2, 16, 50, 16, inner=mi250_box()),
-    "h100rail-2": boxes(2, 8, 450, 50, outer=8),
+    "a100-1": a100(1),
+    "a100-4": a100(4),
+    "mi250-1": mi250(1),
+    "mi250-2": mi250(2),
+    "h100rail-2": h100_rail(2),
+    "dgx1": dgx1(),
+    "dgx2-2": dgx2(2),
+    "ndv2-2": ndv2(2),
+    "ndv2-4": ndv2(4),
+    "star-10-10-10-1": star(4, (10, 10, 10, 1)),
     "mesh-4x4": mesh((4, 4), 1),
     "torus-4x4": torus((4, 4), 1),
     "leafspine-4x4-2-4-4": fat_tree((4, 4), (1, 2), (4, 4)),
@@ -215,7 +209,8 @@ def test_graphs_of_networkx():
 
 
 def test_every_builder_is_listed():
-    assert {"direct", "star", "fat_tree", "boxes", "torus", "mesh"} == set(NETWORKS)
+    products = {"a100", "h100_rail", "mi250", "dgx1", "ndv2", "dgx2", "leaf_spine"}
+    assert {"direct", "star", "fat_tree", "boxes", "torus", "mesh"} | products == set(NETWORKS)
     assert all(builder.__doc__ for builder in NETWORKS.values())
 
 

@@ -52,7 +52,8 @@ def built_sections(
         ("chunks a shard", answer["num_chunks"]),
         ("saved in", answer["out"]),
     )
-    far = least and not proof and far_above_text(design.cost, least)
+    is_forest = maker == "forest"
+    far = least and not proof and not is_forest and far_above_text(design.cost, least)
     if far:
         yield ""
         yield far

@@ -72,14 +72,14 @@ def far_above_text(cost: Cost, least: Cost) -> str | None:
     """What to tell who takes a schedule of ``cost`` where one near ``least`` exists, if anything.
 
     ``least`` is the bound of the same graph for an allgather, a reduce-scatter or one after the
-    other, which can be attained but for rounding.
+    other, which forests attain but for the filling of their trees.
     """
     if cost.t_b * 100 <= least.t_b * (100 + _FEW_PERCENT):
         return None
     return (
         f"Large messages can be {float(cost.t_b / least.t_b):.3g} times as fast on this graph: "
         f"spanning trees in many pieces come near t_b {t_b_text(least.t_b)}, "
-        "which BFB and mapped schedules do not reach here. Try build --scheduler exact."
+        "which BFB and mapped schedules do not reach here. Try build --scheduler forest."
     )
 
 

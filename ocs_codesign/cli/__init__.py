@@ -31,6 +31,7 @@ SECTIONS = {
     },
     "Schedules": {
         "build": "build",
+        "optimum": "optimum",
         "paths": "paths",
         "verify": "verify",
     },

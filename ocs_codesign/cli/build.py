@@ -18,6 +18,7 @@ from ocs_codesign.cli.options import (
     collective_choice,
     graph_option,
     json_option,
+    network_option,
     recipe_argument,
     solver_options,
 )
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
     from ocs_codesign.design import Design
     from ocs_codesign.schedulers.registry import Made
 
-BEST, STEPPED = "best", "stepped"
+BEST, STEPPED, FOREST = "best", "stepped", "forest"
 
 
 @click.command(short_help="Build and verify a schedule and save the design.")
 @recipe_argument
 @graph_option
+@network_option
 @collective_choice(*GATHERING, ALLTOALL)
 @click.option(
     "--scheduler",
@@ -57,22 +59,36 @@ BEST, STEPPED = "best", "stepped"
     type=click.IntRange(min=1),
     help="Most chunks that an all-to-all cuts a piece into: fewer sends, a higher t_b.",
 )
+@click.option(
+    "--trees",
+    type=click.IntRange(min=1),
+    help="Most trees of a forest for a unit of a host's data (default: what the optimum takes).",
+)
+@click.option(
+    "--parts",
+    type=click.IntRange(min=1, max=4096),
+    help="Parts of a tree's data that follow each other: more steps, a lower t_b (default: enough "
+    "to come within 10 % of the optimum).",
+)
 @design_directory_option
 @solver_options
 @json_option
 def build(
     recipe: str | None,
     graph: str | None,
+    network: str | None,
     collective: str,
     scheduler: str,
     steps: int | None,
     chunks: int | None,
     max_chunks: int | None,
+    trees: int | None,
+    parts: int | None,
     directory: str,
     json_path: str | None,
     choice: SolverChoice,
 ) -> int:
-    """Build the schedule of a RECIPE or a graph, verify it, and save it with its topology.
+    """Build the schedule of a RECIPE, graph or network, verify it, and save it with its topology.
 
     DIR gets schedule.npz and design.json, whole or not at all. DIR must be new, empty or hold an
     earlier design, which is replaced.
@@ -81,14 +97,25 @@ def build(
     best that was found in --time-limit (a minute if not given), with what none can beat. Exit code
     1 if no schedule has so few steps.
 
+    A forest is spanning trees in many pieces, whose data follow each other down the trees: as fast
+    for long messages as the links allow, over switches as well.
+
     \b
     Example:
       ocs-codesign build 'Line(CompleteBipartite(4))' --collective allreduce --out design
     """
-    source = GivenGraph.of(recipe, graph)
+    source = GivenGraph.of(recipe, graph, network)
     if scheduler == BEST and collective == ALLTOALL:
         scheduler = STEPPED
-    limits = {"steps": steps, "chunks": chunks, "max_chunks": max_chunks}
+    if scheduler == BEST and source.network is not None:
+        scheduler = FOREST
+    limits = {
+        "steps": steps,
+        "chunks": chunks,
+        "max_chunks": max_chunks,
+        "trees": trees,
+        "parts": parts,
+    }
     _check_usage(source, collective, scheduler, limits, choice)
     from ocs_codesign.formats.designs.design_files import check_design_directory, save_design
     from ocs_codesign.formats.designs.record import design_record
@@ -101,7 +128,7 @@ def build(
             return refuse(made, json_path)
         shown.tell_phase("Writing the design", 0, 0)
         save_design(design, directory, source.graph_name)
-    least = _least_of_graph(design)
+    least = None if source.network is not None else _least_of_graph(design)
     answer = built_json(design_record(design, source.graph_name), made, least, directory)
     emit(answer, json_path, built_sections(answer, design, made.bound, least))
     return 0
@@ -176,6 +203,7 @@ def _built(
             **limits,
             options=options,
             on_progress=shown.tell,
+            network=source.network,
         )
         made = made_by(name, task)
     schedule = made.schedule

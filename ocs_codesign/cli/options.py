@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, final
 import click
 
 from ocs_codesign.answers.cost import Subject
-from ocs_codesign.cli.file_options import INPUT, OUTPUT
+from ocs_codesign.cli.file_options import INPUT, OUTPUT, STDIN
+from ocs_codesign.cli.output import STDOUT
 from ocs_codesign.collective import GATHERING as GATHERING_COLLECTIVES
 from ocs_codesign.collective import Collective
 from ocs_codesign.quantities import parse_bandwidth, parse_size, parse_time
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ocs_codesign.cost import Messages
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
+    from ocs_codesign.network import Network
     from ocs_codesign.topology import Topology
 
 
@@ -145,6 +147,12 @@ prefer_option = click.option(
     show_default=True,
     help="Which planes: any, or those whose loss leaves most nodes connected.",
 )
+network_option = click.option(
+    "--network",
+    metavar="NETWORK",
+    help="A network of hosts and switches instead of a recipe: a file, or a builder such as "
+    "a100(2), as optimum takes it.",
+)
 recipe_argument = click.argument("recipe", required=False)
 graph_option = click.option(
     "--graph", type=INPUT, metavar="FILE", help="A topology from a file instead of a recipe."
@@ -188,18 +196,33 @@ _SOLVER_OPTIONS = (
 )
 
 
+def network_of(text: str) -> Network:
+    """The network in a file, or the one that a call of a builder or a recipe names."""
+    text = STDIN if text == STDOUT else text
+    if Path(text).exists() or not text.rstrip().endswith(")"):
+        from ocs_codesign.formats.networks.network_files import import_network
+
+        return import_network(text)
+    from ocs_codesign.graphs.text import parse_network
+
+    return parse_network(text)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class GivenGraph:
-    """The topology that a command works on: a recipe, or a graph file."""
+    """The topology that a command works on: a recipe, a graph file, or a network's."""
 
     recipe: Recipe | None
     path: Path | None
+    network: Network | None = None
 
     @classmethod
-    def of(cls, recipe: str | None, graph: str | None) -> GivenGraph:
-        """The one that was given; UsageError if both or neither."""
-        if (recipe is None) == (graph is None):
+    def of(cls, recipe: str | None, graph: str | None, network: str | None = None) -> GivenGraph:
+        """The one that was given; UsageError if several or none."""
+        if network is not None and recipe is None and graph is None:
+            return cls(None, Path(network), network_of(network))
+        if network is not None or (recipe is None) == (graph is None):
             raise click.UsageError("give either a RECIPE or --graph FILE")
         if recipe is None:
             return cls(None, Path(graph or ""))
@@ -233,6 +256,8 @@ class GivenGraph:
         """The topology, built or read."""
         if self.recipe is not None:
             return self.recipe.topology()
+        if self.network is not None:
+            return self.network.topology()
         from ocs_codesign.formats.graphs.graph_files import import_graph
 
         return import_graph(self.path or "")

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections import ChainMap
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
+from ocs_codesign.network import Network
+from ocs_codesign.networks.direct import direct
+from ocs_codesign.networks.registry import NETWORKS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MAX_TEXT = 100_000
 MAX_DEPTH = 64
@@ -29,21 +36,45 @@ def parse(text: str) -> Recipe:
     """
     if not isinstance(text, str) or not text.strip():
         raise ValueError("a recipe is a text such as 'Line(CompleteBipartite(4))': it is empty")
+    value = _parsed(text, "recipe", _CLASSES)
+    if not isinstance(value, Recipe):
+        raise ValueError(f"{_short(text)} is not a recipe")
+    return value
+
+
+def parse_network(text: str) -> Network:
+    """The network that a text names: a call of a builder, or a recipe whose links are of width 1.
+
+    Arguments may have names, and recipes stand for their topologies. Raises ValueError with the
+    offending part and the rule.
+
+    >>> parse_network("boxes(3, 2, 100, 25, outer=Complete(3))")
+    Network(6 hosts, 3 switches, 18 links)
+    >>> parse_network("Torus((3, 3))")
+    Network(9 hosts, 0 switches, 36 links)
+    """
+    value = _parsed(text, "network", {**_CLASSES, **NETWORKS})
+    if isinstance(value, Recipe):
+        return direct(value.topology(), 1)
+    if not isinstance(value, Network):
+        raise ValueError(f"{_short(text)} is not a network")
+    return value
+
+
+def _parsed(text: str, what: str, makers: Mapping[str, Any]) -> Any:
+    """What the only call in a text makes."""
     if len(text) > MAX_TEXT:
-        raise ValueError(f"a recipe of {len(text)} characters: at most {MAX_TEXT} are read")
+        raise ValueError(f"a {what} of {len(text)} characters: at most {MAX_TEXT} are read")
     text = text.strip()
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"cannot read {_short(text)} as a recipe: not a call expression") from None
+        raise ValueError(f"cannot read {_short(text)} as a {what}: not a call expression") from None
     try:
-        value = _value(tree.body, 0)
+        return _Reader(what, makers).value(tree.body, 0)
     except _NotAllowedError as error:
         part = ast.get_source_segment(text, error.node) or text
-        raise ValueError(f"{_short(part)} is not allowed in a recipe") from None
-    if not isinstance(value, Recipe):
-        raise ValueError(f"{_short(text)} is not a recipe")
-    return value
+        raise ValueError(f"{_short(part)} is not allowed in a {what}") from None
 
 
 def as_recipe(value: Recipe | str) -> Recipe:
@@ -69,42 +100,67 @@ class _NotAllowedError(Exception):
         self.node = node
 
 
-def _value(node: ast.expr, depth: int) -> Any:
-    if depth > MAX_DEPTH:
-        raise ValueError(f"a recipe nested more than {MAX_DEPTH} deep is not read")
-    match node:
-        case ast.Constant(value=bool() | None):
-            pass
-        case ast.Constant(value=int() | str() as value):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)) if (
-            type(value) is int
-        ):
-            return -value
-        case ast.Tuple(elts=entries) | ast.List(elts=entries):
-            return tuple(_value(entry, depth + 1) for entry in entries)
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
-            return _call(name, [_value(argument, depth + 1) for argument in arguments])
-        case ast.Name(id=name):
-            raise ValueError(f"{name!r} in a recipe: names must be called, as in Complete(4)")
-    raise _NotAllowedError(node)
+@final
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads calls of ``makers``, whose names are those of all that a text may call."""
+
+    what: str
+    makers: Mapping[str, Any]
+
+    def value(self, node: ast.expr, depth: int) -> Any:
+        """What a part of the syntax tree stands for."""
+        if depth > MAX_DEPTH:
+            raise ValueError(f"a {self.what} nested more than {MAX_DEPTH} deep is not read")
+        match node:
+            case ast.Constant(value=bool() | None):
+                pass
+            case ast.Constant(value=int() | str() as value):
+                return value
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)) if (
+                type(value) is int
+            ):
+                return -value
+            case ast.Tuple(elts=entries) | ast.List(elts=entries):
+                return tuple(self.value(entry, depth + 1) for entry in entries)
+            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=named) if (
+                not named or name in NETWORKS
+            ):
+                values = [self.value(argument, depth + 1) for argument in arguments]
+                options = {str(one.arg): self.value(one.value, depth + 1) for one in named}
+                return self.call(name, values, options)
+            case ast.Name(id=name):
+                raise ValueError(
+                    f"{name!r} in a {self.what}: names must be called, as in Complete(4)"
+                )
+        raise _NotAllowedError(node)
+
+    def call(self, name: str, arguments: list[Any], options: dict[str, Any]) -> Any:
+        """What a maker makes of its arguments."""
+        if name not in self.makers:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, self.makers, n=1)
+            raise ValueError(
+                f"unknown name {name!r} in a {self.what}"
+                + (f": did you mean {near[0]}?" if near else "")
+            )
+        kind = self.makers[name]
+        if name in NETWORKS:
+            arguments = [_graph(value) for value in arguments]
+            options = {key: _graph(value) for key, value in options.items()}
+        try:
+            return kind(*arguments, **options)
+        except TypeError:
+            count = len(arguments) + len(options)
+            raise ValueError(
+                f"{name} does not take {'these ' * bool(options)}{count} "
+                f"argument{'s' * (count != 1)}"
+            ) from None
 
 
-def _call(name: str, arguments: list[Any]) -> Any:
-    if name not in _CLASSES:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, _CLASSES, n=1)
-        raise ValueError(
-            f"unknown name {name!r} in a recipe" + (f": did you mean {near[0]}?" if near else "")
-        )
-    kind = _CLASSES[name]
-    try:
-        return kind(*arguments)
-    except TypeError:
-        raise ValueError(
-            f"{name} does not take {len(arguments)} argument{'s' * (len(arguments) != 1)}"
-        ) from None
+def _graph(value: Any) -> Any:
+    return value.topology() if isinstance(value, Recipe) else value
 
 
 def _short(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.networks.cables import Cables, one_each
+from ocs_codesign.networks.cables import Cables, check_hosts, one_each
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def boxes(
     """
     if num_boxes < 1 or hosts_per_box < 1:
         raise ValueError(f"{num_boxes} boxes of {hosts_per_box} hosts: both are at least 1")
+    check_hosts(num_boxes * hosts_per_box)
     latencies = one_each(latency, 2, "latency")
     hosts = np.arange(num_boxes * hosts_per_box).reshape(num_boxes, hosts_per_box)
     cables, num_nodes = Cables(), hosts.size

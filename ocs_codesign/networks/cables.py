@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+MAX_HOSTS = 2**20
+
+
+def check_hosts(num_hosts: int) -> None:
+    """ValueError for none, or for more than anything here is built for."""
+    if not 1 <= num_hosts <= MAX_HOSTS:
+        raise ValueError(f"{num_hosts} hosts: there are 1 to {MAX_HOSTS}")
+
+
 class Cables:
     """Links with the bandwidth, latency and dimension of the group they come in."""
 

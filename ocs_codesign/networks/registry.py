@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ocs_codesign.networks.boxes import boxes
 from ocs_codesign.networks.direct import direct, mesh, torus
+from ocs_codesign.networks.products import a100, dgx1, dgx2, h100_rail, leaf_spine, mi250, ndv2
 from ocs_codesign.networks.switched import fat_tree, star
 
 if TYPE_CHECKING:
@@ -20,4 +21,11 @@ NETWORKS: dict[str, Callable[..., Network]] = {
     "star": star,
     "fat_tree": fat_tree,
     "boxes": boxes,
+    "leaf_spine": leaf_spine,
+    "a100": a100,
+    "h100_rail": h100_rail,
+    "mi250": mi250,
+    "dgx1": dgx1,
+    "ndv2": ndv2,
+    "dgx2": dgx2,
 }

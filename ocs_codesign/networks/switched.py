@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.networks.cables import Cables, one_each
+from ocs_codesign.networks.cables import Cables, check_hosts, one_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,7 @@ def star(
     >>> star(4, [10, 10, 10, 1]).bandwidth.tolist()
     [10, 10, 10, 1, 10, 10, 10, 1]
     """
-    if num_hosts < 1:
-        raise ValueError(f"{num_hosts} hosts: there must be one")
+    check_hosts(num_hosts)
     cables = Cables()
     bandwidths = one_each(bandwidth, num_hosts, "bandwidth")
     cables.add(np.arange(num_hosts), num_hosts, bandwidths, latency, 0)
@@ -67,6 +66,7 @@ def fat_tree(
             f"children {tuple(children)}, parents {tuple(parents)}: "
             "whole numbers of at least 1, one each a level"
         )
+    check_hosts(prod(children))
     bandwidths = one_each(bandwidth, levels, "bandwidth")
     latencies = one_each(latency, levels, "latency")
     cables, num_hosts = Cables(), prod(children)

@@ -68,7 +68,8 @@ class Scheduler:
 
     An allreduce is made of its halves where it is not among the ``collectives``. ``limits`` are
     names of fields of a Task, "options" for one that solves. ``needs_recipe`` says that a topology
-    alone is not enough. ``limit_s`` is the time limit where none is given.
+    alone is not enough, ``knows_switches`` that the network may have them. ``limit_s`` is the time
+    limit where none is given.
     """
 
     description: str
@@ -77,6 +78,7 @@ class Scheduler:
     limits: tuple[str, ...] = ()
     needs_recipe: bool = False
     limit_s: float | None = None
+    knows_switches: bool = False
 
     def can_make(self, collective: Collective) -> bool:
         """Whether it makes schedules of a collective, or of all its halves."""
@@ -102,6 +104,13 @@ def made_by(name: str, task: Task) -> Made:
         raise ValueError(f"scheduler {name} makes {makes}, not {wanted.name}")
     if scheduler.needs_recipe and task.recipe is None:
         raise ValueError(f"scheduler {name} needs a recipe: a graph has no such schedule")
+    network = task.network
+    if (
+        network is not None
+        and network.num_hosts < network.num_nodes
+        and not scheduler.knows_switches
+    ):
+        raise ValueError(f"scheduler {name} is for links between hosts: this network has switches")
     if wanted.name in scheduler.collectives:
         return scheduler.make(task)
     halves = [scheduler.make(replace(task, collective=half)) for half in wanted.halves()]
@@ -196,6 +205,7 @@ SCHEDULERS: dict[str, Scheduler] = {
         _forest,
         ("allgather", "reduce-scatter", "broadcast", "reduce"),
         ("trees", "parts"),
+        knows_switches=True,
     ),
     "stepped": Scheduler(
         "an all-to-all of so many steps",

@@ -1,0 +1,185 @@
+"""The best that trees can do on a network, as an answer: rates, what proves them, losses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+from ocs_codesign.answers.sections import Facts, Table, counted
+from ocs_codesign.answers.texts import t_b_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ocs_codesign.answers.sections import Section
+    from ocs_codesign.network import Network
+    from ocs_codesign.schedulers.forest.optimum import Optimum
+    from ocs_codesign.schedulers.forest.sensitivity import RateLoss
+
+_SHOWN_LINKS = 8
+_SHOWN_LOSSES = 12
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NetworkOptimum:
+    """What collectives can do on a network called ``name``.
+
+    ``helpful`` are links of which one alone raises the allgather's rate; ``allreduce`` is None
+    where the network is too large for its program, ``losses`` where they were not asked for.
+    """
+
+    name: str
+    network: Network
+    allgather: Optimum
+    reduce_scatter: Optimum
+    allreduce: Fraction | None
+    helpful: tuple[int, ...]
+    losses: tuple[RateLoss, ...] | None = None
+
+    @property
+    def halves_algbw(self) -> Fraction:
+        """What a reduce-scatter and then an allgather do in all."""
+        return 1 / (1 / self.allgather.algbw + 1 / self.reduce_scatter.algbw)
+
+
+def optimum_json(found: NetworkOptimum) -> dict[str, Any]:
+    """The JSON form; ``side`` are the nodes of the cut, fractions are texts."""
+    gather, scatter = found.allgather, found.reduce_scatter
+    scale, trees = gather.trees
+    answer = {
+        "network": found.name,
+        "hosts": found.network.num_hosts,
+        "switches": found.network.num_nodes - found.network.num_hosts,
+        "links": found.network.num_links,
+        "unit": found.network.unit,
+        "inv_rate": str(gather.inv_rate),
+        "algbw": str(gather.algbw),
+        "algbw_float": float(gather.algbw),
+        "t_b": str(gather.t_b),
+        "attained": gather.is_attained,
+        "cut": _cut_json(gather),
+        "cut_attained": gather.cut is not None and gather.cut.inv_rate == gather.inv_rate,
+        "links_to_upgrade": _links_json(found.network, gather.leaving().tolist()),
+        "single_links_that_help": list(found.helpful),
+        "U": str(scale),
+        "k": trees,
+        "reduce_scatter": {
+            "inv_rate": str(scatter.inv_rate),
+            "algbw": str(scatter.algbw),
+            "attained": scatter.is_attained,
+            "cut": _cut_json(scatter),
+        },
+        "allreduce": {
+            "rate": None if found.allreduce is None else str(found.allreduce),
+            "halves_rate": str(found.halves_algbw),
+        },
+    }
+    if found.losses is not None:
+        answer["losses"] = [
+            {"lost": loss.what, "rate_left": str(loss.rate_left)} for loss in found.losses
+        ]
+    return answer
+
+
+def _cut_json(found: Optimum) -> dict[str, Any] | None:
+    cut = found.cut
+    if cut is None:
+        return None
+    inside = cut.side.nonzero()[0].tolist()
+    hosts = sum(node < found.network.num_hosts for node in inside)
+    return {"hosts": hosts, "weight": cut.weight, "capacity": cut.capacity, "side": inside}
+
+
+def _links_json(network: Network, links: list[int]) -> list[dict[str, Any]]:
+    return [
+        {
+            "link": link,
+            "tail": network.name(int(network.tail[link])),
+            "head": network.name(int(network.head[link])),
+            "bandwidth": int(network.bandwidth[link]),
+        }
+        for link in links
+    ]
+
+
+def optimum_sections(found: NetworkOptimum) -> Iterator[Section]:
+    """Rates of the collectives, the bottleneck, what to widen, and what losses cost."""
+    network, gather = found.network, found.allgather
+    switches = network.num_nodes - network.num_hosts
+    yield Facts(
+        ("network", found.name),
+        ("hosts, switches, links", f"{network.num_hosts}, {switches}, {network.num_links}"),
+        ("allgather", _rate_text(gather)),
+        ("reduce-scatter", _rate_text(found.reduce_scatter)),
+        ("allreduce", _allreduce_text(found)),
+        ("t_b of the allgather", t_b_text(gather.t_b)),
+        ("trees a host", _trees_text(gather)),
+        ("bottleneck", _cut_text(gather)),
+        ("what leaves it", _leaving_text(network, gather.leaving().tolist())),
+        ("one link that helps", _helpful_text(found)),
+    )
+    if found.losses is not None:
+        yield ""
+        rows = [
+            (f"{float(loss.rate_left):.1%}", loss.what) for loss in found.losses[:_SHOWN_LOSSES]
+        ]
+        yield Table(("rate left", "when this is lost"), rows, numbers=1)
+        if len(found.losses) > _SHOWN_LOSSES:
+            more = len(found.losses) - _SHOWN_LOSSES
+            yield f"{more} more cost less: --json FILE has them all."
+
+
+def _with_unit(rate: Fraction, unit: str) -> str:
+    return f"{t_b_text(rate)}{' ' + unit if unit else ''}"
+
+
+def _rate_text(found: Optimum) -> str:
+    kind = "attained" if found.is_attained else "nothing is faster; switches would have to copy"
+    return f"algbw {_with_unit(found.algbw, found.network.unit)}, {kind}"
+
+
+def _allreduce_text(found: NetworkOptimum) -> str:
+    halves = _with_unit(found.halves_algbw, found.network.unit)
+    if found.allreduce is None:
+        return f"algbw {halves}, as a reduce-scatter and then an allgather"
+    if found.allreduce == found.halves_algbw:
+        return f"algbw {halves}, no trees with other roots do more"
+    best = _with_unit(found.allreduce, found.network.unit)
+    return f"algbw {best} with unequal roots, {halves} as a reduce-scatter and then an allgather"
+
+
+def _trees_text(found: Optimum) -> str:
+    scale, trees = found.trees
+    return f"{trees}, each of {scale} times what a link of width 1 carries"
+
+
+def _cut_text(found: Optimum) -> str | None:
+    cut = found.cut
+    if cut is None:
+        return None
+    network = found.network
+    hosts = int(cut.side[: network.num_hosts].sum())
+    outside = (~cut.side[: network.num_hosts]).nonzero()[0].tolist()
+    names = ", ".join(network.name(host) for host in outside[:_SHOWN_LINKS])
+    more = f" and {len(outside) - _SHOWN_LINKS} more" if len(outside) > _SHOWN_LINKS else ""
+    unit = f" {network.unit}" if network.unit else ""
+    return f"{counted(hosts, 'host')} reach {names}{more} over {cut.capacity}{unit}"
+
+
+def _leaving_text(network: Network, links: list[int]) -> str | None:
+    if not links:
+        return None
+    named = [
+        f"{network.name(int(network.tail[link]))} > {network.name(int(network.head[link]))}"
+        for link in links[:_SHOWN_LINKS]
+    ]
+    more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
+    return f"{counted(len(links), 'link')}: {', '.join(named)}{more}"
+
+
+def _helpful_text(found: NetworkOptimum) -> str:
+    if not found.helpful:
+        return "none: other cuts are as narrow"
+    return _leaving_text(found.network, list(found.helpful)) or ""
