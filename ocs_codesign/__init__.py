@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from ocs_codesign.design import measure as measure
     from ocs_codesign.design import measure_topology as measure_topology
     from ocs_codesign.design import predict as predict
-    from ocs_codesign.fabric.deployment import Deployment as Deployment
-    from ocs_codesign.fabric.deployment import NamedRecipe as NamedRecipe
-    from ocs_codesign.fabric.deployment import deploy as deploy
+    from ocs_codesign.fabric.deployments.deploy import deploy as deploy
+    from ocs_codesign.fabric.deployments.deployment import Deployment as Deployment
+    from ocs_codesign.fabric.deployments.deployment import NamedRecipe as NamedRecipe
     from ocs_codesign.fabric.description import Fabric as Fabric
     from ocs_codesign.fabric.embed.embedding import embed as embed
     from ocs_codesign.fabric.facts import fabric_facts as fabric_facts
@@ -160,7 +160,8 @@ _NAMES_BY_MODULE = {
     "cost": "Cost CostModel",
     "demand": "Demand demand_of",
     "design": "Design Known build build_topology measure measure_topology predict",
-    "fabric.deployment": "Deployment NamedRecipe deploy",
+    "fabric.deployments.deploy": "deploy",
+    "fabric.deployments.deployment": "Deployment NamedRecipe",
     "fabric.description": "Fabric",
     "fabric.embed.embedding": "embed",
     "fabric.facts": "fabric_facts",

@@ -23,7 +23,7 @@ from bundle_samples import (
     written,
 )
 
-from ocs_codesign.fabric.deployment import deploy
+from ocs_codesign.fabric.deployments.deploy import deploy
 from ocs_codesign.fabric.description import PortModel
 
 SWITCHES = [f"p{plane}s0" for plane in range(4)]
@@ -36,7 +36,7 @@ def bundle(tmp_path_factory):
 
 def expected_files():
     files = {"manifest.json", "fabric.json", "cabling.csv", "ranks.csv", "ports.csv", "prices.csv"}
-    files |= {"report.html"}
+    files |= {"report.html", "state.json"}
     files |= {f"netbox/dcim.{kind}.csv" for kind in ("device", "interface", "cable")}
     files |= {
         f"plans/{pair}.{suffix}"
@@ -59,7 +59,7 @@ def test_all_files_of_the_format_are_there_and_in_the_manifest(bundle):
     files = files_of(bundle)
     assert set(files) == expected_files()
     manifest = json.loads(files.pop("manifest.json"))
-    assert (manifest["format"], manifest["version"]) == ("ocs-codesign bundle", 1)
+    assert (manifest["format"], manifest["version"]) == ("ocs-codesign bundle", 2)
     assert manifest["files"] == {
         path: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
         for path, content in files.items()
@@ -114,6 +114,7 @@ def test_ranks_ports_and_losses(bundle):
     assert len(ranks) == len(rows(bundle / "cabling.csv")) == 10 * 4 * 2
     for row in rows(bundle / "ports.csv"):
         assert (row["ports"], row["used"], row["spare"], row["free"]) == ("12", "10", "2", "0")
+        assert row["failed"] == "0"
     for row in rows(bundle / "links" / "ring.csv"):
         assert (row["loss_db"], row["budget_db"], row["margin_db"]) == ("2", "10", "8")
         assert row["flag"] == "ok"

@@ -83,6 +83,7 @@ FIELDS = {
     "plans/": ("from", "to", "cross_connects", "dead_time_s", "stages"),
     "design.json": ("cost", "nodes", "num_sends", "recipe"),
     MANIFEST: ("configurations",),
+    "state.json": ("up", "failed", "spares_in_use"),
 }
 """What is claimed in which JSON files."""
 
@@ -93,15 +94,18 @@ def altered(rng, value):
         key = rng.choice(sorted(value))
         return {**value, key: altered(rng, value[key])}
     if isinstance(value, list):
+        if not value:
+            return ["1"]
         at = rng.randrange(len(value))
         return [*value[:at], altered(rng, value[at]), *value[at + 1 :]]
     return f"1{value}" if isinstance(value, str) else (value or 0) + 1
 
 
 def change_json(rng, files):
-    place, keys = rng.choice(sorted(FIELDS.items()))
-    paths = [path for path in sorted(files) if path.endswith(".json") and place in path]
-    path = rng.choice(paths)
+    listed = [path for path in sorted(files) if path.endswith(".json")]
+    claims = {place: [path for path in listed if place in path] for place in sorted(FIELDS)}
+    place = rng.choice([place for place, paths in claims.items() if paths])
+    path, keys = rng.choice(claims[place]), FIELDS[place]
     value = json.loads(files[path])
     key = rng.choice([key for key in keys if value[key]])
     return {**files, path: json_bytes({**value, key: altered(rng, value[key])})}
@@ -124,11 +128,12 @@ def rewire(rng, files):
             one[column], other[column] = other[column], one[column]
         for row in (one, other):
             row["id"] = f"{row['a_side']}-{row['b_side']}"
+        tables = {path: table_bytes(rows, files[path])}
         database = path.removesuffix(".csv") + ".config_db.json"
-        value = json.loads(files[database])
-        sides = {row["id"]: {key: row[key] for key in ("a_side", "b_side")} for row in rows}
-        value["OCS_CROSS_CONNECT"] = sides
-        tables = {path: table_bytes(rows, files[path]), database: json_bytes(value)}
+        if database in files:
+            value = json.loads(files[database])
+            sides = {row["id"]: {key: row[key] for key in ("a_side", "b_side")} for row in rows}
+            tables[database] = json_bytes({**value, "OCS_CROSS_CONNECT": sides})
         return {**files, **tables}
     raise AssertionError("a bundle has switches with two circuits")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Facts, Table
 from ocs_codesign.answers.texts import cost_json, cost_text, t_b_text
+from ocs_codesign.fabric.wiring import cross_connect_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +126,7 @@ def repair_json(repair: Repair) -> dict[str, Any]:
         "moves": [
             {
                 "strand": move.what,
+                "cable": move.cable,
                 "before": None if move.before is None else str(move.before),
                 "after": None if move.after is None else str(move.after),
             }
@@ -136,23 +138,28 @@ def repair_json(repair: Repair) -> dict[str, Any]:
 
 def repair_sections(repair: Repair) -> Iterator[Section]:
     """The nodes, strands and cross-connects that change."""
+    also = ", ".join(other.name for other in repair.others)
     yield Facts(
+        ("configuration", repair.configuration.name),
         ("nodes that move", len(repair.hosts)),
         ("strands to move", len(repair.moves)),
         ("cross-connects", f"{len(repair.removed)} taken down, {len(repair.made)} set up"),
         ("light", "followed: it makes the topology"),
+        ("repaired along", also or None),
     )
-    # Both ports are A ports where a switch has no sides.
-    far = "B" if repair.configuration.cabling.fabric.port_model(0).has_b_side else "A"
+    has_b_side = repair.configuration.cabling.fabric.port_model(0).has_b_side
     down, up = (
-        [(joined.switch, f"{joined.a_port}A-{joined.b_port}{far}") for joined in cross_connects]
-        for cross_connects in (repair.removed, repair.made)
+        [
+            (each.switch, cross_connect_name(each.a_port, each.b_port, has_b_side=has_b_side))
+            for each in joined
+        ]
+        for joined in (repair.removed, repair.made)
     )
     rows = [
         *(("node", str(host.node), host.before, host.after) for host in repair.hosts),
         *(("take down", switch, name, "-") for switch, name in down),
         *(
-            ("move", move.what, str(move.before or "-"), str(move.after or "-"))
+            ("move", f"{move.cable} {move.what}", str(move.before or "-"), str(move.after or "-"))
             for move in repair.moves
         ),
         *(("set up", switch, "-", name) for switch, name in up),

@@ -28,20 +28,32 @@ _ENDS = tuple(f"side_{side}_{field}" for side in "ab" for field in ("device", "t
 
 def _ports(plant: Plant) -> Iterator[tuple[object, ...]]:
     for switch in plant.fabric.switches:
-        used = {port.name[-1]: 0 for _, port in ports_of(switch)}
-        for _, port in ports_of(switch):
-            used[port.name[-1]] += plant.cable_at(port) is not None
-        for side, count in used.items():
-            free = switch.num_ports - count - switch.num_spares
-            yield switch.name, side, switch.num_ports, count, switch.num_spares, free
+        kinds: dict[str, Counter[str]] = {}
+        for number, port in ports_of(switch):
+            lost, cable = plant.has_failed(port), plant.cable_at(port)
+            kind = "failed" if lost else "used" if cable else "free"
+            if kind == "free" and number > switch.num_usable:
+                kind = "spare"
+            kinds.setdefault(port.name.lstrip("0123456789"), Counter())[kind] += 1
+        for side, count in kinds.items():
+            each = (count[kind] for kind in ("used", "spare", "failed", "free"))
+            yield switch.name, side, switch.num_ports, *each
 
 
 def _devices(plant: Plant) -> Iterator[tuple[object, ...]]:
     kinds = dict.fromkeys(plant.fabric.hosts, ("Host", "host"))
     for switch in plant.fabric.switches:
         kinds[switch.name] = ("Optical circuit switch", switch.profile.name)
+    lost = {*plant.failed.hosts, *plant.failed.switches}
     for name, (role, kind) in kinds.items():
-        yield name, role, "Generic", kind, plant.fabric.name, "planned"
+        yield (
+            name,
+            role,
+            "Generic",
+            kind,
+            plant.fabric.name,
+            "failed" if name in lost else "planned",
+        )
 
 
 def _interfaces(plant: Plant) -> Iterator[tuple[object, ...]]:
@@ -60,7 +72,11 @@ def _cables(plant: Plant) -> Iterator[tuple[object, ...]]:
 
 _DEVICE = ("name", "role", "manufacturer", "device_type", "site", "status")
 _TABLES = {
-    "ports.csv": (_ports, ("switch", "side", "ports", "used", "spare", "free"), ("switch", "side")),
+    "ports.csv": (
+        _ports,
+        ("switch", "side", "ports", "used", "spare", "failed", "free"),
+        ("switch", "side"),
+    ),
     "netbox/dcim.device.csv": (_devices, _DEVICE, ("name",)),
     "netbox/dcim.interface.csv": (
         _interfaces,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.bundle.write.circuits import cross_connects
 from ocs_codesign.bundle.write.names import BETWEEN
 from ocs_codesign.bundle.write.text import csv_bytes, json_bytes
+from ocs_codesign.fabric.deployments.work import change_steps
 
 if TYPE_CHECKING:
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
     from ocs_codesign.fabric.rewiring.connectivity import Connectivity
     from ocs_codesign.fabric.rewiring.stages import Stage
-
-DELETE, CREATE = "delete", "create"
 
 
 def plan_name(change: ConfigurationChange) -> str:
@@ -24,7 +22,10 @@ def plan_name(change: ConfigurationChange) -> str:
 def plan_files(change: ConfigurationChange) -> dict[str, bytes]:
     """Files by name: the batches in order, and the summary with a certificate a stage."""
     name = plan_name(change)
-    return {f"{name}.csv": _batches(change), f"{name}.json": json_bytes(plan_summary(change))}
+    steps = change_steps(change, change.before, change.after)
+    rows = [(step.stage, step.action.value, step.switch, step.id, step.plane) for step in steps]
+    batches = csv_bytes(("stage", "action", "switch", "id", "plane"), rows)
+    return {f"{name}.csv": batches, f"{name}.json": json_bytes(plan_summary(change))}
 
 
 def plan_summary(change: ConfigurationChange) -> dict[str, Any]:
@@ -65,20 +66,3 @@ def _certificate(proof: Connectivity | None) -> dict[str, Any] | None:
         "before": " ".join(map(str, proof.before.tolist())),
         "after": " ".join(map(str, proof.after.tolist())),
     }
-
-
-def _batches(change: ConfigurationChange) -> bytes:
-    switches = change.before.cabling.fabric.switches
-    old, new = cross_connects(change.before), cross_connects(change.after)
-    table = []
-    for number, stage in enumerate(change.stages, 1):
-        for action, rows, listed in (
-            (DELETE, old, stage.delete.tolist()),
-            (CREATE, new, stage.create.tolist()),
-        ):
-            batch = sorted((rows[at].switch, rows[at].a_port, rows[at].id) for at in listed)
-            table += [
-                (number, action, switches[switch].name, name, switches[switch].plane)
-                for switch, _, name in batch
-            ]
-    return csv_bytes(("stage", "action", "switch", "id", "plane"), table)
