@@ -27,6 +27,8 @@ from ocs_codesign.fabric.deployments.deploy import deploy
 from ocs_codesign.fabric.description import PortModel
 
 SWITCHES = [f"p{plane}s0" for plane in range(4)]
+STAGES = ((1, "p2s0"), (2, "p3s0"))
+"""Two planes change in either direction, and then a stage has one switch."""
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +39,15 @@ def bundle(tmp_path_factory):
 def expected_files():
     files = {"manifest.json", "fabric.json", "cabling.csv", "ranks.csv", "ports.csv", "prices.csv"}
     files |= {"report.html", "state.json"}
-    files |= {f"netbox/dcim.{kind}.csv" for kind in ("device", "interface", "cable")}
-    files |= {
-        f"plans/{pair}.{suffix}"
-        for pair in ("ring-to-cube", "cube-to-ring")
-        for suffix in ("csv", "json")
-    }
+    kinds = ("site", "manufacturer", "devicerole", "devicetype", "device", "interface", "cable")
+    files |= {f"netbox/dcim.{kind}.csv" for kind in kinds} | {"netbox/README.md"}
+    for pair in ("ring-to-cube", "cube-to-ring"):
+        files |= {f"plans/{pair}.{suffix}" for suffix in ("csv", "json", "md")}
+        files |= {
+            f"plans/{pair}/stage-{stage}.{switch}.{suffix}"
+            for stage, switch in STAGES
+            for suffix in ("patch.json", "sh", "rollback.sh")
+        }
     for name in ("ring", "cube"):
         files |= {f"links/{name}.csv", f"graphs/{name}.graphml", f"graphs/{name}.json"}
         for switch in SWITCHES:
@@ -144,6 +149,7 @@ def test_the_report_is_one_page_that_fetches_nothing(bundle):
     text = (bundle / "report.html").read_text(encoding="utf-8")
     page.feed(text)
     assert not page.open
-    assert all(one.startswith(("#", "data:")) for one in page.fetched)
+    linked = {one for one in page.fetched if not one.startswith(("#", "data:"))}
+    assert {"plans/ring-to-cube.md", "cabling.csv"} <= linked <= set(files_of(bundle))
     assert {one[1:] for one in page.fetched if one.startswith("#")} == set(page.ids)
     assert "Circulant(8, (1, 3))" in text

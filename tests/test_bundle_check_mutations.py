@@ -103,6 +103,11 @@ def altered(rng, value):
 
 def change_json(rng, files):
     listed = [path for path in sorted(files) if path.endswith(".json")]
+    patches = [path for path in listed if path.endswith(".patch.json")]
+    if patches and rng.random() < 0.2:
+        path = rng.choice(patches)
+        return {**files, path: json_bytes(altered(rng, json.loads(files[path])))}
+    listed = [path for path in listed if path not in patches]
     claims = {place: [path for path in listed if place in path] for place in sorted(FIELDS)}
     place = rng.choice([place for place, paths in claims.items() if paths])
     path, keys = rng.choice(claims[place]), FIELDS[place]
@@ -176,8 +181,9 @@ def add_file(rng, files):
 
 
 def damage_file(rng, files):
-    """A file is cut or filled with other bytes; the report alone could say anything."""
-    path = rng.choice(sorted(set(files) - {MANIFEST, "report.html"}))
+    """A file is cut or filled with other bytes; only what is for people could say anything."""
+    told = {path for path in files if path.endswith((".md", ".html"))}
+    path = rng.choice(sorted(set(files) - told - {MANIFEST}))
     half = files[path][: len(files[path]) // 2]
     return {**files, path: rng.choice((b"", half[:-3], b"\xff\xfe\0" + half))}
 

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import random
+from functools import cache
 
 import pytest
 from bundle_samples import (
@@ -32,6 +33,7 @@ from ocs_codesign.fabric.deployments.day_two import (
 )
 from ocs_codesign.fabric.deployments.deploy import deploy
 from ocs_codesign.fabric.deployments.deployment import Failures
+from ocs_codesign.fabric.deployments.work import Action, joined_names
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.infeasible import InfeasibleError
 from ocs_codesign.fabric.wiring import Port
@@ -340,14 +342,27 @@ SEQUENCES = (
 )
 
 
-def sequence(seed, place):
-    """Rewire, fail and repair, restore at random; every bundle on the way is valid."""
+def steps_done(before, after):
+    """The steps of the work carried out on the cross-connects that were up."""
+    was, now = (
+        set(joined_names(one.configuration(one.up).configuration)) for one in (before, after)
+    )
+    for step in after.work.steps:
+        if step.action is Action.DELETE:
+            was.remove((step.switch, step.id))  # a KeyError if it does not exist
+        elif step.action is Action.CREATE:
+            ends = {(step.switch, end) for end in step.id.split("-")}
+            assert not ends & {(switch, end) for switch, id_ in was for end in id_.split("-")}
+            was.add((step.switch, step.id))
+    assert was == now
+
+
+def sequence(seed, place, *, through_files):
+    """Rewire, fail and repair, restore at random; the bundle in the end, or each one, is valid."""
     rng = random.Random(seed)
-    there, recipes = SEQUENCES[seed % len(SEQUENCES)]
-    bundle = written(deploy(there, named(*recipes), ("allgather",)), place / "bundle")
+    deployment = deployed_once(seed % len(SEQUENCES))
     done = []
     for _ in range(6):
-        deployment, before = read_bundle(bundle), files_of(bundle)
         failed = deployment.failures
         others = [name for name in deployment.names if name != deployment.up]
         action = rng.choice(("rewire", "repair", "repair", "restore"))
@@ -356,28 +371,38 @@ def sequence(seed, place):
         elif action == "restore" and failed.hosts:
             after = restored(deployment, Failures(failed.hosts[:1]))
         else:
+            action = "repair"
             try:
                 after = repaired(deployment, some_loss(rng, deployment))[0]
             except InfeasibleError:
                 done.append("refused")
                 continue
-            action = "repair"
-        written(after, bundle)
-        verdict = check_bundle(bundle)
-        assert verdict.ok, (seed, action, verdict.findings[:3])
-        carried_out(before, files_of(bundle))
+        steps_done(deployment, after)
         done.append(action)
+        deployment = after
+        if through_files:
+            deployment = read_bundle(written(after, place / "bundle"))
+    verdict = check_bundle(written(deployment, place / "bundle"))
+    assert verdict.ok, (seed, done, verdict.findings[:3])
     return done
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_random_sequences_end_valid(seed, tmp_path):
-    assert set(sequence(seed, tmp_path)) - {"refused"}
+@cache
+def deployed_once(kind):
+    there, recipes = SEQUENCES[kind]
+    return deploy(there, named(*recipes), ("allgather",))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_sequences_are_valid_all_the_way(seed, tmp_path):
+    assert set(sequence(seed, tmp_path, through_files=True)) - {"refused"}
 
 
 @pytest.mark.slow
 def test_two_hundred_random_sequences_end_valid(tmp_path):
-    done = [action for seed in range(200) for action in sequence(seed, tmp_path / str(seed))]
+    done = [
+        action for seed in range(200) for action in sequence(seed, tmp_path, through_files=False)
+    ]
     counts = {action: done.count(action) for action in set(done)}
     assert counts["repair"] > 300
     assert counts["rewire"] > 100

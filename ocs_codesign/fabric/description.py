@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure.change import ReconfigurationCost
 
 INLINE = (
-    "; no known make joins any two of its ports, so describe one in the fabric file: profile: {name: "
-    "mine, technology: robotic, port_model: matching, ports: 64, insertion_loss_db: 1, delta: 25ms}"
+    "; no known make joins any two of its ports, so describe one in the fabric file: profile: "
+    "{name: mine, technology: robotic, port_model: matching, ports: 64, insertion_loss_db: 1, "
+    "delta: 25ms}"
 )
 """How to get a switch that no profile is of."""
 

@@ -70,6 +70,33 @@ def _cables(plant: Plant) -> Iterator[tuple[object, ...]]:
         yield (*next(ends), *next(ends), "smf", "planned", cable.name)
 
 
+def _sites(plant: Plant) -> Iterator[tuple[object, ...]]:
+    yield plant.fabric.name, _slug(plant.fabric.name), "planned"
+
+
+def _manufacturers(plant: Plant) -> Iterator[tuple[object, ...]]:
+    del plant
+    yield "Generic", "generic"
+
+
+def _roles(plant: Plant) -> Iterator[tuple[object, ...]]:
+    del plant
+    yield "Host", "host", "0b5fa5"
+    yield "Optical circuit switch", "optical-circuit-switch", "e0a030"
+
+
+def _types(plant: Plant) -> Iterator[tuple[object, ...]]:
+    for name in dict.fromkeys(["host", *(each.profile.name for each in plant.fabric.switches)]):
+        yield "Generic", name, _slug(name)
+
+
+def _slug(name: str) -> str:
+    """Lower-case letters, digits and underscores; hyphens for everything between them."""
+    plain = "".join(c if c in _SLUG else " " for c in name.lower())
+    return "-".join(plain.split())[:100] or "unnamed"
+
+
+_SLUG = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 _DEVICE = ("name", "role", "manufacturer", "device_type", "site", "status")
 _TABLES = {
     "ports.csv": (
@@ -77,6 +104,10 @@ _TABLES = {
         ("switch", "side", "ports", "used", "spare", "failed", "free"),
         ("switch", "side"),
     ),
+    "netbox/dcim.site.csv": (_sites, ("name", "slug", "status"), ("name",)),
+    "netbox/dcim.manufacturer.csv": (_manufacturers, ("name", "slug"), ("name",)),
+    "netbox/dcim.devicerole.csv": (_roles, ("name", "slug", "color"), ("name",)),
+    "netbox/dcim.devicetype.csv": (_types, ("manufacturer", "model", "slug"), ("model",)),
     "netbox/dcim.device.csv": (_devices, _DEVICE, ("name",)),
     "netbox/dcim.interface.csv": (
         _interfaces,
@@ -86,13 +117,16 @@ _TABLES = {
     "netbox/dcim.cable.csv": (_cables, (*_ENDS, "type", "status", "label"), ("label",)),
 }
 """The rows that the cabling or the fabric makes, the columns, and those that are the key."""
-INVENTORY = (*_TABLES, PRICES)
+README = "netbox/README.md"
+INVENTORY = (*_TABLES, PRICES, README)
 
 
 def check_inventory(files: BundleFiles, plant: Plant) -> None:
     """Every row that the cabling or the fabric contradicts is a finding."""
     for path, (rows_of, columns, key) in _TABLES.items():
         files.compare(path, files.table(path, columns), columns, key, rows_of(plant))
+    if README not in files.sizes:
+        files.wrong(README, "the file is missing")
     items = _items(plant)
     rows = files.table(PRICES, ("item", "count", "unit_usd", "total_usd", "source"))
     for row, item in zip(rows, items, strict=False):

@@ -13,7 +13,7 @@ from ocs_codesign.bundle.check.claims import RANKS
 from ocs_codesign.bundle.check.designs import DESIGN_FILES
 from ocs_codesign.bundle.check.inventory import INVENTORY
 from ocs_codesign.bundle.check.plans import plan_name
-from ocs_codesign.bundle.check.state import STATE, WORK
+from ocs_codesign.bundle.check.state import RUNBOOK, STATE, WORK
 from ocs_codesign.bundle.check.wiring import CABLING
 from ocs_codesign.collective import WITHOUT_PARAMETERS
 from ocs_codesign.cost import Cost
@@ -167,7 +167,10 @@ def read_fabric(files: BundleFiles, manifest: dict[str, Any]) -> Fabric | None:
 def check_names(files: BundleFiles, fabric: Fabric, claims: list[ClaimedConfiguration]) -> None:
     """Files that a bundle has not, and those that nothing else looks at."""
     expected = set(_expected(fabric, claims))
-    for path in sorted(set(files.sizes) - expected):
+    pairs = permutations([claim.name for claim in claims], 2)
+    stages = ("work/", *(f"{plan_name(*pair)}/" for pair in pairs))
+    others = (path for path in files.sizes if not path.startswith(stages))
+    for path in sorted(set(others) - expected):
         files.wrong(path, "a bundle of this manifest has no such file")
     if REPORT not in files.sizes:
         files.wrong(REPORT, "the file is missing")
@@ -180,7 +183,7 @@ def check_names(files: BundleFiles, fabric: Fabric, claims: list[ClaimedConfigur
 
 
 def _expected(fabric: Fabric, claims: list[ClaimedConfiguration]) -> Iterator[str]:
-    yield from (MANIFEST, FABRIC, REPORT, CABLING, RANKS, STATE, WORK, *INVENTORY)
+    yield from (MANIFEST, FABRIC, REPORT, CABLING, RANKS, STATE, WORK, RUNBOOK, *INVENTORY)
     for claim in claims:
         yield from (f"links/{claim.name}.csv", f"graphs/{claim.name}.json")
         yield f"graphs/{claim.name}.graphml"
@@ -193,4 +196,4 @@ def _expected(fabric: Fabric, claims: list[ClaimedConfiguration]) -> Iterator[st
                 yield f"schedules/{claim.name}/{collective}/{name}"
     for before, after in permutations(claims, 2):
         path = plan_name(before.name, after.name)
-        yield from (f"{path}.csv", f"{path}.json")
+        yield from (f"{path}.csv", f"{path}.json", f"{path}.md")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.bundle.check.circuits import circuit_rule, ends_of
 from ocs_codesign.bundle.check.plans import CREATE, DELETE
+from ocs_codesign.bundle.check.sonic import check_stages
 from ocs_codesign.bundle.check.wiring import STRANDS, Failed, Port, ports_of
 from ocs_codesign.files.naming import shown
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ocs_codesign.bundle.check.wiring import Plant
     from ocs_codesign.fabric.description import Fabric, Switch
 
-STATE, WORK = "state.json", "work.csv"
+STATE, WORK, RUNBOOK = "state.json", "work.csv", "work.md"
 WORK_COLUMNS = ("stage", "action", "switch", "id", "plane", "cable")
 UNPLUG, PLUG = "unplug", "plug"
 ACTIONS = (DELETE, UNPLUG, PLUG, CREATE)
@@ -151,6 +152,8 @@ def check_work(files: BundleFiles, plant: Plant, state: State, up: Collection[st
     there = WORK in files.sizes
     rows = files.table(WORK, WORK_COLUMNS) if there else []
     counts = Counter(row["action"] for row in rows)
+    if there and RUNBOOK not in files.sizes:
+        files.wrong(RUNBOOK, "the file is missing")
     if any(counts[action] != state.num_steps[action] for action in ACTIONS):
         listed = ", ".join(f"{counts[action]} {action}" for action in ACTIONS)
         files.findings.add(STATE, "last_work", f"{WORK} has other steps: {listed}")
@@ -172,6 +175,7 @@ def check_work(files: BundleFiles, plant: Plant, state: State, up: Collection[st
         )
         if rule is not None:
             row.wrong(rule)
+    check_stages(files, plant, "work", rows, held)
     numbers = [row.whole("stage") or 0 for row in rows]
     steps = [after - before for before, after in zip([0, *numbers], numbers, strict=False)]
     if rows and (steps[0] != 1 or any(step not in (0, 1) for step in steps)):

@@ -8,7 +8,8 @@ stages count from 1; planes, links, circuits and ranks from 0.
   the size and SHA-256 of every other file.
 - ``state.json``: the configuration that is ``up``, what has ``failed``, the spare hosts and ports
   in use, strands without a cable of hosts that have another in the plane, and what was done last.
-  ``work.csv`` has the steps of that, if it had any: cross-connects and cable ends in their order.
+  ``work.csv`` has the steps of that, if it had any: cross-connects and cable ends in their order;
+  ``work.md`` says them in sentences, ``work/`` as ``plans/FROM-to-TO/`` does.
 - ``fabric.json``: the fabric file (see ``fabric_files``).
 - ``cabling.csv``: every cable from A, the host (of a trunk the upstream switch), to B, the switch.
   Hosts' strands are ``tx`` and ``rx``; ``a`` and ``b`` on two-sided switches, ``x`` on those
@@ -19,10 +20,12 @@ stages count from 1; planes, links, circuits and ranks from 0.
 - ``links/CONFIGURATION.csv``: every link, the cross-connects of its circuit in order from the
   circuit's A end to its B end, and the loss: ``over`` the budget, too much for ``fr4`` (4 dB) or
   ``dr4`` (3 dB) transceivers, or ``ok``.
-- ``ports.csv``, ``prices.csv``, ``netbox/dcim.*.csv``, ``graphs/CONFIGURATION.graphml|json``.
+- ``ports.csv``, ``prices.csv``, ``netbox/dcim.*.csv`` (``README.md`` there says in which order),
+  ``graphs/CONFIGURATION.graphml|json``.
 - ``schedules/CONFIGURATION/COLLECTIVE/``: the verified design, as ``build`` saves it.
 - ``plans/FROM-to-TO.csv|json``: batches, deletions first, with one stage a plane; the summary says
-  whether the nodes stay strongly connected in every stage.
+  whether the nodes stay strongly connected in every stage. ``FROM-to-TO.md`` is the runbook,
+  ``FROM-to-TO/stage-1.SWITCH.patch.json``, ``.sh`` and ``.rollback.sh`` tell SONiC (see ``sonic``).
 - ``report.html``: one page to read, without anything from the network.
 """
 
@@ -36,6 +39,7 @@ from typing import TYPE_CHECKING, Any
 import ocs_codesign
 from ocs_codesign.bundle.write.circuits import cross_connects, links_table, switch_tables
 from ocs_codesign.bundle.write.names import check_names
+from ocs_codesign.bundle.write.netbox import netbox_files
 from ocs_codesign.bundle.write.plans import plan_files
 from ocs_codesign.bundle.write.report import report_page
 from ocs_codesign.bundle.write.state import state_files
@@ -43,7 +47,6 @@ from ocs_codesign.bundle.write.tables import (
     PRICE_COLUMNS,
     cables,
     cabling_table,
-    netbox_tables,
     ports_table,
     price_rows,
     ranks_table,
@@ -120,7 +123,7 @@ def _contents(deployment: Deployment) -> dict[str, bytes]:
         "ports.csv": ports_table(cabling, failed),
         "prices.csv": csv_bytes(PRICE_COLUMNS, price_rows(fabric)),
     }
-    inventory = netbox_tables(fabric, listed, broken)
+    inventory = netbox_files(fabric, listed, broken)
     files |= {f"netbox/{name}": table for name, table in inventory.items()} | state_files(
         deployment
     )

@@ -6,7 +6,8 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.bundle.write.html import page_html, picture_html, table_html
+from ocs_codesign.bundle.write.html import FileLink, page_html, picture_html, table_html
+from ocs_codesign.bundle.write.names import BETWEEN
 from ocs_codesign.bundle.write.state import state_of
 from ocs_codesign.bundle.write.tables import price_rows
 from ocs_codesign.bundle.write.text import decimal_text
@@ -33,6 +34,9 @@ _PURPOSES = (
     ("fabric.json", "the fabric"),
     ("state.json", "what is up, what has failed, spares in use, and the last work"),
     ("work.csv", "the steps of the last work, in order"),
+    ("work.md", "the same in sentences"),
+    ("work/", "the same for SONiC, by stage and switch"),
+    ("netbox/README.md", "the order of the imports"),
     ("cabling.csv", "every cable"),
     ("ranks.csv", "where the strands of every rank are plugged"),
     ("ports.csv", "ports in use, spare and free of every switch"),
@@ -92,13 +96,15 @@ def _summary(deployment: Deployment) -> str:
 def _state(deployment: Deployment) -> str:
     state = state_of(deployment)
     spares = state["spares_in_use"]
-    rows = [
+    rows: list[tuple[str, object]] = [
         ("up", state["up"]),
         ("failed", ", ".join(deployment.failures.components()) or "nothing"),
         ("spare hosts in use", ", ".join(spares["hosts"]) or "none"),
         ("spare ports in use", ", ".join(spares["ports"]) or "none"),
         ("last work", "cables laid" if deployment.work is None else deployment.work.title),
     ]
+    if deployment.work is not None and deployment.work.steps:
+        rows.append(("its runbook", FileLink("work.md")))
     return table_html(("", " "), rows)
 
 
@@ -196,19 +202,21 @@ def _losses(deployment: Deployment) -> str:
 
 def _changes(changes: Sequence[ConfigurationChange]) -> str:
     columns = ("from", "to", "stages", "kept", "deleted", "created", "dead time", "service")
+    names = (f"{change.before.name}{BETWEEN}{change.after.name}" for change in changes)
     rows = [
         (
             *(change.before.name, change.after.name, len(change.stages)),
             *(change.num_kept, change.num_deleted, change.num_created),
             *(format_time(float(change.dead_time_s)), change.service.value),
+            FileLink(f"plans/{name}.md"),
         )
-        for change in changes
+        for change, name in zip(changes, names, strict=True)
     ]
     note = (
         "Counts are cross-connects. In every stage the listed ones are deleted before others are "
         "created; the plans hold the certificate of each stage."
     )
-    return table_html(columns, rows, numbers=columns[2:6], note=note)
+    return table_html((*columns, "runbook"), rows, numbers=columns[2:6], note=note)
 
 
 def _prices(deployment: Deployment) -> str:
@@ -223,7 +231,7 @@ def _prices(deployment: Deployment) -> str:
 
 def _files(files: dict[str, Any]) -> str:
     rows = [
-        (path, f"{file['bytes']:,}", _purpose(path), file["sha256"][:12])
+        (FileLink(path), f"{file['bytes']:,}", _purpose(path), file["sha256"][:12])
         for path, file in islice(files.items(), MAX_LISTED_FILES)
     ]
     left_out = len(files) - len(rows)

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ocs_codesign.bundle.write.runbook import work_runbook
+from ocs_codesign.bundle.write.sonic import stage_files
 from ocs_codesign.bundle.write.text import csv_bytes, json_bytes
-from ocs_codesign.fabric.deployments.work import Action
+from ocs_codesign.fabric.deployments.work import Action, joined_names
 from ocs_codesign.fabric.port_use import used_ports
 from ocs_codesign.fabric.wiring import NOT_CABLED, port_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ocs_codesign.fabric.deployments.deployment import Deployment
-    from ocs_codesign.fabric.deployments.work import Work
+    from ocs_codesign.fabric.deployments.work import Work, WorkStep
     from ocs_codesign.fabric.wiring import Cabling
 
 STATE, WORK_FILE = "state.json", "work.csv"
@@ -32,7 +34,22 @@ def state_files(deployment: Deployment) -> dict[str, bytes]:
         ]
         columns = ("stage", "action", "switch", "id", "plane", "cable")
         files[WORK_FILE] = csv_bytes(columns, rows)
+        files["work.md"] = work_runbook(deployment, work.steps, work.title)
+        held = _before(deployment, work.steps)
+        patches = stage_files(deployment.fabric, work.steps, held)
+        files |= {f"work/{name}": content for name, content in patches.items()}
     return files
+
+
+def _before(deployment: Deployment, steps: Sequence[WorkStep]) -> set[tuple[str, str]]:
+    """The cross-connects that were up before the work."""
+    held = set(joined_names(deployment.configuration(deployment.up).configuration))
+    for step in reversed(steps):
+        if step.action is Action.CREATE:
+            held.discard((step.switch, step.id))
+        elif step.action is Action.DELETE:
+            held.add((step.switch, step.id))
+    return held
 
 
 def state_of(deployment: Deployment) -> dict[str, Any]:

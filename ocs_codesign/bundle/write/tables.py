@@ -1,11 +1,4 @@
-"""Tables of a bundle that all configurations share: cables, ranks, ports, prices and NetBox.
-
-Columns of the NetBox tables are those of its import forms (dcim). A cable of NetBox ends at two
-interfaces and an interface has one cable, so every strand of a host is an interface, as in
-``p1-tx``. The site, the roles, the manufacturer and the device types must exist in NetBox before
-the import; they are the fabric's name, ``Host`` and ``Optical circuit switch``, ``Generic``, and
-``host`` and the switch profiles. Import devices first, then interfaces, then cables.
-"""
+"""Tables of a bundle that all configurations share: cables, ranks, ports and prices."""
 
 from __future__ import annotations
 
@@ -32,12 +25,6 @@ LIST_ESTIMATE = "list estimate"
 NO_PRICE = "no public price"
 TRUNK = "trunk"
 PRICE_COLUMNS = ("item", "count", "unit_usd", "total_usd", "source")
-
-HOST, SWITCH = "Host", "Optical circuit switch"
-MANUFACTURER, HOST_TYPE = "Generic", "host"
-FAILED = "failed"
-PLANNED, INTERFACE_TYPE, CABLE_TYPE = "planned", "other", "smf"
-INTERFACE = "dcim.interface"
 
 _POLARITY = {"tx": "host-to-switch", "rx": "switch-to-host", "a": "both", "b": "both", "x": "both"}
 
@@ -172,49 +159,3 @@ def _source(fabric: Fabric, item: PriceItem) -> str:
             ]
             return "; ".join(sources) or "fabric description"
     return LIST_ESTIMATE
-
-
-def netbox_tables(fabric: Fabric, listed: list[Cable], failed: Collection[str]) -> dict[str, bytes]:
-    """Files by name; ``failed`` are devices."""
-    return {
-        "dcim.device.csv": _devices(fabric, failed),
-        "dcim.interface.csv": _interfaces(fabric, listed),
-        "dcim.cable.csv": _netbox_cables(fabric, listed),
-    }
-
-
-def _devices(fabric: Fabric, failed: Collection[str]) -> bytes:
-    kinds = [(host, HOST, MANUFACTURER, HOST_TYPE) for host in fabric.hosts]
-    kinds += [(each.name, SWITCH, MANUFACTURER, each.profile.name) for each in fabric.switches]
-    rows = [(*kind, fabric.name, FAILED if kind[0] in failed else PLANNED) for kind in kinds]
-    return csv_bytes(("name", "role", "manufacturer", "device_type", "site", "status"), rows)
-
-
-def _interfaces(fabric: Fabric, listed: list[Cable]) -> bytes:
-    at_hosts = [
-        (cable.a.device, _interface(cable.a, is_host=True), f"plane {cable.plane} {cable.a.strand}")
-        for _, cable in host_cables(fabric, listed)
-    ]
-    at_switches = [
-        (switch.name, f"{port}{side}", "spare" if port > switch.num_usable else "")
-        for switch in fabric.switches
-        for side in ("AB" if switch.profile.port_model.has_b_side else ("",))
-        for port in range(1, switch.num_ports + 1)
-    ]
-    rows = [(device, name, INTERFACE_TYPE, text) for device, name, text in at_hosts + at_switches]
-    return csv_bytes(("device", "name", "type", "description"), rows)
-
-
-def _netbox_cables(fabric: Fabric, listed: list[Cable]) -> bytes:
-    hosts = set(fabric.hosts)
-    sides = [f"side_{side}_{field}" for side in "ab" for field in ("device", "type", "name")]
-    rows = []
-    for cable in listed:
-        names = [_interface(end, is_host=end.device in hosts) for end in (cable.a, cable.b)]
-        ends = (cable.a.device, INTERFACE, names[0], cable.b.device, INTERFACE, names[1])
-        rows.append((*ends, CABLE_TYPE, PLANNED, cable.name))
-    return csv_bytes((*sides, "type", "status", "label"), rows)
-
-
-def _interface(end: CableEnd, *, is_host: bool) -> str:
-    return f"{end.port}-{end.strand}" if is_host else end.port

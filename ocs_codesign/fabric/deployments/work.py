@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from ocs_codesign.fabric.wiring import cross_connect_name
 
 if TYPE_CHECKING:
@@ -65,6 +67,13 @@ def change_steps(plan: Staged, before: Configuration, after: Configuration) -> t
         )
         for step in _row_steps(number, action, configuration, rows)
     )
+
+
+def joined_names(configuration: Configuration) -> list[tuple[str, str]]:
+    """Its cross-connects as switch and id, in their order."""
+    every = np.arange(len(configuration.switch))
+    steps = _row_steps(1, Action.CREATE, configuration, every)
+    return [(step.switch, step.id) for step in steps]
 
 
 def repair_steps(fabric: Fabric, repair: Repair) -> tuple[WorkStep, ...]:
