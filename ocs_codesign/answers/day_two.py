@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Facts, Table, counted
+from ocs_codesign.answers.texts import cost_json, cost_text
 from ocs_codesign.fabric.deployments.work import Action
 from ocs_codesign.quantities import format_time
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.fabric.deployments.deployment import Deployment
+    from ocs_codesign.fabric.deployments.redesign import Redesign
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
 
 INVENTED = "What if: no bundle was read, the embedding is invented for this question."
@@ -40,6 +42,27 @@ def deployed_sections(deployment: Deployment, out: str | None) -> Iterator[Secti
     )
     if out is None:
         yield NOT_WRITTEN
+
+
+def redesign_json(offered: Redesign) -> dict[str, Any]:
+    """The JSON form of what could be brought up instead."""
+    return {
+        "recipe": repr(offered.recipe),
+        "degree": offered.configuration.topology.degree,
+        "collective": offered.collective.name,
+        "cost": cost_json(offered.cost),
+        "torn_down": list(offered.lost),
+    }
+
+
+def redesign_text(offered: Redesign) -> str:
+    """The same as a sentence, with the option that does it."""
+    degree = offered.configuration.topology.degree
+    return (
+        f"--redesign NAME brings up {offered.recipe!r} of degree {degree}, which fits what is left: "
+        f"{offered.collective.name} in {cost_text(offered.cost)} on the bandwidth that is left; "
+        f"{', '.join(offered.lost) or 'nothing'} would be torn down."
+    )
 
 
 def change_json(

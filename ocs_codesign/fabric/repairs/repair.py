@@ -9,7 +9,7 @@ import numpy as np
 
 from ocs_codesign.fabric.embed.embedding import Embedding
 from ocs_codesign.fabric.repairs.bench import Bench
-from ocs_codesign.fabric.repairs.steps import leave_ports, leave_switches, replace_hosts
+from ocs_codesign.fabric.repairs.steps import give_up, leave_ports, leave_switches, replace_hosts
 from ocs_codesign.fabric.rewiring.configurations import makes_its_topology
 from ocs_codesign.fabric.wiring import NOT_CABLED, Port, cable_name, strand_numbers
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.fabric.wiring import Configuration
+    from ocs_codesign.fabric.wiring import Cabling, Configuration
 
 
 @final
@@ -126,6 +126,15 @@ def repair(
         tuple(sorted(before - after)),
         tuple(sorted(after - before)),
     )
+
+
+def without_switches(configuration: Configuration, lost: Sequence[str]) -> Cabling:
+    """The cables of a configuration without those that are plugged into lost switches."""
+    names = [switch.name for switch in configuration.cabling.fabric.switches]
+    bench = Bench((configuration,), (), _numbers("switch", names, lost))
+    for switch in bench.lost_switches:
+        give_up(bench, switch)
+    return bench.cabling()
 
 
 def _numbers(what: str, names: Sequence[str], lost: Sequence[str]) -> list[int]:

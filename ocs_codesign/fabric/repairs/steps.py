@@ -85,8 +85,13 @@ def leave_switches(bench: Bench) -> None:
     """Move circuits out of lost switches; then whatever is plugged in there is given up."""
     for switch in bench.lost_switches:
         _leave_switch(bench, switch)
-        bench.trunk[bench.is_in(switch, bench.trunk).any(axis=1)] = NOT_CABLED
-        bench.strand[bench.is_in(switch, bench.strand)] = NOT_CABLED
+        give_up(bench, switch)
+
+
+def give_up(bench: Bench, switch: int) -> None:
+    """Count no cable that is plugged into a switch any more."""
+    bench.trunk[bench.is_in(switch, bench.trunk).any(axis=1)] = NOT_CABLED
+    bench.strand[bench.is_in(switch, bench.strand)] = NOT_CABLED
 
 
 def _leave_switch(bench: Bench, switch: int) -> None:
