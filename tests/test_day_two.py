@@ -318,6 +318,41 @@ def test_refusals(arguments, words, tmp_path, capsys):
     assert code == 2
 
 
+@pytest.mark.parametrize(
+    ("model", "planes", "recipe", "degree"),
+    [
+        (PortModel.SIMPLEX, 4, "DirectedCirculant(8, (1, 2, 3, 5))", 3),
+        (PortModel.TWO_SIDED, 2, "Circulant(8, (1, 3))", 2),
+        (PortModel.MATCHING, 4, "Circulant(8, (1, 3))", 3),
+    ],
+)
+def test_a_design_of_fewer_ports_is_offered_when_a_plane_dies(
+    model, planes, recipe, degree, tmp_path, capsys
+):
+    recipes = named(("all", recipe), ("thin", "BiRing(2, 8)"))
+    bundle = written(deploy(small_fabric(model, planes), recipes), tmp_path / "bundle")
+    before = files_of(bundle)
+    arguments = ("survive", "--bundle", bundle, "--repair", "plane:0", "--json", "-")
+    code, text, errors = run(capsys, *arguments)
+    assert (code, errors) == (1, "")
+    answer = json.loads(text)
+    assert (answer["repaired"], answer["redesign"]["degree"]) == (False, degree)
+    assert "all" in answer["redesign"]["torn_down"]
+    assert files_of(bundle) == before
+    code, text, errors = run(capsys, *arguments, "--redesign", "less")
+    assert (code, errors) == (0, "")
+    answer = json.loads(text)
+    assert (answer["from"], answer["up"]) == ("all", "less")
+    assert answer["failed"] == ["switch:p0s0"]
+    verdict = check_bundle(bundle)
+    assert verdict.ok
+    assert verdict.configurations[-1].topology.degree == degree
+    lost = [switch for switch, _ in joined(before, "all") if switch == "p0s0"]
+    assert carried_out(before, files_of(bundle)) >= len(lost) >= 4
+    code, _, errors = run(capsys, *arguments[:3], "--repair", "host:h1", "--redesign", "x")
+    assert (code, "hosts and ports have spares" in errors) == (2, True)
+
+
 def some_loss(rng, deployment):
     """A host, a port with a cable, a cable's port, or a switch that has not failed."""
     there, failed = deployment.fabric, deployment.failures

@@ -59,7 +59,7 @@ def redesign_text(offered: Redesign) -> str:
     """The same as a sentence, with the option that does it."""
     degree = offered.configuration.topology.degree
     return (
-        f"--redesign NAME brings up {offered.recipe!r} of degree {degree}, which fits what is left: "
+        f"--redesign NAME brings up {offered.recipe!r} of degree {degree}, which fits the rest: "
         f"{offered.collective.name} in {cost_text(offered.cost)} on the bandwidth that is left; "
         f"{', '.join(offered.lost) or 'nothing'} would be torn down."
     )

@@ -24,6 +24,8 @@ from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
     from ocs_codesign.cli.progress import Progress
+    from ocs_codesign.fabric.deployments.deployment import Deployment, Failures
+    from ocs_codesign.fabric.infeasible import InfeasibleError
     from ocs_codesign.fabric.wiring import Configuration
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
@@ -62,6 +64,11 @@ KINDS = ("plane", "switch", "link", "host")
     "--restore", "mended", metavar="COMPONENT", multiple=True, help="It works again, as a spare."
 )
 @click.option(
+    "--redesign",
+    metavar="NAME",
+    help="Bring up, as NAME, the best stored design that fits what lost planes or switches leave.",
+)
+@click.option(
     "--out",
     type=DIRECTORY,
     metavar="DIR",
@@ -78,6 +85,7 @@ def survive(
     prefer: str,
     lost: tuple[str, ...],
     mended: tuple[str, ...],
+    redesign: str | None,
     out: str | None,
     json_path: str | None,
 ) -> int:
@@ -90,6 +98,7 @@ def survive(
     With --repair, all that is named is lost at once, and the configurations of the bundle are made
     again with spare hosts, ports and planes, from the cables and cross-connects that are there:
     which strands move and which cross-connects change. The bundle becomes what it is afterwards.
+    Where a plane dies and no other is free, a design of fewer ports is offered: --redesign.
     Exit code 1 if a loss of a kind that was looked at disconnects nodes, or if it does not fit or
     cannot be repaired.
 
@@ -110,6 +119,8 @@ def survive(
         raise click.UsageError("--out is for a repaired bundle: give --repair")
     if mended and (lost or bundle is None):
         raise click.UsageError("--restore is for a --bundle, and apart from --repair")
+    if redesign is not None and (not lost or bundle is None):
+        raise click.UsageError("--redesign is for a --bundle and what --repair names")
     check_outputs(json_path)
     from ocs_codesign.fabric.infeasible import InfeasibleError
 
@@ -117,7 +128,12 @@ def survive(
     with progress("Reading files") as shown:
         try:
             if bundle is not None and (lost or mended):
-                return _on_bundle(bundle, what_if, lost, mended, out, json_path, shown)
+                directory = where_to(bundle, out, json_path, what_if=what_if)
+                deployment = read(bundle, shown)
+                failed = components(lost or mended, deployment)
+                if redesign is not None:
+                    return _redesigned(deployment, failed, redesign, directory, json_path, shown)
+                return _changed(deployment, failed, bool(mended), directory, json_path, shown)
             if bundle is not None:
                 deployment = read(bundle, shown)
                 configuration = deployment.configuration(deployment.up).configuration
@@ -172,12 +188,11 @@ def _asked(configuration: Configuration, lost: tuple[str, ...], json_path: str |
     return 0
 
 
-def _on_bundle(
-    bundle: str,
-    what_if: bool,
-    lost: tuple[str, ...],
-    mended: tuple[str, ...],
-    out: str | None,
+def _changed(
+    deployment: Deployment,
+    failed: Failures,
+    is_mended: bool,
+    directory: str | None,
     json_path: str | None,
     shown: Progress,
 ) -> int:
@@ -185,21 +200,64 @@ def _on_bundle(
     from ocs_codesign.answers.day_two import deployed_json, deployed_sections
     from ocs_codesign.answers.survive import repair_json, repair_sections
     from ocs_codesign.fabric.deployments.day_two import repaired, restored
+    from ocs_codesign.fabric.infeasible import InfeasibleError
 
-    directory = where_to(bundle, out, json_path, what_if=what_if)
-    deployment = read(bundle, shown)
-    if mended:
-        changed = restored(deployment, components(mended, deployment))
-        done = None
+    done = None
+    if is_mended:
+        changed = restored(deployment, failed)
     else:
         shown.tell_phase("Repairing")
-        changed, done = repaired(deployment, components(lost, deployment))
+        try:
+            changed, done = repaired(deployment, failed)
+        except InfeasibleError as error:
+            return _refused(deployment, failed, error, json_path)
     if directory is not None:
         write(changed, directory, shown)
     made = {} if done is None else repair_json(done)
     sections = [] if done is None else [*repair_sections(done), ""]
     answer = {**made, **deployed_json(changed, directory)}
     emit(answer, json_path, [*sections, *deployed_sections(changed, directory)])
+    return 0
+
+
+def _refused(
+    deployment: Deployment, failed: Failures, error: InfeasibleError, json_path: str | None
+) -> int:
+    """What cannot be repaired, and what could be brought up instead."""
+    from ocs_codesign.answers.day_two import redesign_json, redesign_text
+    from ocs_codesign.fabric.deployments.redesign import redesign
+
+    answer, sections = refusal_json(error, "repaired"), [refusal_text(error, "repaired")]
+    if failed.switches and not (failed.hosts or failed.ports):
+        try:
+            offered = redesign(deployment, failed)
+            answer["redesign"] = redesign_json(offered)
+            sections.append(redesign_text(offered))
+        except ValueError as none:
+            sections.append(f"There is no redesign: {none}.")
+    emit(answer, json_path, sections)
+    return 1
+
+
+def _redesigned(
+    deployment: Deployment,
+    failed: Failures,
+    name: str,
+    directory: str | None,
+    json_path: str | None,
+    shown: Progress,
+) -> int:
+    """Another design on what is left."""
+    from ocs_codesign.answers.day_two import change_json, change_sections
+    from ocs_codesign.bundle.write.names import check_names
+    from ocs_codesign.fabric.deployments.redesign import redesigned
+
+    check_names(deployment.fabric, [name])
+    changed, change = redesigned(deployment, failed, name, shown.tell_phase)
+    if directory is not None:
+        write(changed, directory, shown)
+    answer = change_json(changed, change, directory)
+    emit(answer, json_path, change_sections(changed, change, directory))
     return 0
 
 

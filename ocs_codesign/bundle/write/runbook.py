@@ -74,7 +74,7 @@ def _summary(change: ConfigurationChange) -> Iterator[str]:
 def _row(change: ConfigurationChange, number: int, usual: int) -> str:
     stage = change.stages[number - 1]
     least = circuits_of_node(change.before, stage.up)
-    cuts = ", ".join(map(str, planes_that_cut(change.before, stage.up)))
+    cuts = " or ".join(map(str, planes_that_cut(change.before, stage.up)))
     return (
         f"| {number} | {' '.join(map(str, stage.planes))} | {len(stage.delete)} | "
         f"{len(stage.create)} | {least} of {usual} | "

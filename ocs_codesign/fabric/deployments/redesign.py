@@ -17,6 +17,7 @@ from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.repairs.repair import JoinedPorts, without_switches
 from ocs_codesign.fabric.rewiring.configurations import makes_its_topology
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
 from ocs_codesign.search.catalogue.lookup import stored_frontier
 from ocs_codesign.search.catalogue.store import Catalogue
@@ -102,6 +103,7 @@ def redesigned(
     ]
     tell("Planning changes")
     change = change_from_held(_joined(up.configuration), made.configuration)
+    change = replace(change, before=replace(change.before, name=up.name))
     title = f"redesign as {name} without {' '.join(lost.components())}"
     configurations = (*kept, new)
     changed = Deployment(
@@ -125,7 +127,7 @@ def _candidates(
             question = Question(deployment.num_nodes, degree, two_way)
             frontier = stored_frontier(catalogue.entries(question), collective)
             for entry in sorted(frontier, key=lambda one: one.cost(collective).t_b):
-                yield entry.recipe, entry.cost(collective)
+                yield parse(entry.recipe), entry.cost(collective)
 
 
 def _fitted(

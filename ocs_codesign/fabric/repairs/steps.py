@@ -193,6 +193,12 @@ def _to_other_switches(bench: Bench, lost: int, plane: int) -> None:
         for number, switch in enumerate(bench.fabric.switches)
         if switch.plane == plane and number not in bench.lost_switches
     ]
+    if not others:
+        raise InfeasibleError(
+            Reason.PORTS,
+            f"no other plane is free for the circuits of switch {name}, and its plane {plane} has "
+            f"no other switch",
+        )
     rooms = [
         [len(bench.free_ports(number, side)) if side <= bench.far else 0 for side in (0, 1)]
         for number in others
