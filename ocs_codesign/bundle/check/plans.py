@@ -156,8 +156,8 @@ class Plan:
         return [
             circuit
             for circuit in follow(self.plant, rows, tell=False)
-            if {circuit.from_host, circuit.to_host} <= set(self.rank_of)
-            and circuit.plane not in dark
+            if circuit.plane not in dark
+            and all(end in self.rank_of for end in (circuit.from_host, circuit.to_host))
         ]
 
     def _links_up(self, stage: Stage) -> set[tuple[int, int]]:
