@@ -28,6 +28,7 @@ def test_all_kinds(fabric, capsys):
     arguments = ("Circulant(8, (1, 3))", "--fabric", fabric)
     code, text, errors = run(capsys, *arguments)
     assert (code, errors) == (0, "")
+    assert "chosen for this question; --bundle DIR" in text
     kinds = [line.split()[2] for line in text.splitlines()[-4:]]
     assert kinds == ["plane", "switch", "link", "host"]
     answer = json.loads(run(capsys, *arguments, "--json", "-")[1])

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.survival.remainder import Remainder
 
 
+INVENTED = "chosen for this question; --bundle DIR looks at those that are deployed"
+
+
 def survivability_json(survival: Survivability) -> dict[str, Any]:
     """The JSON form of all losses and of the worst of every kind."""
     return {
@@ -70,12 +73,13 @@ def _remainder_json(left: Remainder) -> dict[str, Any]:
     }
 
 
-def survivability_sections(survival: Survivability) -> Iterator[Section]:
+def survivability_sections(survival: Survivability, *, deployed: bool) -> Iterator[Section]:
     """The topology as it is, and the worst loss of every kind."""
     intact = survival.intact
     measured = f"{survival.num_measured} measured, each other equal to one"
     yield Facts(
         ("fabric", survival.configuration.cabling.fabric.name),
+        ("circuits", f"those of {survival.configuration.name}" if deployed else INVENTED),
         ("nodes, links", f"{intact.num_nodes}, {intact.num_links}"),
         (f"{survival.collective.name}, intact", _cost(intact)),
         ("alltoall, intact", _alltoall(intact)),

@@ -145,7 +145,8 @@ def survive(
         except InfeasibleError as error:
             emit(refusal_json(error, verdict), json_path, [refusal_text(error, verdict)])
             return 1
-        return _losses(configuration, wanted, collective, json_path, shown)
+        is_deployed = bundle is not None
+        return _losses(configuration, wanted, collective, json_path, shown, deployed=is_deployed)
 
 
 def _invented(recipe: str, fabric_path: str, prefer: str) -> Configuration:
@@ -164,6 +165,8 @@ def _losses(
     collective: str,
     json_path: str | None,
     shown: Progress,
+    *,
+    deployed: bool,
 ) -> int:
     """All single losses."""
     from ocs_codesign.answers.survive import survivability_json, survivability_sections
@@ -171,7 +174,8 @@ def _losses(
 
     shown.tell_phase("Losing one at a time")
     survival = survivability(configuration, kinds, collective, on_progress=shown.tell)
-    emit(survivability_json(survival), json_path, survivability_sections(survival))
+    sections = survivability_sections(survival, deployed=deployed)
+    emit({**survivability_json(survival), "deployed": deployed}, json_path, sections)
     return 0 if all(loss.left.is_connected for loss in survival.losses) else 1
 
 

@@ -22,7 +22,7 @@ COLUMNS = (
 TRUNK = "trunk"
 
 _PORT = re.compile(r"([1-9][0-9]{0,6})([AB]?)")
-_TRUNK = re.compile(r"T[0-9]{5,}")
+_TRUNK = re.compile(r"T[0-9]{5,9}")
 
 
 @final
