@@ -27,7 +27,8 @@ from reporting import EXPERIMENTS, Report, Row, parse_arguments, publish
 from ocs_codesign import parse
 from ocs_codesign.bundle.verify import check_bundle
 from ocs_codesign.bundle.write.bundle import write_bundle
-from ocs_codesign.fabric.deployment import Deployment, NamedRecipe, deploy
+from ocs_codesign.fabric.deployments.deploy import deploy
+from ocs_codesign.fabric.deployments.deployment import Deployment, NamedRecipe
 from ocs_codesign.fabric.description import Fabric
 from ocs_codesign.fabric.facts import fabric_facts
 from ocs_codesign.fabric.prices import fabric_price

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ocs_codesign.bounds import hop_sum as hop_sum
     from ocs_codesign.bounds import moore_steps as moore_steps
     from ocs_codesign.bounds import topology_bound as topology_bound
+    from ocs_codesign.bundle.read import read_bundle as read_bundle
     from ocs_codesign.bundle.verify import check_bundle as check_bundle
     from ocs_codesign.bundle.write.bundle import write_bundle as write_bundle
     from ocs_codesign.circuits import CircuitProgram as CircuitProgram
@@ -37,9 +38,15 @@ if TYPE_CHECKING:
     from ocs_codesign.design import measure as measure
     from ocs_codesign.design import measure_topology as measure_topology
     from ocs_codesign.design import predict as predict
-    from ocs_codesign.fabric.deployment import Deployment as Deployment
-    from ocs_codesign.fabric.deployment import NamedRecipe as NamedRecipe
-    from ocs_codesign.fabric.deployment import deploy as deploy
+    from ocs_codesign.fabric.deployments.day_two import extended as extended
+    from ocs_codesign.fabric.deployments.day_two import repaired as repaired
+    from ocs_codesign.fabric.deployments.day_two import restored as restored
+    from ocs_codesign.fabric.deployments.day_two import rewired as rewired
+    from ocs_codesign.fabric.deployments.day_two import torn_down as torn_down
+    from ocs_codesign.fabric.deployments.deploy import deploy as deploy
+    from ocs_codesign.fabric.deployments.deployment import Deployment as Deployment
+    from ocs_codesign.fabric.deployments.deployment import Failures as Failures
+    from ocs_codesign.fabric.deployments.deployment import NamedRecipe as NamedRecipe
     from ocs_codesign.fabric.description import Fabric as Fabric
     from ocs_codesign.fabric.embed.embedding import embed as embed
     from ocs_codesign.fabric.facts import fabric_facts as fabric_facts
@@ -153,6 +160,7 @@ if TYPE_CHECKING:
 
 _NAMES_BY_MODULE = {
     "bounds": "bound hop_sum moore_steps topology_bound",
+    "bundle.read": "read_bundle",
     "bundle.verify": "check_bundle",
     "bundle.write.bundle": "write_bundle",
     "circuits": "CircuitProgram",
@@ -160,7 +168,9 @@ _NAMES_BY_MODULE = {
     "cost": "Cost CostModel",
     "demand": "Demand demand_of",
     "design": "Design Known build build_topology measure measure_topology predict",
-    "fabric.deployment": "Deployment NamedRecipe deploy",
+    "fabric.deployments.deploy": "deploy",
+    "fabric.deployments.day_two": "extended repaired restored rewired torn_down",
+    "fabric.deployments.deployment": "Deployment Failures NamedRecipe",
     "fabric.description": "Fabric",
     "fabric.embed.embedding": "embed",
     "fabric.facts": "fabric_facts",

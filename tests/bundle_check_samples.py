@@ -13,8 +13,11 @@ from pathlib import Path
 from bundle_samples import files_of, named, rotor_fabric, small_fabric, stages_fabric, written
 
 from ocs_codesign.bundle.verify import check_bundle
-from ocs_codesign.fabric.deployment import deploy
+from ocs_codesign.fabric.deployments.day_two import repaired
+from ocs_codesign.fabric.deployments.deploy import deploy
+from ocs_codesign.fabric.deployments.deployment import Failures
 from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.wiring import Port
 
 Files = dict[str, bytes]
 Table = list[dict[str, str]]
@@ -22,7 +25,7 @@ Table = list[dict[str, str]]
 MANIFEST = "manifest.json"
 TWO_WAY = (("ring", "BiRing(2, 8)"), ("cube", "Circulant(8, (1, 3))"))
 ONE_WAY = (("one", "DirectedCirculant(8, (1, 3))"), ("two", "DirectedCirculant(8, (1, 2))"))
-KINDS = ("simplex", "two-sided", "matching", "restricted", "stages")
+KINDS = ("simplex", "two-sided", "matching", "restricted", "stages", "repaired")
 
 
 @cache
@@ -30,6 +33,9 @@ def sample(kind):
     """The files of a small bundle with two configurations; do not change them in place."""
     if kind == "stages":
         deployment = deploy(stages_fabric(), named(*ONE_WAY), ("allreduce",))
+    elif kind == "repaired":
+        lost = Failures(("h3",), (Port("p0s0", "A", 1), Port("p1s0", "B", 5)))
+        deployment = repaired(deploy(small_fabric(), named(*TWO_WAY)), lost)[0]
     elif kind == "restricted":
         deployment = deploy(rotor_fabric(), named(*ONE_WAY), ("allreduce",))
     else:

@@ -8,7 +8,8 @@ from collections import Counter
 from embed_samples import fabric
 
 from ocs_codesign.bundle.write.bundle import write_bundle
-from ocs_codesign.fabric.deployment import NamedRecipe, deploy
+from ocs_codesign.fabric.deployments.deploy import deploy
+from ocs_codesign.fabric.deployments.deployment import NamedRecipe
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.states import rotations
 from ocs_codesign.graphs.text import parse

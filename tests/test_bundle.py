@@ -23,10 +23,12 @@ from bundle_samples import (
     written,
 )
 
-from ocs_codesign.fabric.deployment import deploy
+from ocs_codesign.fabric.deployments.deploy import deploy
 from ocs_codesign.fabric.description import PortModel
 
 SWITCHES = [f"p{plane}s0" for plane in range(4)]
+STAGES = ((1, "p2s0"), (2, "p3s0"))
+"""Two planes change in either direction, and then a stage has one switch."""
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +38,16 @@ def bundle(tmp_path_factory):
 
 def expected_files():
     files = {"manifest.json", "fabric.json", "cabling.csv", "ranks.csv", "ports.csv", "prices.csv"}
-    files |= {"report.html"}
-    files |= {f"netbox/dcim.{kind}.csv" for kind in ("device", "interface", "cable")}
-    files |= {
-        f"plans/{pair}.{suffix}"
-        for pair in ("ring-to-cube", "cube-to-ring")
-        for suffix in ("csv", "json")
-    }
+    files |= {"report.html", "state.json"}
+    kinds = ("site", "manufacturer", "devicerole", "devicetype", "device", "interface", "cable")
+    files |= {f"netbox/dcim.{kind}.csv" for kind in kinds} | {"netbox/README.md"}
+    for pair in ("ring-to-cube", "cube-to-ring"):
+        files |= {f"plans/{pair}.{suffix}" for suffix in ("csv", "json", "md")}
+        files |= {
+            f"plans/{pair}/stage-{stage}.{switch}.{suffix}"
+            for stage, switch in STAGES
+            for suffix in ("patch.json", "sh", "rollback.sh")
+        }
     for name in ("ring", "cube"):
         files |= {f"links/{name}.csv", f"graphs/{name}.graphml", f"graphs/{name}.json"}
         for switch in SWITCHES:
@@ -59,7 +64,7 @@ def test_all_files_of_the_format_are_there_and_in_the_manifest(bundle):
     files = files_of(bundle)
     assert set(files) == expected_files()
     manifest = json.loads(files.pop("manifest.json"))
-    assert (manifest["format"], manifest["version"]) == ("ocs-codesign bundle", 1)
+    assert (manifest["format"], manifest["version"]) == ("ocs-codesign bundle", 2)
     assert manifest["files"] == {
         path: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
         for path, content in files.items()
@@ -114,6 +119,7 @@ def test_ranks_ports_and_losses(bundle):
     assert len(ranks) == len(rows(bundle / "cabling.csv")) == 10 * 4 * 2
     for row in rows(bundle / "ports.csv"):
         assert (row["ports"], row["used"], row["spare"], row["free"]) == ("12", "10", "2", "0")
+        assert row["failed"] == "0"
     for row in rows(bundle / "links" / "ring.csv"):
         assert (row["loss_db"], row["budget_db"], row["margin_db"]) == ("2", "10", "8")
         assert row["flag"] == "ok"
@@ -143,6 +149,7 @@ def test_the_report_is_one_page_that_fetches_nothing(bundle):
     text = (bundle / "report.html").read_text(encoding="utf-8")
     page.feed(text)
     assert not page.open
-    assert all(one.startswith(("#", "data:")) for one in page.fetched)
+    linked = {one for one in page.fetched if not one.startswith(("#", "data:"))}
+    assert {"plans/ring-to-cube.md", "cabling.csv"} <= linked <= set(files_of(bundle))
     assert {one[1:] for one in page.fetched if one.startswith("#")} == set(page.ids)
     assert "Circulant(8, (1, 3))" in text

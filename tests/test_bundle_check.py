@@ -48,12 +48,12 @@ def change(column, value, at=0):
         ("b_strand", "rx", "it must be the host's strand, tx"),
         ("b_port", "1B", "it must be on side A"),
         ("b_port", "13A", "it has ports 1 to 12"),
-        ("b_port", "12A", "is spare: ports up to 10 are in use"),
+        ("b_port", "0A", "ports are named as 1A"),
         ("b_port", "2A", "has a cable already, in line 2"),
         ("b_port", "A1", "ports are named as 1A"),
         ("plane", "2", "is in plane 0"),
         ("polarity", "switch-to-host", "of tx it is host-to-switch"),
-        ("cable", "C00002", "this is C00001"),
+        ("cable", "C00002", "the cable of this strand is C00001"),
     ],
 )
 def test_conflicts_of_cables_name_the_line(column, value, rule):
@@ -67,14 +67,15 @@ def test_conflicts_of_cables_name_the_line(column, value, rule):
     ("kind", "edit", "words"),
     [
         ("simplex", {"b_side": "2A", "id": "1A-2A"}, ("joins two ports of side A",)),
-        ("simplex", {"b_side": "12B", "id": "1A-12B"}, ("is spare",)),
+        ("simplex", {"b_side": "12B", "id": "1A-12B"}, ("from which no cable leads",)),
         ("simplex", {"b_side": "99B", "id": "1A-99B"}, ("it has ports 1 to 12",)),
         ("simplex", {"id": "3A-3B"}, ("id is '3A-3B'",)),
         ("simplex", {"circuit": "999"}, ("circuits are numbered from 0",)),
         ("simplex", {"circuit": "x"}, ("must be a whole number",)),
         ("simplex", {"to_host": "h9"}, ("light goes from h0",)),
-        ("matching", {"b_side": "1A", "id": "1A-1A"}, ("joins a port with itself",)),
-        ("matching", {"b_side": "2B", "id": "1A-2B"}, ("all on side A",)),
+        ("matching", {"b_side": "1", "id": "1-1"}, ("joins a port with itself",)),
+        ("matching", {"b_side": "2B", "id": "1-2B"}, ("named as 1, without sides",)),
+        ("matching", {"a_side": "1A", "b_side": "2A", "id": "1A-2A"}, ("without sides",)),
         ("two-sided", {"b_side": "2A", "id": "1A-2A"}, ("joins two ports of side A",)),
     ],
 )
@@ -84,10 +85,30 @@ def test_conflicts_of_circuits_name_the_line(kind, edit, words):
     tables = [
         path
         for path, data in sorted(sample(kind).items())
-        if path.startswith(prefix) and path.endswith(".csv") and b"\n1A-" in data
+        if path.startswith(prefix) and path.endswith(".csv") and b"\n1" in data
     ]
     files = edited(kind, tables[0], lambda rows: rows[0].update(edit))
     assert found(files, tables[0], "line 2", *words)
+
+
+@pytest.mark.parametrize("side", ["A", "B"])
+def test_no_form_of_sonic_is_valid_for_switches_without_sides(side):
+    """SONiC forbids A-A and B-B, and a bundle must not say that such switches have both sides."""
+    files = dict(sample("matching"))
+    assert not any(path.endswith(".config_db.json") for path in files)
+    rows = table_of(files["cross_connects/ring/p0s0.csv"])
+    names = [(f"{row['a_side']}{side}", f"{row['b_side']}{side}") for row in rows]
+    joined = {f"{a}-{b}": {"a_side": a, "b_side": b} for a, b in names}
+    path = "cross_connects/ring/p0s0.config_db.json"
+    added = {**files, path: json.dumps({"OCS_PORT": {}, "OCS_CROSS_CONNECT": joined}).encode()}
+    assert found(sealed(added), path, "a bundle of this manifest has no such file")
+
+    def with_sides(table):
+        for row, (a, b) in zip(table, names, strict=True):
+            row.update(a_side=a, b_side=b, id=f"{a}-{b}")
+
+    table = "cross_connects/ring/p0s0.csv"
+    assert found(edited("matching", table, with_sides), table, "line 2", "without sides")
 
 
 def test_a_port_in_two_circuits_is_found():
@@ -204,7 +225,7 @@ def test_all_findings_are_counted_and_some_are_listed(tmp_path):
         (b"{", "this is not JSON"),
         (b"\xff", "not UTF-8"),
         (b"[]", "not the manifest of a bundle"),
-        (b'{"format": "ocs-codesign bundle", "version": 2}', "only version 1"),
+        (b'{"format": "ocs-codesign bundle", "version": 1}', "only version 2"),
         (b"[" * 100_000, "nesting"),
     ],
 )

@@ -83,6 +83,7 @@ FIELDS = {
     "plans/": ("from", "to", "cross_connects", "dead_time_s", "stages"),
     "design.json": ("cost", "nodes", "num_sends", "recipe"),
     MANIFEST: ("configurations",),
+    "state.json": ("up", "failed", "spares_in_use"),
 }
 """What is claimed in which JSON files."""
 
@@ -93,15 +94,23 @@ def altered(rng, value):
         key = rng.choice(sorted(value))
         return {**value, key: altered(rng, value[key])}
     if isinstance(value, list):
+        if not value:
+            return ["1"]
         at = rng.randrange(len(value))
         return [*value[:at], altered(rng, value[at]), *value[at + 1 :]]
     return f"1{value}" if isinstance(value, str) else (value or 0) + 1
 
 
 def change_json(rng, files):
-    place, keys = rng.choice(sorted(FIELDS.items()))
-    paths = [path for path in sorted(files) if path.endswith(".json") and place in path]
-    path = rng.choice(paths)
+    listed = [path for path in sorted(files) if path.endswith(".json")]
+    patches = [path for path in listed if path.endswith(".patch.json")]
+    if patches and rng.random() < 0.2:
+        path = rng.choice(patches)
+        return {**files, path: json_bytes(altered(rng, json.loads(files[path])))}
+    listed = [path for path in listed if path not in patches]
+    claims = {place: [path for path in listed if place in path] for place in sorted(FIELDS)}
+    place = rng.choice([place for place, paths in claims.items() if paths])
+    path, keys = rng.choice(claims[place]), FIELDS[place]
     value = json.loads(files[path])
     key = rng.choice([key for key in keys if value[key]])
     return {**files, path: json_bytes({**value, key: altered(rng, value[key])})}
@@ -124,11 +133,12 @@ def rewire(rng, files):
             one[column], other[column] = other[column], one[column]
         for row in (one, other):
             row["id"] = f"{row['a_side']}-{row['b_side']}"
+        tables = {path: table_bytes(rows, files[path])}
         database = path.removesuffix(".csv") + ".config_db.json"
-        value = json.loads(files[database])
-        sides = {row["id"]: {key: row[key] for key in ("a_side", "b_side")} for row in rows}
-        value["OCS_CROSS_CONNECT"] = sides
-        tables = {path: table_bytes(rows, files[path]), database: json_bytes(value)}
+        if database in files:
+            value = json.loads(files[database])
+            sides = {row["id"]: {key: row[key] for key in ("a_side", "b_side")} for row in rows}
+            tables[database] = json_bytes({**value, "OCS_CROSS_CONNECT": sides})
         return {**files, **tables}
     raise AssertionError("a bundle has switches with two circuits")
 
@@ -171,8 +181,9 @@ def add_file(rng, files):
 
 
 def damage_file(rng, files):
-    """A file is cut or filled with other bytes; the report alone could say anything."""
-    path = rng.choice(sorted(set(files) - {MANIFEST, "report.html"}))
+    """A file is cut or filled with other bytes; only what is for people could say anything."""
+    told = {path for path in files if path.endswith((".md", ".html"))}
+    path = rng.choice(sorted(set(files) - told - {MANIFEST}))
     half = files[path][: len(files[path]) // 2]
     return {**files, path: rng.choice((b"", half[:-3], b"\xff\xfe\0" + half))}
 

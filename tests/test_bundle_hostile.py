@@ -10,7 +10,7 @@ from bundle_samples import files_of, named, rows, small_fabric, written
 from ocs_codesign.bundle.write import bundle as bundle_module
 from ocs_codesign.bundle.write.bundle import check_bundle_directory, write_bundle
 from ocs_codesign.bundle.write.names import check_file_name, check_names
-from ocs_codesign.fabric.deployment import deploy
+from ocs_codesign.fabric.deployments.deploy import deploy
 from ocs_codesign.files import atomic
 
 BAD_NAMES = (

@@ -62,7 +62,7 @@ def test_a_recipe_that_does_not_fit(fabric, tmp_path, capsys):
     ("arguments", "message"),
     [
         (("../a=BiRing(2, 8)",), "configuration '../a' cannot be a file name"),
-        ((), "Missing argument"),
+        ((), "give at least one RECIPE"),
     ],
 )
 def test_bad_input(arguments, message, fabric, tmp_path, capsys):

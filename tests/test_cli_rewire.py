@@ -17,8 +17,12 @@ def run(capsys, *arguments):
     return code, *capsys.readouterr()
 
 
+def asked(capsys, *arguments):
+    return run(capsys, *arguments, "--what-if")
+
+
 def answer_of(capsys, *arguments):
-    code, out, err = run(capsys, *arguments, "--json", "-")
+    code, out, err = asked(capsys, *arguments, "--json", "-")
     assert (code, err) == (0, "")
     return json.loads(out)
 
@@ -60,11 +64,12 @@ def test_port_models_and_planes(capsys, options, model, planes):
 
 
 def test_what_is_printed(capsys):
-    code, out, err = run(capsys, BEFORE, AFTER, "--delta", "25ms", "--delta-per-circuit", "1ms")
+    code, out, err = asked(capsys, BEFORE, AFTER, "--delta", "25ms", "--delta-per-circuit", "1ms")
     assert (code, err) == (0, "")
+    assert out.startswith("What if: no bundle was read, the embedding is invented")
     assert "12, the fewest" in out
     assert "yes" in out
-    code, out, _ = run(capsys, "DirectedCirculant(8, (1,))", "DirectedCirculant(8, (3,))")
+    code, out, _ = asked(capsys, "DirectedCirculant(8, (1,))", "DirectedCirculant(8, (3,))")
     assert code == 0
     assert "it is proven that no order" in out
 
@@ -78,10 +83,56 @@ def test_what_is_printed(capsys):
         ((BEFORE, AFTER, "--profile", "polatis-384", "--delta", "1ms"), "--profile says"),
         ((BEFORE, AFTER, "--port-model", "matching"), "circuits that carry both directions"),
         ((BEFORE, AFTER, "--seed", "-1"), "--seed is -1"),
+        (
+            (BEFORE, AFTER, "--profile", "polatis-384", "--port-model", "matching"),
+            "port_model: matching, ports: 64",
+        ),
+        ((BEFORE,), "give FROM, or --held FILE, and TO"),
+        ((BEFORE, AFTER, AFTER), "3 arguments are given"),
+        ((BEFORE, "no.graphml"), "no.graphml: no such file"),
+        ((BEFORE, AFTER, "--held", "x.csv"), "--held takes the place of FROM"),
     ],
 )
 def test_refusals(capsys, arguments, words):
-    code, out, err = run(capsys, *arguments)
+    code, out, err = asked(capsys, *arguments)
     assert (code, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1
+
+
+def test_without_a_bundle_it_is_a_question(capsys):
+    code, out, err = run(capsys, BEFORE, AFTER)
+    assert (code, out) == (2, "")
+    assert "give --bundle DIR to work on what is deployed, or --what-if" in err
+
+
+def test_graph_files_are_read_wherever_recipes_are(capsys, tmp_path):
+    path = tmp_path / "after.graphml"
+    assert main(["topology", AFTER, "--out", str(path)]) == 0
+    capsys.readouterr()
+    answer = answer_of(capsys, BEFORE, str(path))
+    assert (answer["changed"], answer["to"]) == (12, "after.graphml")
+    assert answer_of(capsys, str(path), BEFORE)["from"] == "after.graphml"
+
+
+def test_what_is_held_can_be_given(capsys, tmp_path):
+    """The cross-connects of a plan, written as a table, are where the next plan begins."""
+    plan = answer_of(capsys, AFTER, BEFORE)
+    creates = [row for stage in plan["stages"] for row in stage["creates"]]
+    path = tmp_path / "held.csv"
+    rows = [f"{row['plane']},{row['cross_connect']}" for row in creates]
+    path.write_text("\n".join(["plane,id", *rows]) + "\n")
+    again = answer_of(capsys, BEFORE, "--held", str(path))
+    assert again["kept"] == len(rows) == 12
+    assert again["changed"] == 16 - 12
+    for text, words in (
+        ("plane,id\n0,1A-9B\n", "held.csv, line 2: id is '1A-9B': there are 8 nodes"),
+        ("plane,id\n0,1-2\n", "held.csv, line 2: id is '1-2': it must be as 1A-2B"),
+        ("plane,id\n0,1A-2B\n0,1A-3B\n", "a port is in two cross-connects"),
+        ("plane,id\nx,1A-2B\n", "planes are 0 to"),
+        ("port\n1\n", "known are switch, plane, id"),
+    ):
+        path.write_text(text)
+        code, out, err = asked(capsys, BEFORE, "--held", str(path))
+        assert (code, out) == (2, "")
+        assert words in err

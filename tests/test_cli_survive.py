@@ -28,6 +28,7 @@ def test_all_kinds(fabric, capsys):
     arguments = ("Circulant(8, (1, 3))", "--fabric", fabric)
     code, text, errors = run(capsys, *arguments)
     assert (code, errors) == (0, "")
+    assert "chosen for this question; --bundle DIR" in text
     kinds = [line.split()[2] for line in text.splitlines()[-4:]]
     assert kinds == ["plane", "switch", "link", "host"]
     answer = json.loads(run(capsys, *arguments, "--json", "-")[1])
@@ -49,15 +50,21 @@ def test_a_ring_does_not_survive(fabric, capsys):
 
 
 def test_a_repair(fabric, capsys):
-    arguments = ("UniRing(1, 8)", "--fabric", fabric, "--repair", "host:h3")
+    arguments = ("UniRing(1, 8)", "--fabric", fabric, "--what-if", "--repair", "host:h3")
     code, text, errors = run(capsys, *arguments, "--repair", "port:p0s0:1a")
     assert (code, errors) == (0, "")
+    assert text.startswith("What if: no bundle was read, the embedding is invented")
     assert "followed" in text
     code, text, _ = run(capsys, *arguments, "--repair", "port:p0s0:1a", "--json", "-")
     answer = json.loads(text)
     assert answer["hosts"] == [{"node": 3, "before": "h3", "after": "h9"}]
     assert answer["moves"] == [
-        {"strand": "h0 tx plane 0", "before": "p0s0:1A", "after": "p0s0:11A"}
+        {
+            "strand": "h0 tx plane 0",
+            "cable": "C00001",
+            "before": "p0s0:1A",
+            "after": "p0s0:11A",
+        }
     ]
     # Three circuits change: to and from the host, and that of the port.
     assert [(one["a_port"], one["b_port"]) for one in answer["made"]] == [(3, 10), (10, 5), (11, 2)]
@@ -67,7 +74,7 @@ def test_a_repair(fabric, capsys):
 
 def test_no_repair(fabric, capsys):
     lost = [part for host in ("h0", "h1", "h2") for part in ("--repair", f"host:{host}")]
-    code, text, errors = run(capsys, "UniRing(1, 8)", "--fabric", fabric, *lost)
+    code, text, errors = run(capsys, "UniRing(1, 8)", "--fabric", fabric, "--what-if", *lost)
     assert (code, errors) == (1, "")
     assert text == "It cannot be repaired: no spare host is left for the node of host h2.\n"
 
@@ -76,10 +83,15 @@ def test_no_repair(fabric, capsys):
     ("arguments", "sentence"),
     [
         (["--kinds", "port"], "--kinds has 'port'"),
-        (["--repair", "h3"], "--repair is 'h3': it must be host:NAME"),
-        (["--repair", "port:p0s0:¹A"], "it must be host:NAME"),
-        (["--repair", "host:x"], "no host of the fabric"),
+        (["--repair", "host:h3"], "give --bundle DIR to work on what is deployed, or --what-if"),
+        (["--what-if", "--repair", "h3"], "'h3' is no component: it must be host:NAME"),
+        (["--what-if", "--repair", "port:p0s0:¹A"], "'port:p0s0:¹A' is no port"),
+        (["--what-if", "--repair", "port:p0s0:1"], "p0s0:1 does not exist"),
+        (["--what-if", "--repair", "host:x"], "no host of the fabric"),
         (["--repair", "host:h1", "--kinds", "plane"], "--kinds is for single losses"),
+        (["--out", "x"], "--out is for a repaired bundle"),
+        (["--bundle", "x"], "give --bundle DIR, or a RECIPE"),
+        (["--what-if", "--restore", "host:h1"], "--restore is for a --bundle"),
     ],
 )
 def test_bad_input(fabric, capsys, arguments, sentence):

@@ -98,7 +98,7 @@ def test_other_uses_of_a_switch(made_for, used_as):
     if possible:
         assert profile(made_for).used_as(used_as) == profile(used_as)
     else:
-        with pytest.raises(FieldError, match="cannot be used so"):
+        with pytest.raises(FieldError, match=r"cannot be used so($|; no known make joins)"):
             profile(made_for).used_as(used_as)
 
 

@@ -11,8 +11,9 @@ from ocs_codesign.fabric.embed.embedding import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.light import topology_of
 from ocs_codesign.fabric.port_use import host_strands
-from ocs_codesign.fabric.repairs.repair import Port, repair
+from ocs_codesign.fabric.repairs.repair import repair
 from ocs_codesign.fabric.states import rotations
+from ocs_codesign.fabric.wiring import Port
 from ocs_codesign.graphs.text import parse
 
 MODELS = (PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING)
@@ -23,7 +24,9 @@ def plugged(configuration):
     cabling = configuration.cabling
     found = {}
     for plane, host, side, switch, number in host_strands(cabling).tolist():
-        port = Port(cabling.fabric.switches[switch].name, "AB"[side], number)
+        there = cabling.fabric.switches[switch]
+        sides = "AB" if there.profile.port_model.has_b_side else ("",)
+        port = Port(there.name, sides[side], number)
         found[port] = f"{cabling.fabric.hosts[host]} plane {plane}"
     return found
 
@@ -86,7 +89,7 @@ def test_there_are_only_so_many_spare_hosts():
 @pytest.mark.parametrize("side", ["A", "B"])
 def test_a_strand_moves_to_a_spare_port(model, side):
     old = small(model)
-    port = Port("p0s0", "A" if model is PortModel.MATCHING else side, 1)
+    port = Port("p0s0", "" if model is PortModel.MATCHING else side, 1)
     made = repair(old, lost_ports=[port])
     check(old, made)
     (move,) = made.moves
@@ -189,9 +192,9 @@ def refusal_of(old, hosts, ports, switches):
     check(old, made)
     new, lost = made.configuration, {str(port) for port in ports}
     fabric = new.cabling.fabric
-    far = "B" if fabric.port_model(0).has_b_side else "A"
+    near, far = "AB" if fabric.port_model(0).has_b_side else ("", "")
     for switch, a, b in joined(new):
-        assert not lost & {f"{switch}:{a}A", f"{switch}:{b}{far}"}
+        assert not lost & {f"{switch}:{a}{near}", f"{switch}:{b}{far}"}
         assert switch not in switches
     assert not {fabric.hosts[host] for host in new.host} & set(hosts)
     return None
@@ -204,7 +207,7 @@ def test_random_losses(seed):
     there = fabric(12, [[16]] * 5, model, spares=2, spare_hosts=4)
     old = embed(there, parse("Circulant(8, (1, 3))").topology()).configuration
     hosts = [f"h{n}" for n in random.choice(12, 2, replace=False)]
-    sides = "A" if model is PortModel.MATCHING else "AB"
+    sides = ("",) if model is PortModel.MATCHING else "AB"
     numbers = random.choice(12, 3, replace=False) + 1
     ports = {Port(f"p{random.integers(5)}s0", sides[n % len(sides)], int(n)) for n in numbers}
     switches = [f"p{random.integers(5)}s0"][: int(random.integers(2))]
@@ -228,6 +231,42 @@ def test_random_losses_in_planes_of_several_switches(seed, sizes, stages):
     assert switches or refusal in (None, Reason.PORTS)  # the ports of an edge can be all in use
 
 
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("sizes", [[16], [6, 6, 6], [6] * 10])
+def test_other_configurations_are_repaired_along(seed, sizes):
+    """What is not up now is on the same cables and must come up without what is lost."""
+    random = np.random.default_rng(seed)
+    there = fabric(10, [sizes] * 4, spares=1, spare_hosts=2)
+    recipes = ("DirectedCirculant(8, (1, 2))", "DirectedCirculant(8, (1, 6))", "UniRing(2, 8)")
+    up, *others = [parse(recipe).topology() for recipe in recipes]
+    split = len(sizes) == 3
+    base = embed(there, up, split_blocks=split)
+    made = [base.configuration]
+    for other in others:
+        try:
+            made.append(embed(there, other, cabling=base.cabling).configuration)
+        except InfeasibleError:
+            assert split  # single circuits serve one configuration
+    hosts = [f"h{random.integers(8)}"]
+    plane, switch = random.integers(4), random.integers(len(sizes))
+    ports = [Port(f"p{random.integers(4)}s0", "AB"[seed % 2], 1)] * (seed % 3 > 0)
+    try:
+        result = repair(made[0], hosts, ports, [f"p{plane}s{switch}"][: seed % 2], others=made[1:])
+    except InfeasibleError:
+        assert seed % 2 or len(sizes) > 3
+        return
+    check(made[0], result)
+    assert len(result.others) == len(made) - 1
+    lost = {str(port) for port in ports}
+    for old, new in zip(made[1:], result.others, strict=True):
+        assert new.cabling is result.configuration.cabling
+        assert pairs_of(topology_of(new)) == pairs_of(old.topology)
+        assert np.array_equal(new.host, result.configuration.host)
+        for name, a, b in joined(new):
+            assert not lost & {f"{name}:{a}A", f"{name}:{b}B"}
+            assert not (seed % 2 and name == f"p{plane}s{switch}")
+
+
 @pytest.mark.parametrize(
     ("hosts", "ports", "switches", "sentence"),
     [
@@ -235,7 +274,7 @@ def test_random_losses_in_planes_of_several_switches(seed, sizes, stages):
         (["h1", "h1"], [], [], "given twice"),
         ([], [], ["s"], "the lost switch 's' is no switch"),
         ([], [Port("p0s0", "C", 1)], [], "p0s0:1C does not exist"),
-        ([], [Port("p0s0", "A", 13)], [], "ports 1 to 12 on side A and B"),
+        ([], [Port("p0s0", "A", 13)], [], "ports 1 to 12 on sides A and B"),
         ([], [Port("p0s0", "A", 1)] * 2, [], "given twice"),
     ],
 )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.fabric.deployment import DeployedConfiguration, Deployment
+    from ocs_codesign.fabric.deployments.deployment import DeployedConfiguration, Deployment
 
 
 def deployment_json(
@@ -29,10 +29,15 @@ def deployment_json(
         "fabric": deployment.fabric.name,
         "configurations": [_configuration_json(made) for made in deployment.configurations],
         "plans": plans,
+        "sonic": _has_sonic(deployment),
         "num_files": len(manifest["files"]) + 1,
         "num_bytes": sum(file["bytes"] for file in manifest["files"].values()),
         "out": directory,
     }
+
+
+def _has_sonic(deployment: Deployment) -> bool:
+    return all(switch.profile.port_model.has_b_side for switch in deployment.fabric.switches)
 
 
 def _configuration_json(made: DeployedConfiguration) -> dict[str, Any]:
@@ -45,9 +50,9 @@ def _configuration_json(made: DeployedConfiguration) -> dict[str, Any]:
         "degree": made.topology.degree,
         "circuits": made.configuration.num_circuits,
         "planes": len(planes),
-        "stages": max((made.embedding.num_stages(plane) for plane in planes), default=0),
+        "stages": max(made.num_stages(), default=0),
         "least_margin_db": float(min(margins)) if margins else None,
-        "survives_plane_loss": made.embedding.plane_loss.stays_connected,
+        "survives_plane_loss": made.plane_loss().stays_connected,
         "schedules": [
             {
                 "collective": bounded.collective.name,
@@ -80,5 +85,7 @@ def deployment_sections(answer: dict[str, Any], deployment: Deployment) -> Itera
             ),
         )
         yield ""
+    if not answer["sonic"]:
+        yield "No CONFIG_DB: SONiC joins side A with side B, and these switches have no sides."
     size = f"{answer['num_bytes'] / 1e6:.3g} MB in {answer['num_files']} files"
     yield Facts(("fabric", answer["fabric"]), ("bundle", f"{answer['out']}, {size}"))

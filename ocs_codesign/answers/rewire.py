@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.answers.sections import Facts, Table
 from ocs_codesign.bundle.write.text import csv_bytes
+from ocs_codesign.fabric.wiring import cross_connect_name
 from ocs_codesign.quantities import format_time
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ def plan_csv(plan: RewiringPlan) -> bytes:
 
 def _named(plan: RewiringPlan, circuits: NDArray[Any]) -> Iterator[tuple[list[int], str]]:
     """Circuits with their cross-connects, where the ports of a plane are the nodes in order."""
-    far = "B" if plan.port_model.has_b_side else "A"
+    has_b_side = plan.port_model.has_b_side
     for row in circuits.tolist():
-        yield row, f"{row[1] + 1}A-{row[2] + 1}{far}"
+        yield row, cross_connect_name(row[1] + 1, row[2] + 1, has_b_side=has_b_side)
 
 
 def rewiring_json(answer: RewiringAnswer) -> dict[str, Any]:

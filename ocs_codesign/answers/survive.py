@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Facts, Table
 from ocs_codesign.answers.texts import cost_json, cost_text, t_b_text
+from ocs_codesign.fabric.wiring import cross_connect_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.repairs.repair import Repair
     from ocs_codesign.fabric.survival.losses import Survivability
     from ocs_codesign.fabric.survival.remainder import Remainder
+
+
+INVENTED = "chosen for this question; --bundle DIR looks at those that are deployed"
 
 
 def survivability_json(survival: Survivability) -> dict[str, Any]:
@@ -69,12 +73,13 @@ def _remainder_json(left: Remainder) -> dict[str, Any]:
     }
 
 
-def survivability_sections(survival: Survivability) -> Iterator[Section]:
+def survivability_sections(survival: Survivability, *, deployed: bool) -> Iterator[Section]:
     """The topology as it is, and the worst loss of every kind."""
     intact = survival.intact
     measured = f"{survival.num_measured} measured, each other equal to one"
     yield Facts(
         ("fabric", survival.configuration.cabling.fabric.name),
+        ("circuits", f"those of {survival.configuration.name}" if deployed else INVENTED),
         ("nodes, links", f"{intact.num_nodes}, {intact.num_links}"),
         (f"{survival.collective.name}, intact", _cost(intact)),
         ("alltoall, intact", _alltoall(intact)),
@@ -125,6 +130,7 @@ def repair_json(repair: Repair) -> dict[str, Any]:
         "moves": [
             {
                 "strand": move.what,
+                "cable": move.cable,
                 "before": None if move.before is None else str(move.before),
                 "after": None if move.after is None else str(move.after),
             }
@@ -136,23 +142,28 @@ def repair_json(repair: Repair) -> dict[str, Any]:
 
 def repair_sections(repair: Repair) -> Iterator[Section]:
     """The nodes, strands and cross-connects that change."""
+    also = ", ".join(other.name for other in repair.others)
     yield Facts(
+        ("configuration", repair.configuration.name),
         ("nodes that move", len(repair.hosts)),
         ("strands to move", len(repair.moves)),
         ("cross-connects", f"{len(repair.removed)} taken down, {len(repair.made)} set up"),
         ("light", "followed: it makes the topology"),
+        ("repaired along", also or None),
     )
-    # Both ports are A ports where a switch has no sides.
-    far = "B" if repair.configuration.cabling.fabric.port_model(0).has_b_side else "A"
+    has_b_side = repair.configuration.cabling.fabric.port_model(0).has_b_side
     down, up = (
-        [(joined.switch, f"{joined.a_port}A-{joined.b_port}{far}") for joined in cross_connects]
-        for cross_connects in (repair.removed, repair.made)
+        [
+            (each.switch, cross_connect_name(each.a_port, each.b_port, has_b_side=has_b_side))
+            for each in joined
+        ]
+        for joined in (repair.removed, repair.made)
     )
     rows = [
         *(("node", str(host.node), host.before, host.after) for host in repair.hosts),
         *(("take down", switch, name, "-") for switch, name in down),
         *(
-            ("move", move.what, str(move.before or "-"), str(move.after or "-"))
+            ("move", f"{move.cable} {move.what}", str(move.before or "-"), str(move.after or "-"))
             for move in repair.moves
         ),
         *(("set up", switch, "-", name) for switch, name in up),

@@ -8,24 +8,31 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.answers.refusal import refusal_json, refusal_text
-from ocs_codesign.cli.file_options import DIRECTORY
-from ocs_codesign.cli.options import ALLTOALL, GATHERING, fabric_option, json_option, prefer_option
-from ocs_codesign.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.cli.deployed import bundle_option, check_directory, read, where_to, write
+from ocs_codesign.cli.file_options import DIRECTORY, INPUT
+from ocs_codesign.cli.options import ALLTOALL, GATHERING, json_option, prefer_option
+from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
-    from ocs_codesign.bundle.write.html import Picture
-    from ocs_codesign.fabric.deployment import Deployment, NamedRecipe
+    from ocs_codesign.cli.progress import Progress
+    from ocs_codesign.fabric.deployments.deployment import Deployment, NamedRecipe
 
 _NAMED = re.compile(r"\s*([^=()]+)=(.*)", re.DOTALL)
 
 
 @click.command(short_help="Write cables, cross-connects and schedules for a fabric.")
-@click.argument("recipes", nargs=-1, required=True, metavar="RECIPE...")
-@fabric_option
+@click.argument("recipes", nargs=-1, metavar="RECIPE...")
+@click.option(
+    *("--fabric", "fabric_path"),
+    type=INPUT,
+    metavar="FILE",
+    help="The fabric file, for new cables; - is standard input.",
+)
+@bundle_option
+@click.option("--remove", metavar="NAME", multiple=True, help="Tear down one of a bundle.")
 @click.option(
     "--collective",
     "collectives",
@@ -40,16 +47,17 @@ _NAMED = re.compile(r"\s*([^=()]+)=(.*)", re.DOTALL)
     *("--out", "directory"),
     type=DIRECTORY,
     metavar="DIR",
-    required=True,
-    help="Where to put the bundle.",
+    help="Where to put the bundle (default: that of --bundle).",
 )
 @json_option
 def deploy(
     recipes: tuple[str, ...],
-    fabric_path: str,
+    fabric_path: str | None,
+    bundle: str | None,
+    remove: tuple[str, ...],
     collectives: tuple[str, ...],
     prefer: str,
-    directory: str,
+    directory: str | None,
     json_path: str | None,
 ) -> int:
     """Put every RECIPE, as a configuration, on a fabric and write all that is needed to build it.
@@ -57,49 +65,94 @@ def deploy(
     DIR gets cables, cross-connects of every switch, link budgets, ports, ranks, prices, NetBox
     imports, graphs, verified schedules, the plans between configurations, checksums and a report to
     open in a browser, whole or not at all. DIR must be new, empty or hold an earlier bundle, which
-    is replaced.
+    is replaced. The first configuration is the one that is up.
 
-    NAME=RECIPE names a configuration. All share their cables. Exit code 1 if they do not fit.
+    With --bundle the cables are those that are laid: every RECIPE is added to the configurations
+    of the bundle, and those of --remove are torn down. NAME=RECIPE names a configuration. Exit
+    code 1 if they do not fit.
 
     \b
     Example:
       ocs-codesign fabric example --hosts 8 --planes 2 > fabric.yaml
       ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
+      ocs-codesign deploy --bundle bundle 'other=GeneralizedKautz(2, 8)'
     """
+    if (fabric_path is None) == (bundle is None):
+        raise click.UsageError("give --fabric FILE for new cables, or --bundle DIR for laid ones")
+    if not recipes and not remove:
+        raise click.UsageError("give at least one RECIPE")
+    if remove and bundle is None:
+        raise click.UsageError("--remove is for configurations of a --bundle")
+    if bundle is None and directory is None:
+        raise click.UsageError("--out DIR is missing: where to put the bundle")
     check_outputs(json_path)
-    from pathlib import Path
-
     from ocs_codesign.answers.deploy import deployment_json, deployment_sections
-    from ocs_codesign.bundle.write.bundle import check_bundle_directory, write_bundle
     from ocs_codesign.bundle.write.names import check_names
-    from ocs_codesign.fabric.deployment import deploy as deploy_on
     from ocs_codesign.fabric.infeasible import InfeasibleError
-    from ocs_codesign.formats.fabric.fabric_files import load_fabric
 
-    _check_apart(json_path, Path(directory))
     wanted = named_recipes(recipes)
-    described = load_fabric(fabric_path)
-    check_names(described, [named.name for named in wanted])
-    check_bundle_directory(directory)
-    kinds = tuple(dict.fromkeys(collectives))
-    with progress("Laying cables") as shown:
+    with progress("Reading files") as shown:
+        if bundle is not None:
+            directory = where_to(bundle, directory, json_path, what_if=False)
+        else:
+            check_directory(directory or "", json_path)
+        kinds = tuple(dict.fromkeys(collectives))
         try:
-            deployment = deploy_on(
-                described, wanted, kinds, prefer=prefer, on_phase=shown.tell_phase
-            )
+            if bundle is None:
+                deployment = _new(fabric_path or "", wanted, kinds, prefer, shown)
+            else:
+                deployment = _changed(read(bundle, shown), remove, wanted, kinds, prefer, shown)
         except InfeasibleError as error:
             emit(refusal_json(error), json_path, [refusal_text(error)])
             return 1
-        shown.tell_phase("Writing the bundle")
-        manifest = write_bundle(deployment, directory, _pictures(deployment))
-    answer = deployment_json(deployment, manifest, directory)
+        check_names(deployment.fabric, deployment.names)
+        manifest = write(deployment, directory or "", shown)
+    answer = deployment_json(deployment, manifest, directory or "")
     emit(answer, json_path, deployment_sections(answer, deployment))
     return 0
 
 
+def _new(
+    fabric_path: str,
+    wanted: Sequence[NamedRecipe],
+    kinds: Sequence[str],
+    prefer: str,
+    shown: Progress,
+) -> Deployment:
+    """On new cables."""
+    from ocs_codesign.bundle.write.names import check_names
+    from ocs_codesign.fabric.deployments.deploy import deploy as deploy_on
+    from ocs_codesign.formats.fabric.fabric_files import load_fabric
+
+    described = load_fabric(fabric_path)
+    check_names(described, [named.name for named in wanted])
+    return deploy_on(described, wanted, kinds, prefer=prefer, on_phase=shown.tell_phase)
+
+
+def _changed(
+    deployment: Deployment,
+    remove: Sequence[str],
+    wanted: Sequence[NamedRecipe],
+    kinds: Sequence[str],
+    prefer: str,
+    shown: Progress,
+) -> Deployment:
+    """On laid cables: some torn down, then some added."""
+    from ocs_codesign.bundle.write.names import check_names
+    from ocs_codesign.fabric.deployments.day_two import extended, torn_down
+
+    for name in remove:
+        deployment = torn_down(deployment, name)
+    names = dict.fromkeys([*deployment.names, *(named.name for named in wanted)])
+    check_names(deployment.fabric, names)
+    if not wanted:
+        return deployment
+    return extended(deployment, wanted, kinds, prefer=prefer, on_phase=shown.tell_phase)
+
+
 def named_recipes(texts: Sequence[str]) -> list[NamedRecipe]:
     """The recipes that were given, those without a name called ``configuration1`` and so on."""
-    from ocs_codesign.fabric.deployment import NamedRecipe
+    from ocs_codesign.fabric.deployments.deployment import NamedRecipe
     from ocs_codesign.graphs.text import parse
 
     named = []
@@ -108,28 +161,3 @@ def named_recipes(texts: Sequence[str]) -> list[NamedRecipe]:
         name, recipe = match.groups() if match else (f"configuration{number}", text)
         named.append(NamedRecipe(name.strip(), parse(recipe.strip())))
     return named
-
-
-def _check_apart(json_path: str | None, directory: Path) -> None:
-    """UsageError if the answer is to be written into the bundle, which lists all of its files."""
-    from pathlib import Path
-
-    if json_path is None or json_path == STDOUT:
-        return
-    if directory.resolve() in Path(json_path).resolve().parents:
-        raise click.UsageError("--json cannot go into the bundle: its manifest lists all files")
-
-
-def _pictures(deployment: Deployment) -> list[Picture]:
-    from ocs_codesign.bundle.write.html import Picture
-    from ocs_codesign.plot.deployment import loads_figure, margins_figure, ports_figure
-    from ocs_codesign.plot.files import figure_bytes
-
-    return [
-        Picture(title, figure_bytes(figure(deployment), ".svg"))
-        for title, figure in (
-            ("Largest load of a link in every step", loads_figure),
-            ("Ports of every plane", ports_figure),
-            ("Margins of the links to the loss budget", margins_figure),
-        )
-    ]

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ocs_codesign.cli.file_options import OUTPUT
+from ocs_codesign.cli.deployed import (
+    bundle_option,
+    check_asked,
+    read,
+    what_if_option,
+    where_to,
+    write,
+)
+from ocs_codesign.cli.file_options import INPUT, OUTPUT
 from ocs_codesign.cli.options import (
     delta_option,
     delta_per_circuit_option,
@@ -20,15 +28,23 @@ from ocs_codesign.quantities import parse_time
 if TYPE_CHECKING:
     from ocs_codesign.fabric.description import PortModel
     from ocs_codesign.reconfigure.change import ReconfigurationCost
-    from ocs_codesign.topology import Topology
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
 PORT_MODELS = ("simplex", "two-sided", "matching")
+HOSTS_CHANGE = "circuits change between the same hosts"
 
 
 @click.command(short_help="Change circuits from one topology to another, in stages.")
-@click.argument("held", metavar="FROM_RECIPE")
-@click.argument("target", metavar="TO_RECIPE")
+@click.argument("ends", nargs=-1, required=True, metavar="[FROM] TO")
+@bundle_option
+@what_if_option
+@click.option(
+    "--held",
+    "held_path",
+    type=INPUT,
+    metavar="FILE",
+    help="The cross-connects that are up now, instead of FROM: a CSV of switch (or plane) and id.",
+)
 @click.option(
     "--port-model",
     type=click.Choice(PORT_MODELS),
@@ -43,17 +59,89 @@ PORT_MODELS = ("simplex", "two-sided", "matching")
 @delta_per_circuit_option
 @click.option("--plane-stops", is_flag=True, help="A plane is dark as a whole while it changes.")
 @quantity_option("--time-limit", parse_time, "Time for the search (default 60s).")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of local searches.")
+@click.option("--seed", type=int, help="Seed of local searches (default 0).")
 @click.option(
     "--out",
     type=OUTPUT,
-    metavar="FILE",
-    help="Write all cross-connects, in their order, as CSV.",
+    metavar="PATH",
+    help="Where to put the changed bundle (default: that of --bundle); with --what-if a CSV of all "
+    "cross-connects, in their order.",
 )
 @json_option
 def rewire(
-    held: str,
-    target: str,
+    ends: tuple[str, ...],
+    bundle: str | None,
+    what_if: bool,
+    held_path: str | None,
+    out: str | None,
+    json_path: str | None,
+    **invented: Any,
+) -> None:
+    """Plan the change of circuits to TO, and bring a bundle to what it is afterwards.
+
+    With --bundle, TO is one of its configurations: the stages lead from the cross-connects of the
+    configuration that is up (FROM, if given, must be it), or from those of --held, to those of TO,
+    and the bundle then says that TO is up.
+
+    With --what-if and no bundle, FROM and TO are recipes or graph files. The planes of the new
+    topology are chosen such that the fewest circuits have to be made, with a proof or a bound. A
+    cross-connect 1A-2B joins the A port of node 0 with the B port of node 1 in its plane.
+
+    Planes change in stages, in each of which circuits are torn down before others are made, and
+    the circuits that stay up are proven to join all nodes, if that can be.
+
+    \b
+    Example:
+      ocs-codesign rewire 'DirectedCirculant(8, (1, 3))' 'GeneralizedKautz(2, 8)' --what-if
+    """
+    given = [f"--{name.replace('_', '-')}" for name, value in invented.items() if value]
+    check_asked(bundle, what_if, given)
+    if len(ends) > 2:
+        raise click.UsageError(f"{len(ends)} arguments are given: there are FROM and TO")
+    if len(ends) == 2 and held_path is not None:
+        raise click.UsageError("--held takes the place of FROM: give TO alone")
+    if bundle is not None:
+        _deployed(ends, bundle, what_if, held_path, out, json_path)
+        return
+    if len(ends) == 1 and held_path is None:
+        raise click.UsageError("give FROM, or --held FILE, and TO")
+    _asked(ends, held_path, out, json_path, **invented)
+
+
+def _deployed(
+    ends: tuple[str, ...],
+    bundle: str,
+    what_if: bool,
+    held_path: str | None,
+    out: str | None,
+    json_path: str | None,
+) -> None:
+    """From what is up in a bundle to another of its configurations."""
+    check_outputs(json_path)
+    from ocs_codesign.answers.day_two import change_json, change_sections
+    from ocs_codesign.fabric.deployments.day_two import rewired
+    from ocs_codesign.formats.held_files import read_joined_ports
+
+    directory = where_to(bundle, out, json_path, what_if=what_if)
+    with progress("Reading files") as shown:
+        deployment = read(bundle, shown)
+        if len(ends) == 2 and ends[0] != deployment.up:
+            raise ValueError(f"{deployment.up!r} is up, not {ends[0]!r}")
+        held = None if held_path is None else read_joined_ports(held_path, deployment.fabric)
+        shown.tell_phase("Ordering stages")
+        changed, change = rewired(deployment, ends[-1], held)
+        if directory is not None:
+            write(changed, directory, shown)
+    answer = change_json(changed, change, directory)
+    emit(answer, json_path, change_sections(changed, change, directory))
+
+
+def _asked(
+    ends: tuple[str, ...],
+    held_path: str | None,
+    out: str | None,
+    json_path: str | None,
+    *,
     port_model: str | None,
     planes: int | None,
     free_hosts: bool,
@@ -62,63 +150,68 @@ def rewire(
     delta_per_circuit: float | None,
     plane_stops: bool,
     time_limit: float | None,
-    seed: int,
-    out: str | None,
-    json_path: str | None,
+    seed: int | None,
 ) -> None:
-    """Plan the change from the circuits of FROM_RECIPE to those of TO_RECIPE.
-
-    The planes of the new topology are chosen such that the fewest circuits have to be made, with a
-    proof or a bound. They change in stages, in each of which circuits are torn down before others
-    are made, and the circuits that stay up are proven to join all nodes, if that can be. A
-    cross-connect 1A-2B joins the A port of node 0 with the B port of node 1 in its plane.
-
-    \b
-    Example:
-      ocs-codesign rewire 'DirectedCirculant(8, (1, 3))' 'GeneralizedKautz(2, 8)'
-    """
+    """Between topologies on circuits that are invented."""
     if profile is not None and (delta is not None or delta_per_circuit is not None):
         raise click.UsageError("--profile says the dead time: --delta is for switches without one")
-    if seed < 0:
+    if (seed or 0) < 0:
         raise click.UsageError(f"--seed is {seed}: it must be at least 0")
     check_outputs(json_path, out)
+    from ocs_codesign.answers.day_two import INVENTED
     from ocs_codesign.answers.rewire import (
         RewiringAnswer,
         plan_csv,
         rewiring_json,
         rewiring_sections,
     )
+    from ocs_codesign.cli.options import named_topology
     from ocs_codesign.fabric.planes.models import planes_of
     from ocs_codesign.fabric.rewiring.hosts import free_rewiring
     from ocs_codesign.fabric.rewiring.minimum import TIME_LIMIT_S, is_kept, minimum_rewiring
     from ocs_codesign.fabric.rewiring.stages import staged
     from ocs_codesign.fabric.rewiring.state import plane_state
+    from ocs_codesign.formats.held_files import read_plane_state
     from ocs_codesign.lp import Options
     from ocs_codesign.reconfigure.change import ReconfigurationCost
 
     with progress("Choosing planes") as shown:
         model, cost = _switches(port_model, profile, delta, delta_per_circuit)
-        names, topologies = _topologies(held, target)
-        before, as_it_comes = (planes_of(topology, model) for topology in topologies)
-        needed = max(before.num_planes, as_it_comes.num_planes)
-        if planes is not None and planes < needed:
-            raise ValueError(f"--planes is {planes}, but the topologies need {needed}")
-        state = plane_state(before, planes or needed)
+        name, target = named_topology(ends[-1])
+        as_it_comes = planes_of(target, model)
+        if held_path is None:
+            held_name, first = named_topology(ends[0])
+            if first.num_nodes != target.num_nodes:
+                raise ValueError(
+                    f"{held_name} has {first.num_nodes} nodes and {name} {target.num_nodes}: "
+                    f"{HOSTS_CHANGE}"
+                )
+            before = planes_of(first, model)
+            needed = max(before.num_planes, as_it_comes.num_planes)
+            if planes is not None and planes < needed:
+                raise ValueError(f"--planes is {planes}, but the topologies need {needed}")
+            state = plane_state(before, planes or needed)
+        else:
+            held_name = held_path
+            least = planes or as_it_comes.num_planes
+            state = read_plane_state(held_path, model, target.num_nodes, least)
         options = Options(time_limit_s=TIME_LIMIT_S if time_limit is None else time_limit)
-        fixed = minimum_rewiring(state, topologies[1], model, options=options, seed=seed)
+        fixed = minimum_rewiring(state, target, model, options=options, seed=seed or 0)
         free = None
         if free_hosts:
             shown.tell_phase("Choosing hosts")
-            free = free_rewiring(state, topologies[1], model, options=options, seed=seed)
+            free = free_rewiring(state, target, model, options=options, seed=seed or 0)
         shown.tell_phase("Ordering stages")
         after = (fixed if free is None else free.rewiring).target
         timed = cost or ReconfigurationCost(0)
         plan = staged(state, after, timed, model, plane_stops=plane_stops)
         without_choice = int((~is_kept(as_it_comes, state)).sum())
+        names = (held_name, name)
         answer = RewiringAnswer(names, fixed, free, without_choice, plan, cost is not None)
     files = {} if out is None else {out: plan_csv(plan)}
-    sections = rewiring_sections(answer, None if out == STDOUT else out)
-    emit(rewiring_json(answer), json_path, sections, files)
+    sections = [INVENTED, *rewiring_sections(answer, None if out == STDOUT else out)]
+    invented = {"what_if": True, "note": INVENTED}
+    emit({**rewiring_json(answer), **invented}, json_path, sections, files)
 
 
 def _switches(
@@ -138,21 +231,14 @@ def _switches(
         return model, ReconfigurationCost(delta or 0, delta_per_circuit or 0)
     switch = profile_named(profile)
     if port_model is not None:
-        switch = switch.used_as(PortModel(port_model))
+        try:
+            switch = switch.used_as(PortModel(port_model))
+        except ValueError as error:
+            raise ValueError(
+                f"{error}; here, give --port-model {port_model} and --delta without --profile"
+            ) from None
     if switch.port_model is PortModel.RESTRICTED:
         raise ValueError(
             f"{profile} is restricted: its states are listed, so that no planes can be chosen"
         )
     return switch.port_model, switch.change
-
-
-def _topologies(held: str, target: str) -> tuple[tuple[str, str], tuple[Topology, Topology]]:
-    from ocs_codesign.graphs.text import parse
-
-    before, after = parse(held), parse(target)
-    if before.num_nodes != after.num_nodes:
-        raise ValueError(
-            f"{before!r} has {before.num_nodes} nodes and {after!r} {after.num_nodes}: circuits "
-            "change between the same hosts"
-        )
-    return (repr(before), repr(after)), (before.topology(), after.topology())

@@ -7,29 +7,41 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.answers.refusal import refusal_json, refusal_text
-from ocs_codesign.answers.survive import (
-    repair_json,
-    repair_sections,
-    survivability_json,
-    survivability_sections,
+from ocs_codesign.cli.deployed import (
+    COMPONENT,
+    bundle_option,
+    check_asked,
+    components,
+    read,
+    what_if_option,
+    where_to,
+    write,
 )
-from ocs_codesign.cli.options import GATHERING, fabric_option, json_option, prefer_option
+from ocs_codesign.cli.file_options import DIRECTORY, INPUT
+from ocs_codesign.cli.options import GATHERING, json_option, prefer_option
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ocs_codesign.fabric.repairs.repair import Port
+    from ocs_codesign.cli.progress import Progress
+    from ocs_codesign.fabric.deployments.deployment import Deployment, Failures
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.fabric.wiring import Configuration
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
 KINDS = ("plane", "switch", "link", "host")
-LOST = "host:NAME, switch:NAME or port:SWITCH:1A"
 
 
 @click.command(short_help="What every single loss leaves, and how to repair one.")
-@click.argument("recipe")
-@fabric_option
+@click.argument("recipe", required=False)
+@click.option(
+    *("--fabric", "fabric_path"),
+    type=INPUT,
+    metavar="FILE",
+    help="The fabric file, for a RECIPE; - is standard input.",
+)
+@bundle_option
+@what_if_option
 @click.option(
     "--kinds", metavar="LIST", help=f"Losses to look at, of {','.join(KINDS)} (default: all)."
 )
@@ -42,59 +54,215 @@ LOST = "host:NAME, switch:NAME or port:SWITCH:1A"
 )
 @prefer_option
 @click.option(
-    "--repair", "lost", metavar="LOST", multiple=True, help=f"Repair the loss of {LOST}; repeat it."
+    "--repair",
+    "lost",
+    metavar="COMPONENT",
+    multiple=True,
+    help=f"Repair the loss of {COMPONENT}; repeat it.",
+)
+@click.option(
+    "--restore", "mended", metavar="COMPONENT", multiple=True, help="It works again, as a spare."
+)
+@click.option(
+    "--redesign",
+    metavar="NAME",
+    help="Bring up, as NAME, the best stored design that fits what lost planes or switches leave.",
+)
+@click.option(
+    "--out",
+    type=DIRECTORY,
+    metavar="DIR",
+    help="Where to put the repaired bundle (default: that of --bundle).",
 )
 @json_option
 def survive(
-    recipe: str,
-    fabric_path: str,
+    recipe: str | None,
+    fabric_path: str | None,
+    bundle: str | None,
+    what_if: bool,
     kinds: str | None,
     collective: str,
     prefer: str,
     lost: tuple[str, ...],
+    mended: tuple[str, ...],
+    redesign: str | None,
+    out: str | None,
     json_path: str | None,
 ) -> int:
-    """Lose every plane, switch, circuit and host of RECIPE on a fabric, one at a time.
+    """Lose every plane, switch, circuit and host of what is up in a bundle, one at a time.
 
-    Nothing is rewired: BFB is generated anew on what is left, and its exact cost is shown in units
-    of M/B, with B the egress of a node before the loss. With --repair, all that is named is lost
-    at once, and the same topology is made again with spare hosts, ports and planes: which strands
-    move and which cross-connects change. Exit code 1 if a loss of a kind that was looked at
-    disconnects nodes, or if it does not fit or cannot be repaired.
+    Of a RECIPE on a --fabric, on an embedding that is chosen for it, likewise. Nothing is rewired:
+    BFB is generated anew on what is left, and its exact cost is shown in units of M/B, with B the
+    egress of a node before the loss.
+
+    With --repair, all that is named is lost at once, and the configurations of the bundle are made
+    again with spare hosts, ports and planes, from the cables and cross-connects that are there:
+    which strands move and which cross-connects change. The bundle becomes what it is afterwards.
+    Where a plane dies and no other is free, a design of fewer ports is offered: --redesign.
+    Exit code 1 if a loss of a kind that was looked at disconnects nodes, or if it does not fit or
+    cannot be repaired.
 
     \b
     Example:
       ocs-codesign fabric example --hosts 16 --planes 4 > fabric.yaml
       ocs-codesign survive 'GeneralizedKautz(4, 16)' --fabric fabric.yaml --kinds plane
     """
-    if lost and kinds is not None:
+    if (recipe is None) == (bundle is None):
+        raise click.UsageError("give --bundle DIR, or a RECIPE and its --fabric FILE")
+    if (recipe is None) == (fabric_path is not None):
+        raise click.UsageError("--fabric FILE is for a RECIPE, and a RECIPE needs it")
+    if (lost or mended) and kinds is not None:
         raise click.UsageError("--kinds is for single losses: with --repair, name what is lost")
+    if lost or mended:
+        check_asked(bundle, what_if, ())
+    elif out is not None:
+        raise click.UsageError("--out is for a repaired bundle: give --repair")
+    if mended and (lost or bundle is None):
+        raise click.UsageError("--restore is for a --bundle, and apart from --repair")
+    if redesign is not None and (not lost or bundle is None):
+        raise click.UsageError("--redesign is for a --bundle and what --repair names")
     check_outputs(json_path)
-    from ocs_codesign.fabric.embed.embedding import embed
     from ocs_codesign.fabric.infeasible import InfeasibleError
-    from ocs_codesign.fabric.repairs.repair import repair
-    from ocs_codesign.fabric.survival.losses import survivability
-    from ocs_codesign.formats.fabric.fabric_files import load_fabric
-    from ocs_codesign.graphs.text import parse
 
-    losses, wanted, verdict = _lost(lost), _kinds(kinds), "fits"
-    with progress("Embedding") as shown:
+    wanted, verdict = _kinds(kinds), "fits" if bundle is None else "repaired"
+    with progress("Reading files") as shown:
         try:
-            topology = parse(recipe).topology()
-            embedding = embed(load_fabric(fabric_path), topology, prefer=prefer)
-            if lost:
+            if bundle is not None and (lost or mended):
+                directory = where_to(bundle, out, json_path, what_if=what_if)
+                deployment = read(bundle, shown)
+                failed = components(lost or mended, deployment)
+                if redesign is not None:
+                    return _redesigned(deployment, failed, redesign, directory, json_path, shown)
+                return _changed(deployment, failed, bool(mended), directory, json_path, shown)
+            if bundle is not None:
+                deployment = read(bundle, shown)
+                configuration = deployment.configuration(deployment.up).configuration
+            else:
+                configuration = _invented(recipe or "", fabric_path or "", prefer)
                 verdict = "repaired"
-                made = repair(embedding, *losses)
-                emit(repair_json(made), json_path, repair_sections(made))
-                return 0
+            if lost:
+                return _asked(configuration, lost, json_path)
         except InfeasibleError as error:
             emit(refusal_json(error, verdict), json_path, [refusal_text(error, verdict)])
             return 1
-        shown.tell_phase("Losing one at a time")
-        configuration = embedding.configuration
-        survival = survivability(configuration, wanted, collective, on_progress=shown.tell)
-    emit(survivability_json(survival), json_path, survivability_sections(survival))
+        is_deployed = bundle is not None
+        return _losses(configuration, wanted, collective, json_path, shown, deployed=is_deployed)
+
+
+def _invented(recipe: str, fabric_path: str, prefer: str) -> Configuration:
+    """A recipe on a fabric, on cables of its own."""
+    from ocs_codesign.fabric.embed.embedding import embed
+    from ocs_codesign.formats.fabric.fabric_files import load_fabric
+    from ocs_codesign.graphs.text import parse
+
+    topology = parse(recipe).topology()
+    return embed(load_fabric(fabric_path), topology, prefer=prefer).configuration
+
+
+def _losses(
+    configuration: Configuration,
+    kinds: tuple[str, ...],
+    collective: str,
+    json_path: str | None,
+    shown: Progress,
+    *,
+    deployed: bool,
+) -> int:
+    """All single losses."""
+    from ocs_codesign.answers.survive import survivability_json, survivability_sections
+    from ocs_codesign.fabric.survival.losses import survivability
+
+    shown.tell_phase("Losing one at a time")
+    survival = survivability(configuration, kinds, collective, on_progress=shown.tell)
+    sections = survivability_sections(survival, deployed=deployed)
+    emit({**survivability_json(survival), "deployed": deployed}, json_path, sections)
     return 0 if all(loss.left.is_connected for loss in survival.losses) else 1
+
+
+def _asked(configuration: Configuration, lost: tuple[str, ...], json_path: str | None) -> int:
+    """A repair on an embedding that is invented for the question."""
+    from ocs_codesign.answers.day_two import INVENTED
+    from ocs_codesign.answers.survive import repair_json, repair_sections
+    from ocs_codesign.fabric.repairs.repair import repair
+
+    failed = components(lost)
+    made = repair(configuration, failed.hosts, failed.ports, failed.switches)
+    answer = {**repair_json(made), "what_if": True, "note": INVENTED}
+    emit(answer, json_path, [INVENTED, *repair_sections(made)])
+    return 0
+
+
+def _changed(
+    deployment: Deployment,
+    failed: Failures,
+    is_mended: bool,
+    directory: str | None,
+    json_path: str | None,
+    shown: Progress,
+) -> int:
+    """A repair of what is deployed, or what has failed and works again."""
+    from ocs_codesign.answers.day_two import deployed_json, deployed_sections
+    from ocs_codesign.answers.survive import repair_json, repair_sections
+    from ocs_codesign.fabric.deployments.day_two import repaired, restored
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+
+    done = None
+    if is_mended:
+        changed = restored(deployment, failed)
+    else:
+        shown.tell_phase("Repairing")
+        try:
+            changed, done = repaired(deployment, failed)
+        except InfeasibleError as error:
+            return _refused(deployment, failed, error, json_path)
+    if directory is not None:
+        write(changed, directory, shown)
+    made = {} if done is None else repair_json(done)
+    sections = [] if done is None else [*repair_sections(done), ""]
+    answer = {**made, **deployed_json(changed, directory)}
+    emit(answer, json_path, [*sections, *deployed_sections(changed, directory)])
+    return 0
+
+
+def _refused(
+    deployment: Deployment, failed: Failures, error: InfeasibleError, json_path: str | None
+) -> int:
+    """What cannot be repaired, and what could be brought up instead."""
+    from ocs_codesign.answers.day_two import redesign_json, redesign_text
+    from ocs_codesign.fabric.deployments.redesign import redesign
+
+    answer, sections = refusal_json(error, "repaired"), [refusal_text(error, "repaired")]
+    if failed.switches and not (failed.hosts or failed.ports):
+        try:
+            offered = redesign(deployment, failed)
+            answer["redesign"] = redesign_json(offered)
+            sections.append(redesign_text(offered))
+        except ValueError as none:
+            sections.append(f"There is no redesign: {none}.")
+    emit(answer, json_path, sections)
+    return 1
+
+
+def _redesigned(
+    deployment: Deployment,
+    failed: Failures,
+    name: str,
+    directory: str | None,
+    json_path: str | None,
+    shown: Progress,
+) -> int:
+    """Another design on what is left."""
+    from ocs_codesign.answers.day_two import change_json, change_sections
+    from ocs_codesign.bundle.write.names import check_names
+    from ocs_codesign.fabric.deployments.redesign import redesigned
+
+    check_names(deployment.fabric, [name])
+    changed, change = redesigned(deployment, failed, name, shown.tell_phase)
+    if directory is not None:
+        write(changed, directory, shown)
+    answer = change_json(changed, change, directory)
+    emit(answer, json_path, change_sections(changed, change, directory))
+    return 0
 
 
 def _kinds(text: str | None) -> tuple[str, ...]:
@@ -105,23 +273,3 @@ def _kinds(text: str | None) -> tuple[str, ...]:
         if kind not in KINDS:
             raise click.UsageError(f"--kinds has {kind!r}: it must be of {', '.join(KINDS)}")
     return kinds
-
-
-def _lost(texts: Sequence[str]) -> tuple[list[str], list[Port], list[str]]:
-    from ocs_codesign.fabric.repairs.repair import Port
-
-    hosts: list[str] = []
-    switches: list[str] = []
-    ports: list[Port] = []
-    for text in texts:
-        what, _, name = text.partition(":")
-        if what in ("host", "switch") and name:
-            (hosts if what == "host" else switches).append(name)
-        else:
-            switch, _, end = name.rpartition(":")
-            number, side = end[:-1], end[-1:].upper()
-            plain = number.isascii() and number.isdigit() and len(number) < 10
-            if what != "port" or not switch or not plain or side not in ("A", "B"):
-                raise click.UsageError(f"--repair is {text!r}: it must be {LOST}")
-            ports.append(Port(switch, side, int(number)))
-    return hosts, ports, switches

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from ocs_codesign.cost import CostModel
     from ocs_codesign.reconfigure.change import ReconfigurationCost
 
+INLINE = (
+    "; no known make joins any two of its ports, so describe one in the fabric file: profile: "
+    "{name: mine, technology: robotic, port_model: matching, ports: 64, insertion_loss_db: 1, "
+    "delta: 25ms}"
+)
+"""How to get a switch that no profile is of."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -147,7 +154,7 @@ class SwitchProfile:
             raise FieldError(
                 "port_model",
                 f"is {port_model.value}: {self.name} is {self.port_model.value} "
-                "and cannot be used so",
+                f"and cannot be used so{INLINE if port_model is PortModel.MATCHING else ''}",
             )
         return self if port_model is self.port_model else replace(self, port_model=port_model)
 

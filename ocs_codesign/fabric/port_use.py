@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.fabric.wiring import Port, cable_name, strand_numbers
+
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from numpy.typing import NDArray
 
     from ocs_codesign.fabric.wiring import Cabling
@@ -16,18 +20,22 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class PortUse:
-    """One side of a switch: all its ports, those with a cable, and those that are kept free."""
+    """One side of a switch: all its ports, those with a cable, kept free as spares, and failed.
+
+    A failed port is neither used nor spare; ``side`` is empty if the switch has no sides.
+    """
 
     switch: int
     side: str
     num_ports: int
     num_used: int
     num_spares: int
+    num_failed: int
 
     @property
     def num_free(self) -> int:
-        """Ports that are neither in use nor spare."""
-        return self.num_ports - self.num_used - self.num_spares
+        """All other ports."""
+        return self.num_ports - self.num_used - self.num_spares - self.num_failed
 
 
 def host_strands(cabling: Cabling) -> NDArray[np.int32]:
@@ -38,16 +46,46 @@ def host_strands(cabling: Cabling) -> NDArray[np.int32]:
     return np.stack([*plugged, switch[plugged], port[plugged]], axis=1).astype(np.int32)
 
 
-def port_use(cabling: Cabling) -> tuple[PortUse, ...]:
-    """Every side of every switch in order: A, then B if the switch has one."""
-    strands, trunks = host_strands(cabling), cabling.trunks
-    num_switches = len(cabling.fabric.switches)
-    plugged = (2 * strands[:, 3] + strands[:, 2], 2 * trunks[:, 0] + 1, 2 * trunks[:, 2])
-    used = np.bincount(np.concatenate(plugged), minlength=2 * num_switches).reshape(-1, 2)
+def used_ports(cabling: Cabling) -> set[tuple[int, int, int]]:
+    """Every port with a cable: switch, side (0 A, 1 B) and number."""
+    at_hosts = host_strands(cabling)[:, [3, 2, 4]].tolist()
+    trunks = cabling.trunks.tolist()
+    ends = [end for b, b_port, a, a_port in trunks for end in ((b, 1, b_port), (a, 0, a_port))]
+    return {(switch, side, port) for switch, side, port in (*at_hosts, *ends)}
+
+
+def port_of_cable(cabling: Cabling, name: str) -> Port:
+    """The port of a switch that a cable is plugged into, of a trunk the one that light enters.
+
+    Raises ValueError for a cable that is not there.
+    """
+    switches, numbers = cabling.fabric.switches, strand_numbers(cabling.fabric)
+    for plane, host, side, switch, number in host_strands(cabling).tolist():
+        if cable_name(numbers[host, plane, side]) == name:
+            has_sides = switches[switch].profile.port_model.has_b_side
+            return Port(switches[switch].name, "AB"[side] if has_sides else "", number)
+    trunks = zip(cabling.trunk_number.tolist(), cabling.trunks.tolist(), strict=True)
+    for trunk, (_, _, switch, number) in trunks:
+        if cable_name(trunk, is_trunk=True) == name:
+            return Port(switches[switch].name, "A", number)
+    raise ValueError(f"no cable is named {name!r}: cabling.csv lists them")
+
+
+def port_use(
+    cabling: Cabling, failed: Collection[tuple[int, int, int]] = ()
+) -> tuple[PortUse, ...]:
+    """Every side of every switch in order: A, then B if the switch has one.
+
+    ``failed`` are ports as switch, side (0 A, 1 B) and number.
+    """
+    used, broken = used_ports(cabling), set(failed)
     rows = []
     for number, switch in enumerate(cabling.fabric.switches):
-        sides = "AB" if switch.profile.port_model.has_b_side else "A"
+        sides = "AB" if switch.profile.port_model.has_b_side else ("",)
         for side, name in enumerate(sides):
-            count = int(used[number, side])
-            rows.append(PortUse(number, name, switch.num_ports, count, switch.num_spares))
+            places = [(number, side, port) for port in range(1, switch.num_ports + 1)]
+            lost = broken.intersection(places)
+            busy = used.intersection(places) - lost
+            spare = set(places[switch.num_usable :]) - busy - lost
+            rows.append(PortUse(number, name, switch.num_ports, len(busy), len(spare), len(lost)))
     return tuple(rows)

@@ -15,35 +15,40 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.fabric.deployment import Deployment
+    from ocs_codesign.fabric.deployments.deployment import Deployment
 
 MAX_BARS = 120
 
 _USED, _SPARE, _FREE, _BUDGET = "#0b5fa5", "#e0a030", "#d5dae0", "#c8442b"
+_FAILED = _BUDGET
 _COLOURS = ("#0b5fa5", "#c8442b", "#5f7a1f", "#7b4fa3", "#b8860b", "#3a8a8a")
 _LINES = ("-", "--", ":", "-.")
 
 
 def ports_figure(deployment: Deployment) -> Figure:
-    """Ports of every plane: with a cable, spare and free, over all switches and sides."""
+    """Ports of every plane: with a cable, spare, failed and free, over all switches and sides."""
     figure, axes = _canvas(deployment.fabric.num_planes * 0.28 + 1.5)
     switches = deployment.fabric.switches
     counts: Counter[tuple[int, str]] = Counter()
-    for use in port_use(deployment.cabling):
+    for use in port_use(deployment.cabling, deployment.failed_ports()):
         plane = switches[use.switch].plane
         counts[plane, "used"] += use.num_used
         counts[plane, "spare"] += use.num_spares
+        counts[plane, "failed"] += use.num_failed
         counts[plane, "free"] += use.num_free
     planes = range(deployment.fabric.num_planes)
     left = [0] * len(planes)
-    for kind, colour in (("used", _USED), ("spare", _SPARE), ("free", _FREE)):
+    kinds = {"used": _USED, "spare": _SPARE, "failed": _FAILED, "free": _FREE}
+    for kind, colour in kinds.items():
         widths = [counts[plane, kind] for plane in planes]
+        if kind == "failed" and not any(widths):
+            continue
         axes.barh(list(planes), widths, left=left, color=colour, label=kind, height=0.65)
         left = [before + width for before, width in zip(left, widths, strict=True)]
     axes.set_yticks(list(planes), [f"plane {plane}" for plane in planes])
     axes.invert_yaxis()
     axes.set_xlabel("ports of all switches, both sides")
-    axes.legend(frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
+    axes.legend(frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
     return figure
 
 

@@ -38,7 +38,13 @@ from ocs_codesign.bundle.check.observed import (
     read_neighbours,
 )
 from ocs_codesign.bundle.check.plans import Plan, plan_name
-from ocs_codesign.bundle.check.wiring import read_plant
+from ocs_codesign.bundle.check.state import (
+    check_failed_rows,
+    check_state,
+    check_work,
+    read_state,
+)
+from ocs_codesign.bundle.check.wiring import Failed, read_plant
 from ocs_codesign.files.naming import shown
 from ocs_codesign.topology import Topology
 
@@ -47,6 +53,8 @@ if TYPE_CHECKING:
 
     from ocs_codesign.bundle.check.circuits import Circuit, CrossConnect
     from ocs_codesign.bundle.check.claims import ClaimedLink
+    from ocs_codesign.bundle.check.files import Row
+    from ocs_codesign.bundle.check.state import State
     from ocs_codesign.bundle.check.wiring import Plant
     from ocs_codesign.graphs.recipe import Recipe
 
@@ -54,11 +62,20 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class DerivedConfiguration:
-    """What the light makes of a configuration, whatever is claimed."""
+    """What the light makes of a configuration, whatever is claimed.
 
-    name: str
+    ``links`` are those of the table of links that a circuit carries, in its order.
+    """
+
+    claim: ClaimedConfiguration
     circuits: tuple[Circuit, ...]
+    links: tuple[ClaimedLink, ...]
     topology: Topology
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.claim.name
 
 
 @final
@@ -67,9 +84,15 @@ class BundleVerdict:
     """All that was found; ``findings`` are the first ``num_findings`` up to a limit.
 
     ``observed`` compares every configuration with the observed neighbours, if there are any.
+    ``plant`` and ``state`` are None if they could not be read, ``work`` are the steps of the last
+    work.
     """
 
     name: str
+    plant: Plant | None
+    state: State | None
+    work: tuple[Row, ...]
+    rank_of: dict[str, int]
     configurations: tuple[DerivedConfiguration, ...]
     schedules: tuple[ReplayedSchedule, ...]
     observed: tuple[Comparison, ...]
@@ -106,15 +129,18 @@ def check_directory(
     claims = read_claims(files, manifest)
     fabric = read_fabric(files, manifest)
     checker = _Checker(files, parse_recipe, tell)
+    plant = state = None
     if fabric is not None:
         check_names(files, fabric, claims)
+        state = read_state(files, fabric, [claim.name for claim in claims])
         tell("Following cables")
-        plant = read_plant(files, fabric)
-        checker.check(plant, claims)
+        plant = read_plant(files, fabric, Failed() if state is None else state.failed)
+        checker.check(plant, claims, state)
         if observed is not None:
             checker.compare(plant, observed)
     return BundleVerdict(
         manifest["name"] if isinstance(manifest.get("name"), str) else "",
+        *(plant, state, tuple(checker.work), checker.rank_of),
         tuple(checker.derived),
         tuple(checker.schedules),
         tuple(checker.comparisons),
@@ -136,9 +162,12 @@ class _Checker:
         self.rows: dict[str, dict[str, CrossConnect]] = {}
         self.schedules: list[ReplayedSchedule] = []
         self.comparisons: list[Comparison] = []
+        self.work: list[Row] = []
 
-    def check(self, plant: Plant, claims: list[ClaimedConfiguration]) -> None:
+    def check(self, plant: Plant, claims: list[ClaimedConfiguration], state: State | None) -> None:
         self.rank_of = read_ranks(self.files, plant, claims[0].num_nodes if claims else 0)
+        if state is not None:
+            check_state(self.files, plant, state, self.rank_of)
         check_inventory(self.files, plant)
         for claim in claims:
             self.tell(f"Following the light of {claim.name}")
@@ -147,16 +176,19 @@ class _Checker:
             self.tell(f"Carrying out the plan from {before} to {after}")
             rows = (self.rows[before], self.rows[after])
             Plan(plant, plan_name(before, after), *rows, self.rank_of).check(self.files)
+        if state is not None and state.up in self.rows:
+            self.work = check_work(self.files, plant, state, self.rows[state.up])
 
     def _configuration(self, plant: Plant, claim: ClaimedConfiguration) -> None:
         files = self.files
         rows = read_cross_connects(files, plant, claim.name)
         self.rows[claim.name] = {row.place: row for row in rows}
+        check_failed_rows(plant, rows)
         circuits = follow(plant, rows, tell=True)
         check_circuits(circuits)
         links = read_links(files, plant, claim.name, self.rank_of, circuits)
         made = derived_topology(claim.num_nodes, self.rank_of, circuits, links)
-        self.derived.append(DerivedConfiguration(claim.name, circuits, made))
+        self.derived.append(DerivedConfiguration(claim, circuits, links, made))
         check_graphs(files, claim.name, made, self._ordered(claim.num_nodes, links))
         for rule in self._recipe_rules(claim, made):
             files.findings.add(MANIFEST, f"configuration {claim.name}", rule)
@@ -165,6 +197,10 @@ class _Checker:
             replayed = check_schedule(files, claim.name, collective, claim.recipe, made)
             if replayed is not None:
                 self.schedules.append(replayed)
+                least = claim.bounds[collective]
+                if least.steps > replayed.cost.steps or least.t_b > replayed.cost.t_b:
+                    rule = f"the bound of {collective} is above what its schedule takes"
+                    files.findings.add(MANIFEST, f"configuration {claim.name}", rule)
 
     def _ordered(self, num_nodes: int, links: tuple[ClaimedLink, ...]) -> Topology | None:
         """The derived links in the order of the table; None if ranks are missing."""

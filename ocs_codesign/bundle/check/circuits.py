@@ -75,6 +75,11 @@ def database_name(configuration: str, switch: str) -> str:
     return f"cross_connects/{configuration}/{switch}.config_db.json"
 
 
+def has_database(switch: Switch) -> bool:
+    """Whether the switch has a CONFIG_DB: SONiC joins side A with side B, and nothing else."""
+    return switch.profile.port_model.has_b_side
+
+
 def read_cross_connects(
     files: BundleFiles, plant: Plant, configuration: str
 ) -> tuple[CrossConnect, ...]:
@@ -84,7 +89,8 @@ def read_cross_connects(
         path = table_name(configuration, switch.name)
         mine = _of_switch(files.table(path, COLUMNS), switch)
         _check_states(files, path, switch, mine)
-        _check_database(files, plant, switch, mine, database_name(configuration, switch.name))
+        if has_database(switch):
+            _check_database(files, plant, switch, mine, database_name(configuration, switch.name))
         found += mine
     return tuple(found)
 
@@ -173,7 +179,9 @@ def _ports(plant: Plant, switch: Switch) -> dict[str, Any]:
     ports = {}
     for number, port in ports_of(switch):
         cable = plant.cable_at(port)
-        if cable is None:
+        if plant.has_failed(port) is not None:
+            label, state = "failed", BLOCKED
+        elif cable is None:
             label, state = "spare" if number > switch.num_usable else "free", BLOCKED
         else:
             label, state = f"{cable.name} {_other_end(cable, port)}", NORMAL

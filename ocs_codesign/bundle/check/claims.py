@@ -69,23 +69,24 @@ def read_ranks(files: BundleFiles, plant: Plant, num_nodes: int) -> dict[str, in
             row.wrong(f"rank is {rank}: ranks are 0 to {num_nodes - 1}")
         elif rank is not None and host_of.setdefault(rank, host) != host:
             row.wrong(f"{host_of[rank]} has rank {rank}, too")
-    for rule in _rank_rules(plant.fabric, rank_of, host_of, num_nodes):
+    for rule in _rank_rules(plant.fabric, plant.failed.hosts, rank_of, host_of, num_nodes):
         files.wrong(RANKS, rule)
     return {host: rank for rank, host in host_of.items()}
 
 
 def _rank_rules(
-    fabric: Fabric, rank_of: dict[str, int | None], host_of: dict[int, str], num_nodes: int
+    fabric: Fabric,
+    failed: Sequence[str],
+    rank_of: dict[str, int | None],
+    host_of: dict[int, str],
+    num_nodes: int,
 ) -> Iterator[str]:
     missing = [rank for rank in range(num_nodes) if rank not in host_of]
     if missing:
         yield f"no host has rank {missing[0]}: {len(missing)} of {num_nodes} ranks have none"
     for host in fabric.hosts[: fabric.num_working_hosts][:num_nodes]:
-        if host not in rank_of:
+        if host not in rank_of and host not in failed:
             yield f"host {host} is missing"
-    for host in fabric.hosts[fabric.num_working_hosts :]:
-        if rank_of.get(host) is not None:
-            yield f"{host} has a rank, but it is a spare host"
 
 
 def read_links(

@@ -15,8 +15,11 @@ from ocs_codesign.formats.graphs.graphml import read_graphml
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from ocs_codesign.bundle.check.files import BundleFiles
     from ocs_codesign.cost import Cost
+    from ocs_codesign.schedule import Schedule
 
 DESIGN_FILES = (RECORD_FILE, SCHEDULE_FILE)
 
@@ -82,11 +85,14 @@ def _node_link(data: bytes, name: str) -> Topology:
 @final
 @dataclass(frozen=True, slots=True)
 class ReplayedSchedule:
-    """A schedule that was replayed, and what it costs on the derived topology."""
+    """A schedule that was replayed, what it costs on the derived topology, and who made it."""
 
     configuration: str
     collective: str
     cost: Cost
+    max_loads: tuple[Fraction, ...]
+    schedule: Schedule
+    maker: str
 
 
 def check_schedule(
@@ -132,4 +138,7 @@ def check_schedule(
         files.wrong(archive, f"on the derived topology, {verdict.witness}")
     elif loaded.loads is not None and loaded.loads != verdict.max_loads:
         files.wrong(record, "the claimed largest loads are not those of the sends")
-    return ReplayedSchedule(configuration, collective, verdict.cost)
+    return ReplayedSchedule(
+        *(configuration, collective, verdict.cost, verdict.max_loads, loaded.schedule),
+        loaded.maker or "",
+    )

@@ -28,20 +28,32 @@ _ENDS = tuple(f"side_{side}_{field}" for side in "ab" for field in ("device", "t
 
 def _ports(plant: Plant) -> Iterator[tuple[object, ...]]:
     for switch in plant.fabric.switches:
-        used = {port.name[-1]: 0 for _, port in ports_of(switch)}
-        for _, port in ports_of(switch):
-            used[port.name[-1]] += plant.cable_at(port) is not None
-        for side, count in used.items():
-            free = switch.num_ports - count - switch.num_spares
-            yield switch.name, side, switch.num_ports, count, switch.num_spares, free
+        kinds: dict[str, Counter[str]] = {}
+        for number, port in ports_of(switch):
+            lost, cable = plant.has_failed(port), plant.cable_at(port)
+            kind = "failed" if lost else "used" if cable else "free"
+            if kind == "free" and number > switch.num_usable:
+                kind = "spare"
+            kinds.setdefault(port.name.lstrip("0123456789"), Counter())[kind] += 1
+        for side, count in kinds.items():
+            each = (count[kind] for kind in ("used", "spare", "failed", "free"))
+            yield switch.name, side, switch.num_ports, *each
 
 
 def _devices(plant: Plant) -> Iterator[tuple[object, ...]]:
     kinds = dict.fromkeys(plant.fabric.hosts, ("Host", "host"))
     for switch in plant.fabric.switches:
         kinds[switch.name] = ("Optical circuit switch", switch.profile.name)
+    lost = {*plant.failed.hosts, *plant.failed.switches}
     for name, (role, kind) in kinds.items():
-        yield name, role, "Generic", kind, plant.fabric.name, "planned"
+        yield (
+            name,
+            role,
+            "Generic",
+            kind,
+            plant.fabric.name,
+            "failed" if name in lost else "planned",
+        )
 
 
 def _interfaces(plant: Plant) -> Iterator[tuple[object, ...]]:
@@ -58,9 +70,44 @@ def _cables(plant: Plant) -> Iterator[tuple[object, ...]]:
         yield (*next(ends), *next(ends), "smf", "planned", cable.name)
 
 
+def _sites(plant: Plant) -> Iterator[tuple[object, ...]]:
+    yield plant.fabric.name, _slug(plant.fabric.name), "planned"
+
+
+def _manufacturers(plant: Plant) -> Iterator[tuple[object, ...]]:
+    del plant
+    yield "Generic", "generic"
+
+
+def _roles(plant: Plant) -> Iterator[tuple[object, ...]]:
+    del plant
+    yield "Host", "host", "0b5fa5"
+    yield "Optical circuit switch", "optical-circuit-switch", "e0a030"
+
+
+def _types(plant: Plant) -> Iterator[tuple[object, ...]]:
+    for name in dict.fromkeys(["host", *(each.profile.name for each in plant.fabric.switches)]):
+        yield "Generic", name, _slug(name)
+
+
+def _slug(name: str) -> str:
+    """Lower-case letters, digits and underscores; hyphens for everything between them."""
+    plain = "".join(c if c in _SLUG else " " for c in name.lower())
+    return "-".join(plain.split())[:100] or "unnamed"
+
+
+_SLUG = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 _DEVICE = ("name", "role", "manufacturer", "device_type", "site", "status")
 _TABLES = {
-    "ports.csv": (_ports, ("switch", "side", "ports", "used", "spare", "free"), ("switch", "side")),
+    "ports.csv": (
+        _ports,
+        ("switch", "side", "ports", "used", "spare", "failed", "free"),
+        ("switch", "side"),
+    ),
+    "netbox/dcim.site.csv": (_sites, ("name", "slug", "status"), ("name",)),
+    "netbox/dcim.manufacturer.csv": (_manufacturers, ("name", "slug"), ("name",)),
+    "netbox/dcim.devicerole.csv": (_roles, ("name", "slug", "color"), ("name",)),
+    "netbox/dcim.devicetype.csv": (_types, ("manufacturer", "model", "slug"), ("model",)),
     "netbox/dcim.device.csv": (_devices, _DEVICE, ("name",)),
     "netbox/dcim.interface.csv": (
         _interfaces,
@@ -70,13 +117,16 @@ _TABLES = {
     "netbox/dcim.cable.csv": (_cables, (*_ENDS, "type", "status", "label"), ("label",)),
 }
 """The rows that the cabling or the fabric makes, the columns, and those that are the key."""
-INVENTORY = (*_TABLES, PRICES)
+README = "netbox/README.md"
+INVENTORY = (*_TABLES, PRICES, README)
 
 
 def check_inventory(files: BundleFiles, plant: Plant) -> None:
     """Every row that the cabling or the fabric contradicts is a finding."""
     for path, (rows_of, columns, key) in _TABLES.items():
         files.compare(path, files.table(path, columns), columns, key, rows_of(plant))
+    if README not in files.sizes:
+        files.wrong(README, "the file is missing")
     items = _items(plant)
     rows = files.table(PRICES, ("item", "count", "unit_usd", "total_usd", "source"))
     for row, item in zip(rows, items, strict=False):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.bundle.check.circuits import database_name, table_name
+from ocs_codesign.bundle.check.circuits import database_name, has_database, table_name
 from ocs_codesign.bundle.check.claims import RANKS
 from ocs_codesign.bundle.check.designs import DESIGN_FILES
 from ocs_codesign.bundle.check.inventory import INVENTORY
 from ocs_codesign.bundle.check.plans import plan_name
+from ocs_codesign.bundle.check.state import RUNBOOK, STATE, WORK
 from ocs_codesign.bundle.check.wiring import CABLING
 from ocs_codesign.collective import WITHOUT_PARAMETERS
+from ocs_codesign.cost import Cost
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.plain_text import read_plain_text
 from ocs_codesign.formats.fabric.fabric_files import MAX_FABRIC_BYTES, parse_fabric
@@ -23,11 +27,13 @@ if TYPE_CHECKING:
     from ocs_codesign.bundle.check.files import BundleFiles
     from ocs_codesign.fabric.description import Fabric
 
-FORMAT, VERSION = "ocs-codesign bundle", 1
+FORMAT, VERSION = "ocs-codesign bundle", 2
 MANIFEST, FABRIC, REPORT = "manifest.json", "fabric.json", "report.html"
 MAX_MANIFEST_BYTES = 64 * 2**20
 MAX_NODES = 2**20
 MAX_CONFIGURATIONS = 256
+
+_FRACTION = re.compile(r"(0|[1-9][0-9]{0,99})(/[1-9][0-9]{0,99})?")
 
 
 @final
@@ -39,7 +45,12 @@ class ClaimedConfiguration:
     recipe: str | None
     num_nodes: int
     degree: int
-    collectives: tuple[str, ...]
+    bounds: dict[str, Cost]
+
+    @property
+    def collectives(self) -> tuple[str, ...]:
+        """The collectives that it has a schedule for."""
+        return tuple(self.bounds)
 
 
 def read_manifest(files: BundleFiles) -> dict[str, Any]:
@@ -123,7 +134,20 @@ def _claim(value: Any) -> ClaimedConfiguration:
         raise ValueError(f"collectives must be of {', '.join(known)}")
     if len(set(collectives)) < len(collectives):
         raise ValueError("a collective is given twice")
-    return ClaimedConfiguration(name, recipe, nodes, degree, tuple(collectives))
+    bounds = value.get("bounds")
+    if not isinstance(bounds, dict) or set(bounds) != set(collectives):
+        raise ValueError("bounds must have the steps and t_b of every collective")
+    costs = {kind: _bound(bounds[kind]) for kind in collectives}
+    return ClaimedConfiguration(name, recipe, nodes, degree, costs)
+
+
+def _bound(value: Any) -> Cost:
+    if not isinstance(value, dict) or set(value) != {"steps", "t_b"}:
+        raise ValueError(f"a bound is {shown(value)}: it must have steps and t_b")
+    steps, t_b = value["steps"], value["t_b"]
+    if type(steps) is not int or not isinstance(t_b, str) or not _FRACTION.fullmatch(t_b):
+        raise ValueError(f"a bound is {shown(value)}: steps is a number and t_b a fraction")
+    return Cost(steps, Fraction(t_b))
 
 
 def read_fabric(files: BundleFiles, manifest: dict[str, Any]) -> Fabric | None:
@@ -143,7 +167,10 @@ def read_fabric(files: BundleFiles, manifest: dict[str, Any]) -> Fabric | None:
 def check_names(files: BundleFiles, fabric: Fabric, claims: list[ClaimedConfiguration]) -> None:
     """Files that a bundle has not, and those that nothing else looks at."""
     expected = set(_expected(fabric, claims))
-    for path in sorted(set(files.sizes) - expected):
+    pairs = permutations([claim.name for claim in claims], 2)
+    stages = ("work/", *(f"{plan_name(*pair)}/" for pair in pairs))
+    others = (path for path in files.sizes if not path.startswith(stages))
+    for path in sorted(set(others) - expected):
         files.wrong(path, "a bundle of this manifest has no such file")
     if REPORT not in files.sizes:
         files.wrong(REPORT, "the file is missing")
@@ -156,16 +183,17 @@ def check_names(files: BundleFiles, fabric: Fabric, claims: list[ClaimedConfigur
 
 
 def _expected(fabric: Fabric, claims: list[ClaimedConfiguration]) -> Iterator[str]:
-    yield from (MANIFEST, FABRIC, REPORT, CABLING, RANKS, *INVENTORY)
+    yield from (MANIFEST, FABRIC, REPORT, CABLING, RANKS, STATE, WORK, RUNBOOK, *INVENTORY)
     for claim in claims:
         yield from (f"links/{claim.name}.csv", f"graphs/{claim.name}.json")
         yield f"graphs/{claim.name}.graphml"
         for switch in fabric.switches:
             yield table_name(claim.name, switch.name)
-            yield database_name(claim.name, switch.name)
+            if has_database(switch):
+                yield database_name(claim.name, switch.name)
         for collective in claim.collectives:
             for name in DESIGN_FILES:
                 yield f"schedules/{claim.name}/{collective}/{name}"
     for before, after in permutations(claims, 2):
         path = plan_name(before.name, after.name)
-        yield from (f"{path}.csv", f"{path}.json")
+        yield from (f"{path}.csv", f"{path}.json", f"{path}.md")

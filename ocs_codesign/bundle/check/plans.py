@@ -7,14 +7,16 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.bundle.check.circuits import circuit_rule, ends_of, follow
+from ocs_codesign.bundle.check.sonic import check_stages
 from ocs_codesign.files.naming import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ocs_codesign.bundle.check.circuits import CrossConnect
+    from ocs_codesign.bundle.check.circuits import Circuit, CrossConnect
     from ocs_codesign.bundle.check.files import BundleFiles, Row
     from ocs_codesign.bundle.check.wiring import Plant
+    from ocs_codesign.reconfigure.change import ReconfigurationCost
 
 COLUMNS = ("stage", "action", "switch", "id", "plane")
 DELETE, CREATE = "delete", "create"
@@ -37,8 +39,12 @@ class Plan:
     rank_of: Mapping[str, int]
 
     def check(self, files: BundleFiles) -> None:
-        """Carry out ``path.csv``, and compare ``path.json`` with what it does."""
-        stages = _stages(files.table(f"{self.path}.csv", COLUMNS))
+        """Carry out ``path.csv``, and compare with it ``path.json`` and what SONiC is told."""
+        rows = files.table(f"{self.path}.csv", COLUMNS)
+        check_stages(files, self.plant, self.path, rows, self.before)
+        if f"{self.path}.md" not in files.sizes:
+            files.wrong(f"{self.path}.md", "the file is missing")
+        stages = _stages(rows)
         held = self._carried_out(stages)
         for place in sorted(held - set(self.after)):
             files.wrong(f"{self.path}.csv", f"{place} is left over: it is not in the target")
@@ -102,12 +108,13 @@ class Plan:
         yield from _same(f"{where}: planes", claim["planes"], sorted(stage.planes()))
         for key, action in (("deleted", DELETE), ("created", CREATE)):
             yield from _same(f"{where}: {key}", claim[key], len(stage.acting(action)))
+        up = self._circuits_up(stage)
+        yield from _same(f"{where}: circuits_up", claim["circuits_up"], len(up))
+        key = "least_circuits_of_node"
+        yield from _same(f"{where}: {key}", claim[key], self._least(up))
         made = [self.after.get(_place(row)) for row in stage.acting(CREATE)]
         circuits = len({row.circuit for row in made if row is not None})
-        most = max(len({row.circuit for row in self.before.values()}), 1)
-        changes = [switch.profile.change for switch in self.plant.fabric.switches]
-        slowest = max(changes, key=lambda change: change.dead_time_s(most))
-        dead = slowest.dead_time_s(circuits)
+        dead = self._slowest().dead_time_s(circuits)
         yield from _same(f"{where}: dead_time_s", Fraction(claim["dead_time_s"]), dead)
         if claim["stays_connected"] is not (claim["certificate"] is not None):
             yield where, "a stage has a certificate if, and only if, it stays connected"
@@ -129,19 +136,45 @@ class Plan:
                     yield f"no link {link[0]} -> {link[1]} is up all the time"
                     break
 
-    def _links_up(self, stage: Stage) -> set[tuple[int, int]]:
-        """Links by rank that no row touches; a plane of restricted switches is dark meanwhile."""
+    def _slowest(self) -> ReconfigurationCost:
+        """The change of the switches that take longest if all circuits change."""
+        most = max(len({row.circuit for row in self.before.values()}), 1)
+        changes = [switch.profile.change for switch in self.plant.fabric.switches]
+        return max(changes, key=lambda change: change.dead_time_s(most))
+
+    def _circuits_up(self, stage: Stage) -> list[Circuit]:
+        """Circuits between ranks that no row touches; a restricted plane is dark meanwhile.
+
+        None if everything stops for a change.
+        """
+        if not self._slowest().overlap:
+            return []
         listed = {**self.after, **self.before}
         rows = [listed[place] for place in stage.kept if place in listed]
         changing = stage.planes()
+        dark = {p for p in changing if self.plant.models[p].value == "restricted"}
+        return [
+            circuit
+            for circuit in follow(self.plant, rows, tell=False)
+            if circuit.plane not in dark
+            and all(end in self.rank_of for end in (circuit.from_host, circuit.to_host))
+        ]
+
+    def _links_up(self, stage: Stage) -> set[tuple[int, int]]:
+        """Links by rank of the circuits that are up."""
         links = set()
-        for circuit in follow(self.plant, rows, tell=False):
-            tail, head = (self.rank_of.get(end) for end in (circuit.from_host, circuit.to_host))
-            restricted = self.plant.models[circuit.plane].value == "restricted"
-            if tail is None or head is None or (restricted and circuit.plane in changing):
-                continue
+        for circuit in self._circuits_up(stage):
+            tail, head = self.rank_of[circuit.from_host], self.rank_of[circuit.to_host]
             links |= {(tail, head), (head, tail)} if circuit.is_two_way else {(tail, head)}
         return links
+
+    def _least(self, circuits: list[Circuit]) -> int:
+        """Circuits of the rank that has fewest: one-way ones leave it, two-way ones end at it."""
+        counts = dict.fromkeys(self.rank_of, 0)
+        for circuit in circuits:
+            for host in (circuit.from_host, circuit.to_host)[: 1 + circuit.is_two_way]:
+                counts[host] += 1
+        return min(counts.values(), default=0)
 
 
 @final

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.files.naming import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from ocs_codesign.bundle.check.files import BundleFiles, Row
     from ocs_codesign.fabric.description import Fabric, PortModel, Switch
@@ -21,7 +21,8 @@ COLUMNS = (
 )
 TRUNK = "trunk"
 
-_PORT = re.compile(r"([1-9][0-9]{0,6})([AB])")
+_PORT = re.compile(r"([1-9][0-9]{0,6})([AB]?)")
+_TRUNK = re.compile(r"T[0-9]{5,9}")
 
 
 @final
@@ -55,6 +56,16 @@ class Port:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Failed:
+    """What a bundle says has failed: hosts, ports as in ``p0s0:1A``, and switches."""
+
+    hosts: tuple[str, ...] = ()
+    ports: tuple[str, ...] = ()
+    switches: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Cable:
     """A row of the cabling whose devices and ports exist; ``plane`` from 1."""
 
@@ -75,7 +86,7 @@ class Cable:
 class Plant:
     """The cables by what they end in: switch ports with a host, and trunks by either end.
 
-    ``models`` has the port model of every plane.
+    ``models`` has the port model of every plane, ``failed`` is what is said to have failed.
     """
 
     fabric: Fabric
@@ -85,27 +96,34 @@ class Plant:
     host_at: dict[Port, Cable]
     trunk_out: dict[Port, Cable]
     trunk_in: dict[Port, Cable]
+    failed: Failed
+
+    def has_failed(self, port: Port) -> str | None:
+        """The switch or port that has failed where this port is, if any has."""
+        if port.device in self.failed.switches:
+            return port.device
+        name = f"{port.device}:{port.name}"
+        return name if name in self.failed.ports else None
 
     def cable_at(self, port: Port) -> Cable | None:
         """The cable in a port of a switch."""
         return self.host_at.get(port) or self.trunk_out.get(port) or self.trunk_in.get(port)
 
 
-def read_plant(files: BundleFiles, fabric: Fabric) -> Plant:
+def read_plant(files: BundleFiles, fabric: Fabric, failed: Failed) -> Plant:
     """The cables that can be plugged in; everything else in the table is a finding."""
     switches = {switch.name: switch for switch in fabric.switches}
     models = tuple(fabric.port_model(plane) for plane in range(fabric.num_planes))
-    plant = Plant(fabric, switches, models, [], {}, {}, {})
-    hosts = set(fabric.hosts)
+    plant = Plant(fabric, switches, models, [], {}, {}, {}, failed)
+    hosts = {host: at for at, host in enumerate(fabric.hosts)}
     names: set[str] = set()
     used: dict[Port, int] = {}
-    for at, row in enumerate(files.table(CABLING, COLUMNS), 1):
+    for row in files.table(CABLING, COLUMNS):
         if row["cable"] in names:
             row.wrong(f"a second cable is {shown(row['cable'])}")
-        elif row["cable"] != f"C{at:05d}":
-            row.wrong(f"cable is {shown(row['cable'])}: cables are numbered, this is C{at:05d}")
         names.add(row["cable"])
         is_trunk = row["a_device"] in switches
+        row.wrong(*_name_rules(plant, hosts, row, is_trunk=is_trunk))
         rules = list(_trunk_rules(plant, row) if is_trunk else _host_rules(plant, hosts, row))
         row.wrong(*rules)
         if row["b_device"] not in switches or not (is_trunk or row["a_device"] in hosts):
@@ -125,13 +143,12 @@ def read_plant(files: BundleFiles, fabric: Fabric) -> Plant:
             plant.trunk_out[cable.near] = plant.trunk_in[cable.far] = cable
         else:
             plant.host_at[cable.far] = cable
-    _check_strands(files, plant)
     return plant
 
 
 def ports_of(switch: Switch) -> list[tuple[int, Port]]:
     """All ports of a switch with their number, side A first."""
-    sides = "AB" if switch.profile.port_model.has_b_side else "A"
+    sides = "AB" if switch.profile.port_model.has_b_side else ("",)
     numbers = range(1, switch.num_ports + 1)
     return [(at, Port(switch.name, f"{at}{side}")) for side in sides for at in numbers]
 
@@ -140,21 +157,37 @@ def port_rule(switch: Switch, name: str, side: str) -> str | None:
     """The rule that a port of a switch breaks, None if it can be used on this side."""
     parts = _PORT.fullmatch(name)
     where = f"port {shown(name)} of {switch.name}"
-    if parts is None:
-        return f"{where} is none: ports are named as 1A"
-    if parts[2] != side:
-        if not switch.profile.port_model.has_b_side:
-            return f"{where} is none: the ports of this switch are all on side A"
+    has_sides = switch.profile.port_model.has_b_side
+    if parts is None or bool(parts[2]) != has_sides:
+        return f"{where} is none: ports are named as {'1A' if has_sides else '1, without sides'}"
+    if has_sides and parts[2] != side:
         return f"{where} is on side {parts[2]}: it must be on side {side}"
-    number = int(parts[1])
-    if number > switch.num_ports:
+    if int(parts[1]) > switch.num_ports:
         return f"{where} is none: it has ports 1 to {switch.num_ports}"
-    if number > switch.num_usable:
-        return f"{where} is spare: ports up to {switch.num_usable} are in use"
     return None
 
 
-def _host_rules(plant: Plant, hosts: set[str], row: Row) -> Iterator[str]:
+def _name_rules(plant: Plant, hosts: dict[str, int], row: Row, *, is_trunk: bool) -> Iterator[str]:
+    """A strand's cable has the number of its place: by plane, host and strand, from 1."""
+    name = row["cable"]
+    if is_trunk:
+        if not _TRUNK.fullmatch(name):
+            yield f"cable is {shown(name)}: trunks are named as T00001"
+        return
+    host, plane = hosts.get(row["a_device"]), row["a_port"].removeprefix("p")
+    if host is None or not plane.isdigit() or len(plane) > 6 or int(plane) >= len(plant.models):
+        return
+    strands = [STRANDS[model.value] for model in plant.models]
+    here = [strand.name for strand in strands[int(plane)]]
+    if row["a_strand"] not in here:
+        return
+    before = len(hosts) * sum(len(each) for each in strands[: int(plane)])
+    number = f"C{1 + before + host * len(here) + here.index(row['a_strand']):05d}"
+    if name != number:
+        yield f"cable is {shown(name)}: the cable of this strand is {number}"
+
+
+def _host_rules(plant: Plant, hosts: Collection[str], row: Row) -> Iterator[str]:
     if row["a_device"] not in hosts:
         yield f"there is no host {shown(row['a_device'])}"
     switch = plant.switches.get(row["b_device"])
@@ -209,12 +242,3 @@ def _is_free(used: dict[Port, int], row: Row, cable: Cable) -> bool:
     for port in ends:
         used.setdefault(port, row.line)
     return not taken
-
-
-def _check_strands(files: BundleFiles, plant: Plant) -> None:
-    plugged = {(one.near.device, one.plane, one.strand) for one in plant.host_at.values()}
-    for host, plane in sorted({(host, plane) for host, plane, _ in plugged}):
-        for strand in STRANDS[plant.models[plane].value]:
-            if (host, plane, strand.name) not in plugged:
-                rule = f"strand {strand.name} of {host} in plane {plane} has no cable"
-                files.wrong(CABLING, rule)

@@ -1,24 +1,31 @@
 """Bundles: everything that an engineer needs to put a deployment on a real fabric, as a directory.
 
-Format 1. All text is UTF-8 with LF, CSV has a header, JSON sorted keys; there are no dates and no
+Format 2. All text is UTF-8 with LF, CSV has a header, JSON sorted keys; there are no dates and no
 absolute paths, so that the same deployment gives the same bytes. Ports of switches, steps and
 stages count from 1; planes, links, circuits and ranks from 0.
 
-- ``manifest.json``: format, version, the configurations, and the size and SHA-256 of every other
-  file.
+- ``manifest.json``: format, version, the configurations with the bounds of their collectives, and
+  the size and SHA-256 of every other file.
+- ``state.json``: the configuration that is ``up``, what has ``failed``, the spare hosts and ports
+  in use, strands without a cable of hosts that have another in the plane, and what was done last.
+  ``work.csv`` has the steps of that, if it had any: cross-connects and cable ends in their order;
+  ``work.md`` says them in sentences, ``work/`` as ``plans/FROM-to-TO/`` does.
 - ``fabric.json``: the fabric file (see ``fabric_files``).
 - ``cabling.csv``: every cable from A, the host (of a trunk the upstream switch), to B, the switch.
   Hosts' strands are ``tx`` and ``rx``; ``a`` and ``b`` on two-sided switches, ``x`` on those
-  without sides. ``ranks.csv`` is the same by host, without trunks; hosts without a rank are spare.
-- ``cross_connects/CONFIGURATION/SWITCH.csv`` in the form ``1A-2B`` (``1A-7A`` on switches without
-  sides), and ``SWITCH.config_db.json`` for SONiC.
+  without sides. A strand's cable keeps its number whatever else is plugged. ``ranks.csv`` is the
+  same by host, without trunks; hosts without a rank are spare or have failed.
+- ``cross_connects/CONFIGURATION/SWITCH.csv`` in the form ``1A-2B``, and ``SWITCH.config_db.json``
+  for SONiC; on switches without sides ``1-7``, for which SONiC has no form.
 - ``links/CONFIGURATION.csv``: every link, the cross-connects of its circuit in order from the
   circuit's A end to its B end, and the loss: ``over`` the budget, too much for ``fr4`` (4 dB) or
   ``dr4`` (3 dB) transceivers, or ``ok``.
-- ``ports.csv``, ``prices.csv``, ``netbox/dcim.*.csv``, ``graphs/CONFIGURATION.graphml|json``.
+- ``ports.csv``, ``prices.csv``, ``netbox/dcim.*.csv`` (``README.md`` there says in which order),
+  ``graphs/CONFIGURATION.graphml|json``.
 - ``schedules/CONFIGURATION/COLLECTIVE/``: the verified design, as ``build`` saves it.
 - ``plans/FROM-to-TO.csv|json``: batches, deletions first, with one stage a plane; the summary says
-  whether the nodes stay strongly connected in every stage.
+  whether the nodes stay strongly connected in every stage. ``FROM-to-TO.md`` is the runbook,
+  ``FROM-to-TO/stage-1.SWITCH.patch.json``, ``.sh`` and ``.rollback.sh`` tell SONiC (see ``sonic``).
 - ``report.html``: one page to read, without anything from the network.
 """
 
@@ -32,13 +39,14 @@ from typing import TYPE_CHECKING, Any
 import ocs_codesign
 from ocs_codesign.bundle.write.circuits import cross_connects, links_table, switch_tables
 from ocs_codesign.bundle.write.names import check_names
+from ocs_codesign.bundle.write.netbox import netbox_files
 from ocs_codesign.bundle.write.plans import plan_files
 from ocs_codesign.bundle.write.report import report_page
+from ocs_codesign.bundle.write.state import state_files
 from ocs_codesign.bundle.write.tables import (
     PRICE_COLUMNS,
     cables,
     cabling_table,
-    netbox_tables,
     ports_table,
     price_rows,
     ranks_table,
@@ -55,9 +63,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ocs_codesign.bundle.write.html import Picture
-    from ocs_codesign.fabric.deployment import Deployment
+    from ocs_codesign.fabric.deployments.deployment import Deployment
 
-FORMAT, VERSION = "ocs-codesign bundle", 1
+FORMAT, VERSION = "ocs-codesign bundle", 2
 MANIFEST, REPORT = "manifest.json", "report.html"
 MAX_MANIFEST_BYTES = 64 * 2**20
 
@@ -106,19 +114,23 @@ def write_bundle(
 def _contents(deployment: Deployment) -> dict[str, bytes]:
     """All files but designs, report and manifest, by path."""
     fabric, cabling = deployment.fabric, deployment.cabling
-    listed = cables(cabling)
+    listed, failed = cables(cabling), deployment.failed_ports()
+    broken = (*deployment.failures.hosts, *deployment.failures.switches)
     files = {
         "fabric.json": json_bytes(json.loads(fabric_text(fabric, as_json=True))),
         "cabling.csv": cabling_table(listed),
-        "ranks.csv": ranks_table(fabric, listed, deployment.num_nodes),
-        "ports.csv": ports_table(cabling),
+        "ranks.csv": ranks_table(fabric, listed, deployment.host),
+        "ports.csv": ports_table(cabling, failed),
         "prices.csv": csv_bytes(PRICE_COLUMNS, price_rows(fabric)),
     }
-    files |= {f"netbox/{name}": table for name, table in netbox_tables(fabric, listed).items()}
+    inventory = netbox_files(fabric, listed, broken)
+    files |= {f"netbox/{name}": table for name, table in inventory.items()} | state_files(
+        deployment
+    )
     for one in deployment.configurations:
         configuration, title = one.configuration, repr(one.recipe)
         rows = cross_connects(configuration)
-        for name, content in switch_tables(configuration, rows, listed).items():
+        for name, content in switch_tables(configuration, rows, listed, failed).items():
             files[f"cross_connects/{one.name}/{name}"] = content
         files[f"links/{one.name}.csv"] = links_table(configuration, rows)
         files[f"graphs/{one.name}.graphml"] = write_graphml(one.topology, title).encode()
@@ -149,6 +161,13 @@ def _manifest(deployment: Deployment, files: dict[str, Any]) -> dict[str, Any]:
                 "nodes": one.topology.num_nodes,
                 "degree": one.topology.degree,
                 "collectives": [bounded.collective.name for bounded in one.designs],
+                "bounds": {
+                    bounded.collective.name: {
+                        "steps": bounded.bound.steps,
+                        "t_b": str(bounded.bound.t_b),
+                    }
+                    for bounded in one.designs
+                },
             }
             for one in deployment.configurations
         ],

@@ -2,7 +2,9 @@
 
 CONFIG_DB is the configuration of SONiC. Its tables for optical circuit switches are OCS_PORT, with
 the ``label`` and ``state`` of every port (``normal``, or ``force_blocked`` where nothing is
-plugged in), and OCS_CROSS_CONNECT, with the ``a_side`` and ``b_side`` of every ``1A-2B``.
+plugged in), and OCS_CROSS_CONNECT, with the ``a_side`` and ``b_side`` of every ``1A-2B``. It joins
+side A with side B only, so that switches without sides have no CONFIG_DB: their cross-connects are
+named as in ``1-2``.
 """
 
 from __future__ import annotations
@@ -10,14 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.bundle.write.names import port_name
 from ocs_codesign.bundle.write.text import csv_bytes, decimal_text, json_bytes
 from ocs_codesign.fabric.light_budget import light_paths, rows_of_circuits
 from ocs_codesign.fabric.planes.circuits import circuits_of_links
+from ocs_codesign.fabric.wiring import port_name
 from ocs_codesign.formats.graphs.edge_list import link_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from ocs_codesign.bundle.write.tables import Cable
     from ocs_codesign.fabric.description import Switch
@@ -56,13 +58,17 @@ def cross_connects(configuration: Configuration) -> list[CrossConnect]:
     )
     rows = []
     for switch, a_port, b_port, circuit in zip(*(c.tolist() for c in columns), strict=True):
-        b_side = port_name(b_port, 1, has_b_side=sided[switch])
-        rows.append(CrossConnect(switch, a_port, port_name(a_port, 0), b_side, circuit))
+        ends = enumerate((a_port, b_port))
+        a, b = (port_name(port, side, has_b_side=sided[switch]) for side, port in ends)
+        rows.append(CrossConnect(switch, a_port, a, b, circuit))
     return rows
 
 
 def switch_tables(
-    configuration: Configuration, rows: Sequence[CrossConnect], cables: Sequence[Cable]
+    configuration: Configuration,
+    rows: Sequence[CrossConnect],
+    cables: Sequence[Cable],
+    failed: Collection[tuple[int, int, int]],
 ) -> dict[str, bytes]:
     """Files by name: of every switch the CSV and the CONFIG_DB, even if it is dark."""
     fabric, topology = configuration.cabling.fabric, configuration.topology
@@ -75,7 +81,7 @@ def switch_tables(
     labels = port_labels(cables)
     columns = ("id", "a_side", "b_side", "circuit", "from_host", "to_host")
     files = {}
-    for switch, mine in zip(fabric.switches, of_switch, strict=True):
+    for number, (switch, mine) in enumerate(zip(fabric.switches, of_switch, strict=True)):
         mine.sort(key=lambda row: row.a_port)
         table = [
             (
@@ -85,8 +91,10 @@ def switch_tables(
             for row in mine
         ]
         files[f"{switch.name}.csv"] = csv_bytes(columns, table)
-        database = config_db(switch, mine, labels.get(switch.name, {}))
-        files[f"{switch.name}.config_db.json"] = json_bytes(database)
+        if switch.profile.port_model.has_b_side:
+            broken = {port_name(port, side) for at, side, port in failed if at == number}
+            database = config_db(switch, mine, labels.get(switch.name, {}), broken)
+            files[f"{switch.name}.config_db.json"] = json_bytes(database)
     return files
 
 
@@ -102,16 +110,20 @@ def port_labels(cables: Sequence[Cable]) -> dict[str, dict[str, str]]:
 
 
 def config_db(
-    switch: Switch, rows: Sequence[CrossConnect], labels: Mapping[str, str]
+    switch: Switch,
+    rows: Sequence[CrossConnect],
+    labels: Mapping[str, str],
+    broken: Collection[str],
 ) -> dict[str, Any]:
     """The CONFIG_DB of one switch in one configuration."""
     ports = {}
-    for side in "AB" if switch.profile.port_model.has_b_side else "A":
+    for side in "AB":
         for port in range(1, switch.num_ports + 1):
             name = f"{port}{side}"
             idle = "spare" if port > switch.num_usable else "free"
-            state = NORMAL if name in labels else BLOCKED
-            ports[name] = {"label": labels.get(name, idle), "state": state}
+            is_used = name in labels and name not in broken
+            label = "failed" if name in broken else labels.get(name, idle)
+            ports[name] = {"label": label, "state": NORMAL if is_used else BLOCKED}
     joined = {row.id: {"a_side": row.a_side, "b_side": row.b_side} for row in rows}
     return {"OCS_PORT": ports, "OCS_CROSS_CONNECT": joined}
 

@@ -6,6 +6,7 @@ from base64 import b64encode
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, final
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,10 +33,21 @@ td.code { font-family: ui-monospace, monospace; font-size: .82rem; min-width: 7r
 figure { margin: 1rem 0; }
 img { display: block; max-width: 100%; width: 40rem; }
 nav { display: flex; flex-wrap: wrap; gap: 0 1rem; }
-nav a { color: var(--accent); text-decoration: none; }
+nav a, td a { color: var(--accent); text-decoration: none; }
 .bad { color: #b3261e; font-weight: 600; }
 @media print { nav { display: none; } h2 { break-after: avoid; } tr { break-inside: avoid; } }
 """
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FileLink:
+    """A file of the bundle, to open from the report beside it."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
 
 
 @final
@@ -89,9 +101,7 @@ def table_html(
     )
     lines = [
         "<tr>"
-        + "".join(
-            f"<td{kind}>{escape(str(cell))}</td>" for cell, kind in zip(row, kinds, strict=True)
-        )
+        + "".join(f"<td{kind}>{_cell(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
         + "</tr>"
         for row in rows
     ]
@@ -101,6 +111,11 @@ def table_html(
         + "\n</tbody>\n</table></div>"
         + (f'<p class="note">{escape(note)}</p>' if note else "")
     )
+
+
+def _cell(cell: object) -> str:
+    text = escape(str(cell))
+    return f'<a href="{quote(cell.path)}">{text}</a>' if isinstance(cell, FileLink) else text
 
 
 def picture_html(picture: Picture) -> str:

@@ -1,4 +1,4 @@
-"""Names in a bundle: file names that are safe on every system, ports and strands."""
+"""Names in a bundle: file names that are safe on every system."""
 
 from __future__ import annotations
 
@@ -72,12 +72,3 @@ def check_names(fabric: Fabric, configurations: Iterable[str]) -> None:
     both = sorted(set(switches) & set(fabric.hosts))
     if both:
         raise ValueError(f"{shown(both[0])} is a host and a switch: devices have different names")
-
-
-def port_name(port: int, side: int, *, has_b_side: bool = True) -> str:
-    """A port of a switch as in ``1A``; ports of a switch without sides are all on A.
-
-    >>> port_name(3, 1), port_name(3, 1, has_b_side=False)
-    ('3B', '3A')
-    """
-    return f"{port}{'B' if side and has_b_side else 'A'}"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.bundle.write.circuits import cross_connects
 from ocs_codesign.bundle.write.names import BETWEEN
+from ocs_codesign.bundle.write.runbook import change_runbook
+from ocs_codesign.bundle.write.sonic import stage_files
 from ocs_codesign.bundle.write.text import csv_bytes, json_bytes
+from ocs_codesign.fabric.deployments.work import change_steps, joined_names
+from ocs_codesign.fabric.rewiring.service import circuits_of_node
 
 if TYPE_CHECKING:
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
     from ocs_codesign.fabric.rewiring.connectivity import Connectivity
-    from ocs_codesign.fabric.rewiring.stages import Stage
-
-DELETE, CREATE = "delete", "create"
 
 
 def plan_name(change: ConfigurationChange) -> str:
@@ -22,9 +22,18 @@ def plan_name(change: ConfigurationChange) -> str:
 
 
 def plan_files(change: ConfigurationChange) -> dict[str, bytes]:
-    """Files by name: the batches in order, and the summary with a certificate a stage."""
-    name = plan_name(change)
-    return {f"{name}.csv": _batches(change), f"{name}.json": json_bytes(plan_summary(change))}
+    """Files by name: the batches in order, the summary with certificates, runbook and patches."""
+    name, fabric = plan_name(change), change.before.cabling.fabric
+    steps = change_steps(change, change.before, change.after)
+    rows = [(step.stage, step.action.value, step.switch, step.id, step.plane) for step in steps]
+    batches = csv_bytes(("stage", "action", "switch", "id", "plane"), rows)
+    patches = stage_files(fabric, steps, joined_names(change.before))
+    return {
+        f"{name}.csv": batches,
+        f"{name}.json": json_bytes(plan_summary(change)),
+        f"{name}.md": change_runbook(change, name, has_sonic=bool(patches)),
+        **{f"{name}/{file}": content for file, content in patches.items()},
+    }
 
 
 def plan_summary(change: ConfigurationChange) -> dict[str, Any]:
@@ -40,16 +49,19 @@ def plan_summary(change: ConfigurationChange) -> dict[str, Any]:
         "dead_time_s": str(change.dead_time_s),
         "service": change.service.value,
         "stays_connected": change.service.is_hitless,
-        "stages": [_stage(number, stage) for number, stage in enumerate(change.stages, 1)],
+        "stages": [_stage(change, number) for number in range(1, 1 + len(change.stages))],
     }
 
 
-def _stage(number: int, stage: Stage) -> dict[str, Any]:
+def _stage(change: ConfigurationChange, number: int) -> dict[str, Any]:
+    stage = change.stages[number - 1]
     return {
         "stage": number,
         "planes": list(stage.planes),
         "deleted": len(stage.delete),
         "created": len(stage.create),
+        "circuits_up": len(stage.up),
+        "least_circuits_of_node": circuits_of_node(change.before, stage.up),
         "dead_time_s": str(stage.dead_time_s),
         "stays_connected": stage.connectivity is not None,
         "certificate": _certificate(stage.connectivity),
@@ -65,20 +77,3 @@ def _certificate(proof: Connectivity | None) -> dict[str, Any] | None:
         "before": " ".join(map(str, proof.before.tolist())),
         "after": " ".join(map(str, proof.after.tolist())),
     }
-
-
-def _batches(change: ConfigurationChange) -> bytes:
-    switches = change.before.cabling.fabric.switches
-    old, new = cross_connects(change.before), cross_connects(change.after)
-    table = []
-    for number, stage in enumerate(change.stages, 1):
-        for action, rows, listed in (
-            (DELETE, old, stage.delete.tolist()),
-            (CREATE, new, stage.create.tolist()),
-        ):
-            batch = sorted((rows[at].switch, rows[at].a_port, rows[at].id) for at in listed)
-            table += [
-                (number, action, switches[switch].name, name, switches[switch].plane)
-                for switch, _, name in batch
-            ]
-    return csv_bytes(("stage", "action", "switch", "id", "plane"), table)

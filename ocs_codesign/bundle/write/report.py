@@ -6,7 +6,9 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.bundle.write.html import page_html, picture_html, table_html
+from ocs_codesign.bundle.write.html import FileLink, page_html, picture_html, table_html
+from ocs_codesign.bundle.write.names import BETWEEN
+from ocs_codesign.bundle.write.state import state_of
 from ocs_codesign.bundle.write.tables import price_rows
 from ocs_codesign.bundle.write.text import decimal_text
 from ocs_codesign.collective import Collective
@@ -19,17 +21,22 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.bundle.write.html import Picture
-    from ocs_codesign.fabric.deployment import DeployedConfiguration, Deployment
+    from ocs_codesign.fabric.deployments.deployment import DeployedConfiguration, Deployment
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
 
 SIZES_BYTES = (2**20, 2**26, 2**30)
 MAX_LISTED_FILES = 200
 
-_PORTS = ("ports", "used", "spare", "free")
+_PORTS = ("ports", "used", "spare", "failed", "free")
 
 _PURPOSES = (
     ("manifest.json", "size and SHA-256 of every other file"),
     ("fabric.json", "the fabric"),
+    ("state.json", "what is up, what has failed, spares in use, and the last work"),
+    ("work.csv", "the steps of the last work, in order"),
+    ("work.md", "the same in sentences"),
+    ("work/", "the same for SONiC, by stage and switch"),
+    ("netbox/README.md", "the order of the imports"),
     ("cabling.csv", "every cable"),
     ("ranks.csv", "where the strands of every rank are plugged"),
     ("ports.csv", "ports in use, spare and free of every switch"),
@@ -52,6 +59,7 @@ def report_page(
     lead = f"{names} on {deployment.num_nodes} of {len(fabric.hosts)} hosts"
     sections = {
         "Summary": _summary(deployment),
+        "State": _state(deployment),
         "Configurations": _configurations(deployment),
         "Costs": _costs(deployment),
         "Pictures": "\n".join(map(picture_html, pictures)),
@@ -74,7 +82,7 @@ def _summary(deployment: Deployment) -> str:
     rows = [
         ("fabric", fabric.name),
         ("hosts", f"{len(fabric.hosts)}, of which {fabric.num_spare_hosts} spare"),
-        ("ranks", f"{deployment.num_nodes}; rank r is on the r-th host (from 0)"),
+        ("ranks", f"{deployment.num_nodes}; ranks.csv has the host of each"),
         ("planes", fabric.num_planes),
         ("port model", ", ".join(dict.fromkeys(models))),
         ("switches", ", ".join(f"{count} x {name}" for name, count in sorted(profiles.items()))),
@@ -85,6 +93,21 @@ def _summary(deployment: Deployment) -> str:
     return table_html(("", " "), rows)
 
 
+def _state(deployment: Deployment) -> str:
+    state = state_of(deployment)
+    spares = state["spares_in_use"]
+    rows: list[tuple[str, object]] = [
+        ("up", state["up"]),
+        ("failed", ", ".join(deployment.failures.components()) or "nothing"),
+        ("spare hosts in use", ", ".join(spares["hosts"]) or "none"),
+        ("spare ports in use", ", ".join(spares["ports"]) or "none"),
+        ("last work", "cables laid" if deployment.work is None else deployment.work.title),
+    ]
+    if deployment.work is not None and deployment.work.steps:
+        rows.append(("its runbook", FileLink("work.md")))
+    return table_html(("", " "), rows)
+
+
 def _configurations(deployment: Deployment) -> str:
     columns = ("name", "recipe", "nodes", "degree", "circuits", "planes", "switches on the way")
     rows = [
@@ -92,7 +115,7 @@ def _configurations(deployment: Deployment) -> str:
             *(one.name, repr(one.recipe), one.topology.num_nodes, one.topology.degree),
             one.configuration.num_circuits,
             len(set(one.configuration.plane.tolist())),
-            _stages(one),
+            ", ".join(map(str, one.num_stages())),
             _plane_loss(one),
         )
         for one in deployment.configurations
@@ -101,13 +124,8 @@ def _configurations(deployment: Deployment) -> str:
     return table_html((*columns, "when a plane is lost"), rows, numbers=numbers, code=("recipe",))
 
 
-def _stages(one: DeployedConfiguration) -> str:
-    planes = sorted(set(one.configuration.plane.tolist()))
-    return ", ".join(map(str, sorted({one.embedding.num_stages(plane) for plane in planes})))
-
-
 def _plane_loss(one: DeployedConfiguration) -> str:
-    loss = one.embedding.plane_loss
+    loss = one.plane_loss()
     if loss.stays_connected:
         return "all nodes stay connected"
     return f"up to {max(loss.num_components)} parts are left"
@@ -147,8 +165,8 @@ def _decimal(t_b: Fraction) -> str:
 def _ports(deployment: Deployment) -> str:
     fabric = deployment.fabric
     totals: dict[tuple[int, str], Counter[str]] = {}
-    for use in port_use(deployment.cabling):
-        counts = (use.num_ports, use.num_used, use.num_spares, use.num_free)
+    for use in port_use(deployment.cabling, deployment.failed_ports()):
+        counts = (use.num_ports, use.num_used, use.num_spares, use.num_failed, use.num_free)
         place = (fabric.switches[use.switch].plane, use.side)
         totals.setdefault(place, Counter()).update(dict(zip(_PORTS, counts, strict=True)))
     rows = [
@@ -184,19 +202,21 @@ def _losses(deployment: Deployment) -> str:
 
 def _changes(changes: Sequence[ConfigurationChange]) -> str:
     columns = ("from", "to", "stages", "kept", "deleted", "created", "dead time", "service")
+    names = (f"{change.before.name}{BETWEEN}{change.after.name}" for change in changes)
     rows = [
         (
             *(change.before.name, change.after.name, len(change.stages)),
             *(change.num_kept, change.num_deleted, change.num_created),
             *(format_time(float(change.dead_time_s)), change.service.value),
+            FileLink(f"plans/{name}.md"),
         )
-        for change in changes
+        for change, name in zip(changes, names, strict=True)
     ]
     note = (
         "Counts are cross-connects. In every stage the listed ones are deleted before others are "
         "created; the plans hold the certificate of each stage."
     )
-    return table_html(columns, rows, numbers=columns[2:6], note=note)
+    return table_html((*columns, "runbook"), rows, numbers=columns[2:6], note=note)
 
 
 def _prices(deployment: Deployment) -> str:
@@ -211,7 +231,7 @@ def _prices(deployment: Deployment) -> str:
 
 def _files(files: dict[str, Any]) -> str:
     rows = [
-        (path, f"{file['bytes']:,}", _purpose(path), file["sha256"][:12])
+        (FileLink(path), f"{file['bytes']:,}", _purpose(path), file["sha256"][:12])
         for path, file in islice(files.items(), MAX_LISTED_FILES)
     ]
     left_out = len(files) - len(rows)

@@ -158,7 +158,8 @@ def assembled(fabric: Fabric, laid: list[PlaneCables | None]) -> Cabling:
     a_switch, a_port = np.stack([none if at is None else at.a for at in laid], axis=2)
     b_switch, b_port = np.stack([none if at is None else at.b for at in laid], axis=2)
     trunks = np.concatenate([NO_TRUNKS, *(at.trunks for at in laid if at is not None)])
-    return Cabling(fabric, a_switch, a_port, b_switch, b_port, trunks)
+    numbers = 1 + np.arange(len(trunks), dtype=np.int32)
+    return Cabling(fabric, a_switch, a_port, b_switch, b_port, trunks, numbers)
 
 
 def _blocks_or_stages(

@@ -103,8 +103,8 @@ def trunking(
     """The trunks of a plane by edge switch and way: out of ``senders`` and into ``receivers``.
 
     Both are edges x ways x 4, rows as of ``Clos.trunks``, edge switches in order of their numbers;
-    way w is through the same middle switch from all edges. Raises ValueError if the trunks are not
-    those of a three-stage network.
+    way w is through the same middle switch from all edges. Raises InfeasibleError (CABLING) if the
+    trunks are not those of a three-stage network.
     """
     out, into = trunks[np.isin(trunks[:, 0], senders)], trunks[np.isin(trunks[:, 2], receivers)]
     out, into = out[np.lexsort((out[:, 1], out[:, 0]))], into[np.lexsort((into[:, 3], into[:, 2]))]
@@ -115,8 +115,9 @@ def trunking(
         middle = out[0, :, 2]
         if (out[:, :, 2] == middle).all() and (into[:, :, 0] == middle).all():
             return out, into
-    raise ValueError(
-        "trunks do not make a three-stage network: every edge switch needs as many to every middle"
+    raise InfeasibleError(
+        Reason.CABLING,
+        "trunks do not make a three-stage network: every edge switch needs as many to every middle",
     )
 
 

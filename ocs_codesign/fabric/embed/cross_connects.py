@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ocs_codesign.fabric.embed.clos import trunking, ways
-from ocs_codesign.fabric.wiring import NOT_CABLED, Cabling, Configuration
+from ocs_codesign.fabric.wiring import NOT_CABLED, Cabling, Configuration, lower_port_first
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,8 @@ def configured(
     table = table[np.lexsort((table[:, 1], table[:, 0]))].astype(np.int32)
     circuit, _, switch, a_port, b_port = (np.ascontiguousarray(column) for column in table.T)
     ends = (circuit, switch, a_port, b_port)
-    return Configuration(name, cabling, planes.topology, host, planes.plane, planes.link, *ends)
+    made = Configuration(name, cabling, planes.topology, host, planes.plane, planes.link, *ends)
+    return lower_port_first(made)
 
 
 _Ends: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]"

@@ -15,7 +15,7 @@ from ocs_codesign.fabric.embed.cables import (
     lay_in_order,
     lay_plane,
 )
-from ocs_codesign.fabric.embed.cross_connects import configured, trunks_of
+from ocs_codesign.fabric.embed.cross_connects import configured
 from ocs_codesign.fabric.embed.fitting import fit_to_cables
 from ocs_codesign.fabric.embed.state_choice import fit_to_states
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
@@ -65,10 +65,6 @@ class Embedding:
     def cabling(self) -> Cabling:
         """The cables that the configuration is made on."""
         return self.configuration.cabling
-
-    def num_stages(self, plane: int) -> int:
-        """Switches that a circuit of a plane crosses: one, or three."""
-        return 3 if len(trunks_of(self.cabling, plane)) else 1
 
 
 def embed(
@@ -120,6 +116,17 @@ def embed(
     if left is None or len(left.num_components) != planes.num_planes:
         left = loss_of_planes(planes)
     return Embedding(configured(name, cabling, planes, hosts), planes, partition, left)
+
+
+def planes_in(configuration: Configuration) -> Planes:
+    """The planes as a configuration uses them."""
+    topology = configuration.topology
+    model = configuration.cabling.fabric.port_model(0)
+    return Planes(
+        *(model, topology, configuration.link, configuration.plane),
+        int(configuration.plane.max(initial=-1)) + 1,
+        degree_certificate(topology, model),
+    )
 
 
 def _checked_preference(prefer: Prefer | str) -> Prefer:

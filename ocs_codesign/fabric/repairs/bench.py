@@ -7,37 +7,43 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.wiring import NOT_CABLED, Cabling, Configuration
+from ocs_codesign.fabric.wiring import NOT_CABLED, Cabling, Configuration, lower_port_first
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
 
 @final
 class Bench:
-    """Cables and circuits of a configuration, copied to be changed.
+    """Cables, and the circuits of all configurations on them, copied to be changed.
 
     A port is one number for its switch, side and number there; NOT_CABLED is none. ``strand``
     (hosts x planes x 2 sides) has the port that each strand is plugged into, ``trunk`` (trunks x 2)
-    the B and the A port that each trunk joins. ``rows`` are the cross-connects as circuit and two
+    the B and the A port that each trunk joins. Circuits count through all configurations, and
+    ``owner`` has the configuration of each. ``rows`` are the cross-connects as circuit and two
     ports, the second one on side ``far``.
     """
 
     def __init__(
         self,
-        old: Configuration,
+        olds: Sequence[Configuration],
         lost_hosts: Collection[int] = (),
         lost_switches: Collection[int] = (),
         lost_ports: Collection[tuple[int, int, int]] = (),
     ) -> None:
-        self.old, self.fabric = old, old.cabling.fabric
+        self.olds, self.cables = olds, olds[0].cabling
+        if any(old.cabling is not self.cables for old in olds):
+            raise ValueError("the configurations are on different cables")
+        if any(not np.array_equal(old.host, olds[0].host) for old in olds):
+            raise ValueError("the configurations are of different hosts")
+        self.fabric = self.cables.fabric
         self.lost_hosts, self.lost_switches = sorted(lost_hosts), sorted(lost_switches)
         self.width = 1 + max(switch.num_ports for switch in self.fabric.switches)
         self.far = 1 if self.fabric.port_model(0).has_b_side else 0
         self.lost_ports = [self.port(*place) for place in sorted(lost_ports)]
-        cables = old.cabling
+        cables = self.cables
         plugged = (
             self.port(cables.a_switch, 0, cables.a_port),
             self.port(cables.b_switch, 1, cables.b_port),
@@ -48,8 +54,15 @@ class Bench:
         self.trunk = np.stack(joined, axis=1)
         staged = self.switch_of(self.trunk[:, 0]).tolist()
         self.staged_planes = {self.fabric.switches[switch].plane for switch in staged}
-        self.rows = self.rows_of(old)
-        self.host, self.plane = old.host.copy(), old.plane.copy()
+        counts = [old.num_circuits for old in olds]
+        self.first = np.cumsum([0, *counts])
+        self.owner = np.repeat(np.arange(len(olds)), counts)
+        self.rows = np.concatenate([self.rows_of(number, old) for number, old in enumerate(olds)])
+        self.host = olds[0].host.copy()
+        self.plane = np.concatenate([old.plane for old in olds])
+        links = [(old.topology, old.link[:, 0]) for old in olds]
+        ends = [np.stack([made.tail[link], made.head[link]], axis=1) for made, link in links]
+        self.ends = np.concatenate(ends)
 
     def port(self, switch: Any, side: int, number: Any) -> Any:
         """The number of a port, or of many; below NOT_CABLED where there is no switch."""
@@ -66,44 +79,65 @@ class Bench:
         """The switch of a port, or of many; NOT_CABLED for none."""
         return port // (2 * self.width)
 
-    def rows_of(self, configuration: Configuration) -> NDArray[np.int64]:
-        """The cross-connects of a configuration as circuit and two ports."""
+    def rows_of(self, number: int, configuration: Configuration) -> NDArray[np.int64]:
+        """The cross-connects of a configuration, by its number, as circuit and two ports."""
         near = self.port(configuration.switch, 0, configuration.a_port)
         far = self.port(configuration.switch, self.far, configuration.b_port)
-        return np.stack([configuration.circuit, near, far], axis=1)
+        return np.stack([self.first[number] + configuration.circuit, near, far], axis=1)
+
+    def rows_up(self, number: int = 0) -> NDArray[np.int64]:
+        """The rows of a configuration, by circuit."""
+        mine: NDArray[np.int64] = self.rows[self.owner[self.rows[:, 0]] == number]
+        return mine[np.argsort(mine[:, 0], kind="stable")]
 
     def cabling(self) -> Cabling:
         """The cables as they are now."""
         a_switch, _, a_port = self.place(self.strand[:, :, 0])
         b_switch, _, b_port = self.place(self.strand[:, :, 1])
-        switch, _, port = self.place(self.trunk[self.trunk[:, 0] >= 0])
+        plugged = self.trunk[:, 0] >= 0
+        switch, _, port = self.place(self.trunk[plugged])
         trunks = np.stack([switch, port], axis=2).reshape(-1, 4)
-        columns = (a_switch, a_port, b_switch, b_port, trunks)
+        columns = (a_switch, a_port, b_switch, b_port, trunks, self.cables.trunk_number[plugged])
         return Cabling(self.fabric, *(column.astype(np.int32) for column in columns))
 
-    def configuration(self) -> Configuration:
+    def configurations(self) -> list[Configuration]:
         """The circuits as they are now, on these cables."""
-        old, rows = self.old, self.rows[np.argsort(self.rows[:, 0], kind="stable")]
-        switch, _, port = self.place(rows[:, 1:])
-        columns = (rows[:, 0], switch[:, 0], port[:, 0], port[:, 1])
-        return Configuration(
-            *(old.name, self.cabling(), old.topology, self.host, self.plane, old.link),
-            *(column.astype(np.int32) for column in columns),
-        )
+        cabling = self.cabling()
+        made = []
+        for number, old in enumerate(self.olds):
+            rows, plane = self.rows_up(number), self.plane[self.owner == number]
+            switch, _, port = self.place(rows[:, 1:])
+            columns = (rows[:, 0] - self.first[number], switch[:, 0], port[:, 0], port[:, 1])
+            new = Configuration(
+                *(old.name, cabling, old.topology, self.host, plane, old.link),
+                *(column.astype(np.int32) for column in columns),
+            )
+            made.append(lower_port_first(new))
+        return made
+
+    def hosts_of(self, circuits: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The hosts at the A and at the B end of circuits."""
+        ends = self.host[self.ends[circuits]]
+        return ends[:, 0], ends[:, 1]
 
     def is_lost(self, ports: Any) -> Any:
         """Which ports are broken or in a lost switch."""
         in_lost = np.isin(self.switch_of(ports), self.lost_switches)
         return in_lost | np.isin(ports, self.lost_ports)
 
-    def is_used(self, ports: Any) -> Any:
-        """Which ports have a cross-connect."""
-        return np.isin(ports, self.rows[:, 1:])
+    def is_used(self, ports: Any, number: int | None = None) -> Any:
+        """Which ports have a cross-connect, in any configuration or in the one of a number."""
+        rows = self.rows if number is None else self.rows_up(number)
+        return np.isin(ports, rows[:, 1:])
 
     def is_in(self, switch: int, ports: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which ports are in a switch."""
         mine: NDArray[np.bool_] = self.switch_of(ports) == switch
         return mine
+
+    def circuits_in(self, switch: int) -> NDArray[np.int64]:
+        """The circuits that cross a switch."""
+        return np.unique(self.rows[self.is_in(switch, self.rows[:, 1]), 0])
 
     def reconnect(self, before: int, after: int) -> None:
         """Let the cross-connects of a port use another port of its switch and side."""
@@ -142,9 +176,10 @@ class Bench:
                 f"the states of switch {there.name} name its ports: no other port can stand in",
             )
         if not ports:
+            where = f" on side {'AB'[side]}" * there.profile.port_model.has_b_side
             raise InfeasibleError(
                 Reason.PORTS,
-                f"switch {there.name} has no free port left on side {'AB'[side]} "
+                f"switch {there.name} has no free port left{where} "
                 f"({there.num_ports} ports, {there.num_spares} of them spare)",
             )
         self.strand[self.strand == ports[0]] = NOT_CABLED

@@ -9,28 +9,15 @@ import numpy as np
 
 from ocs_codesign.fabric.embed.embedding import Embedding
 from ocs_codesign.fabric.repairs.bench import Bench
-from ocs_codesign.fabric.repairs.steps import leave_ports, leave_switches, replace_hosts
+from ocs_codesign.fabric.repairs.steps import give_up, leave_ports, leave_switches, replace_hosts
 from ocs_codesign.fabric.rewiring.configurations import makes_its_topology
-from ocs_codesign.fabric.wiring import NOT_CABLED
+from ocs_codesign.fabric.wiring import NOT_CABLED, Port, cable_name, strand_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.fabric.wiring import Configuration
-
-
-@final
-@dataclass(frozen=True, slots=True, order=True)
-class Port:
-    """A port by the name of its switch, its side (A or B) and number (from 1)."""
-
-    switch: str
-    side: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.switch}:{self.number}{self.side}"
+    from ocs_codesign.fabric.wiring import Cabling, Configuration
 
 
 @final
@@ -52,6 +39,7 @@ class StrandMove:
     """
 
     what: str
+    cable: str
     before: Port | None
     after: Port | None
 
@@ -75,10 +63,11 @@ class Repair:
     cross-connects ``removed`` are taken down, then strands move, then those ``made`` are set up;
     all others stay. Cross-connects of a lost switch count as removed. A cable of something lost
     that is in no one's way may stay where it is, and is no move; the new cabling does not count
-    those of lost switches.
+    those of lost switches. ``others`` are the other configurations on the new cables.
     """
 
     configuration: Configuration
+    others: tuple[Configuration, ...]
     hosts: tuple[HostChange, ...]
     moves: tuple[StrandMove, ...]
     removed: tuple[JoinedPorts, ...]
@@ -90,6 +79,8 @@ def repair(
     lost_hosts: Sequence[str] = (),
     lost_ports: Sequence[Port] = (),
     lost_switches: Sequence[str] = (),
+    *,
+    others: Sequence[Configuration] = (),
 ) -> Repair:
     """Make the same topology again without what is lost.
 
@@ -101,36 +92,49 @@ def repair(
     its cables to a switch of the plane that has none, else the strands of its circuits to free
     ports of other switches of the plane. Each step takes the fewest moves it can,
     which proves nothing of all steps together. A later repair of the result is
-    given the earlier losses too.
+    given the earlier losses too. ``others`` are configurations of the same cables and hosts that
+    are not up now: they are repaired along, so that one set of moves serves all.
 
     Raises InfeasibleError with what is missing if the spares do not suffice, and ValueError for
     names and ports that the fabric does not have or that are given twice.
     """
     old = broken.configuration if isinstance(broken, Embedding) else broken
+    olds = (old, *others)
     fabric = old.cabling.fabric
     hosts = _numbers("host", fabric.hosts, lost_hosts)
     switch_names = [switch.name for switch in fabric.switches]
     switches = _numbers("switch", switch_names, lost_switches)
-    first = Bench(old)
-    bench = Bench(old, hosts, switches, _places(fabric, switch_names, lost_ports))
+    first = Bench(olds)
+    bench = Bench(olds, hosts, switches, _places(fabric, switch_names, lost_ports))
     replace_hosts(bench)
     leave_switches(bench)
     leave_ports(bench)
-    new = bench.configuration()
-    if not makes_its_topology(new) or bench.uses_lost():
-        raise RuntimeError(f"the repaired circuits of {new.name} do not make its topology")
+    news = bench.configurations()
+    for new in news:
+        if not makes_its_topology(new) or bench.uses_lost():
+            raise RuntimeError(f"the repaired circuits of {new.name} do not make its topology")
     before, after = _cross_connects(first), _cross_connects(bench)
     return Repair(
-        new,
+        news[0],
+        tuple(news[1:]),
         tuple(
             HostChange(node, fabric.hosts[was], fabric.hosts[now])
-            for node, (was, now) in enumerate(zip(old.host, new.host, strict=True))
+            for node, (was, now) in enumerate(zip(old.host, bench.host, strict=True))
             if was != now
         ),
         tuple(_ordered(_needed(list(_moves(first, bench))))),
         tuple(sorted(before - after)),
         tuple(sorted(after - before)),
     )
+
+
+def without_switches(configuration: Configuration, lost: Sequence[str]) -> Cabling:
+    """The cables of a configuration without those that are plugged into lost switches."""
+    names = [switch.name for switch in configuration.cabling.fabric.switches]
+    bench = Bench((configuration,), (), _numbers("switch", names, lost))
+    for switch in bench.lost_switches:
+        give_up(bench, switch)
+    return bench.cabling()
 
 
 def _numbers(what: str, names: Sequence[str], lost: Sequence[str]) -> list[int]:
@@ -149,11 +153,13 @@ def _places(
     for port in lost:
         (number,) = _numbers("switch", names, [port.switch])
         switch = fabric.switches[number]
-        sides = "AB" if switch.profile.port_model.has_b_side else "A"
-        if port.side not in tuple(sides) or not 1 <= port.number <= switch.num_ports:
+        has_sides = switch.profile.port_model.has_b_side
+        sides = ("A", "B") if has_sides else ("",)
+        if port.side not in sides or not 1 <= port.number <= switch.num_ports:
+            where = "on sides A and B" if has_sides else "without sides"
             raise ValueError(
                 f"the lost port {port} does not exist: switch {port.switch} has ports 1 to "
-                f"{switch.num_ports} on side {' and '.join(sides)}"
+                f"{switch.num_ports} {where}"
             )
         place = (number, sides.index(port.side), port.number)
         if place in places:
@@ -166,27 +172,31 @@ def _named(bench: Bench, port: int) -> Port | None:
     if port == NOT_CABLED:
         return None
     switch, side, number = (int(part) for part in bench.place(port))
-    return Port(bench.fabric.switches[switch].name, "AB"[side], number)
+    return Port(bench.fabric.switches[switch].name, "AB"[side] if bench.far else "", number)
 
 
 def _cross_connects(bench: Bench) -> set[JoinedPorts]:
+    """Those of the configuration that is up, the first one."""
     names = [switch.name for switch in bench.fabric.switches]
+    rows = bench.rows_up()[:, 1:]
     # Where a switch has no sides, the lower port comes first.
-    ports = bench.rows[:, 1:] if bench.far else np.sort(bench.rows[:, 1:], axis=1)
+    ports = rows if bench.far else np.sort(rows, axis=1)
     switches, _, numbers = bench.place(ports)
     pairs = zip(switches[:, 0].tolist(), numbers.tolist(), strict=True)
     return {JoinedPorts(names[switch], *ends) for switch, ends in pairs}
 
 
 def _moves(first: Bench, bench: Bench) -> Iterator[StrandMove]:
-    fabric = bench.fabric
+    fabric, numbers = bench.fabric, strand_numbers(bench.fabric)
     for host, plane, side in np.argwhere(first.strand != bench.strand).tolist():
         name = f"{fabric.hosts[host]} {fabric.port_model(plane).strands[side]} plane {plane}"
         before, after = (each.strand[host, plane, side] for each in (first, bench))
-        yield StrandMove(name, _named(bench, before), _named(bench, after))
+        cable = cable_name(numbers[host, plane, side])
+        yield StrandMove(name, cable, _named(bench, before), _named(bench, after))
     for row, end in np.argwhere(first.trunk != bench.trunk).tolist():
         before, after = (each.trunk[row, end] for each in (first, bench))
-        yield StrandMove(f"trunk {row}", _named(bench, before), _named(bench, after))
+        cable = cable_name(bench.cables.trunk_number[row], is_trunk=True)
+        yield StrandMove(f"trunk {row}", cable, _named(bench, before), _named(bench, after))
 
 
 def _needed(moves: list[StrandMove]) -> list[StrandMove]:

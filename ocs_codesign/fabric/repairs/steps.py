@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -84,17 +84,23 @@ def leave_ports(bench: Bench) -> None:
 def leave_switches(bench: Bench) -> None:
     """Move circuits out of lost switches; then whatever is plugged in there is given up."""
     for switch in bench.lost_switches:
-        circuits = np.unique(bench.rows[bench.is_in(switch, bench.rows[:, 1]), 0])
-        if len(circuits):
-            _leave_switch(bench, switch, circuits)
-        bench.trunk[bench.is_in(switch, bench.trunk).any(axis=1)] = NOT_CABLED
-        bench.strand[bench.is_in(switch, bench.strand)] = NOT_CABLED
+        _leave_switch(bench, switch)
+        give_up(bench, switch)
 
 
-def _leave_switch(bench: Bench, switch: int, circuits: NDArray[np.int64]) -> None:
+def give_up(bench: Bench, switch: int) -> None:
+    """Count no cable that is plugged into a switch any more."""
+    bench.trunk[bench.is_in(switch, bench.trunk).any(axis=1)] = NOT_CABLED
+    bench.strand[bench.is_in(switch, bench.strand)] = NOT_CABLED
+
+
+def _leave_switch(bench: Bench, switch: int) -> None:
     """Without hands if that can be, else to a switch without cables, else to free ports."""
     plane = bench.fabric.switches[switch].plane
-    if _to_other_plane(bench, circuits, plane):
+    circuits = bench.circuits_in(switch)
+    for number in np.unique(bench.owner[circuits]).tolist():
+        _to_other_plane(bench, circuits[bench.owner[circuits] == number], plane, number)
+    if not len(bench.circuits_in(switch)):
         return
     refusal = None
     # A host is plugged into edge switches only: light crosses a middle one from trunk to trunk.
@@ -127,44 +133,44 @@ def _to_idle_switch(bench: Bench, lost: int, plane: int) -> bool:
     return False
 
 
-def _ends(bench: Bench, circuits: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    topology, link = bench.old.topology, bench.old.link[circuits, 0]
-    return bench.host[topology.tail[link]], bench.host[topology.head[link]]
-
-
-def _to_other_plane(bench: Bench, circuits: NDArray[np.int64], lost: int) -> bool:
+def _to_other_plane(
+    bench: Bench, circuits: NDArray[np.int64], lost: int, configuration: int
+) -> None:
     """Move circuits to the first other plane whose cables and ports are free for all of them."""
     model = bench.fabric.port_model(lost)
-    a_host, b_host = _ends(bench, circuits)
+    a_host, b_host = bench.hosts_of(circuits)
     for plane in range(bench.fabric.num_planes):
         same = plane != lost and bench.fabric.port_model(plane) is model
         if not same or model is PortModel.RESTRICTED or plane in bench.staged_planes:
             continue
         ports = np.stack([bench.strand[a_host, plane, 0], bench.strand[b_host, plane, bench.far]])
-        is_free = not (bench.is_lost(ports) | bench.is_used(ports)).any()
+        is_free = not (bench.is_lost(ports) | bench.is_used(ports, configuration)).any()
         if is_free and can_carry(bench.cabling(), plane, a_host, b_host).all():
             bench.set_rows(circuits, np.stack([circuits, *ports], axis=1))
             bench.plane[circuits] = plane
-            return True
-    return False
+            return
 
 
 def _take_other_ways(bench: Bench, lost: int, plane: int) -> InfeasibleError | None:
     """Route a three-stage plane anew without a middle switch, or tell why that cannot be."""
-    old, model = bench.old, bench.fabric.port_model(plane)
-    certificate = degree_certificate(old.topology, model)
-    numbers = bench.fabric.num_planes
-    planes = Planes(model, old.topology, old.link, bench.plane, numbers, certificate)
+    numbers = np.unique(bench.owner[bench.circuits_in(lost)]).tolist()
     before = bench.trunk.copy()
     bench.trunk[bench.is_in(lost, bench.trunk).any(axis=1)] = NOT_CABLED
+    cabling, routed = bench.cabling(), []
     try:
-        made = configured(old.name, bench.cabling(), planes, bench.host)
-    except ValueError as error:
+        for number in numbers:
+            old, mine = bench.olds[number], bench.owner == number
+            model, there = bench.fabric.port_model(plane), bench.fabric.num_planes
+            least = degree_certificate(old.topology, model)
+            planes = Planes(model, old.topology, old.link, bench.plane[mine], there, least)
+            routed.append(bench.rows_of(number, configured(old.name, cabling, planes, bench.host)))
+    except InfeasibleError as error:
         bench.trunk = before
         name = bench.fabric.switches[lost].name
         return InfeasibleError(Reason.CABLING, f"plane {plane} without switch {name}: {error}")
-    mine, rows = np.flatnonzero(bench.plane == plane), bench.rows_of(made)
-    bench.set_rows(mine, rows[np.isin(rows[:, 0], mine)])
+    for number, rows in zip(numbers, routed, strict=True):
+        mine = np.flatnonzero((bench.owner == number) & (bench.plane == plane))
+        bench.set_rows(mine, rows[np.isin(rows[:, 0], mine)])
     return None
 
 
@@ -179,7 +185,7 @@ def _to_other_switches(bench: Bench, lost: int, plane: int) -> None:
             f"stand in for it, as {rule}",
         )
     mine = np.flatnonzero(bench.is_in(lost, bench.rows[:, 1]))
-    a_host, b_host = _ends(bench, bench.rows[mine, 0])
+    a_host, b_host = bench.hosts_of(bench.rows[mine, 0])
     ends = Topology(len(bench.fabric.hosts), a_host, b_host)
     blocks = double_cover_blocks(ends, has_sides=bool(bench.far))
     others = [
@@ -187,6 +193,12 @@ def _to_other_switches(bench: Bench, lost: int, plane: int) -> None:
         for number, switch in enumerate(bench.fabric.switches)
         if switch.plane == plane and number not in bench.lost_switches
     ]
+    if not others:
+        raise InfeasibleError(
+            Reason.PORTS,
+            f"no other plane is free for the circuits of switch {name}, and its plane {plane} has "
+            f"no other switch",
+        )
     rooms = [
         [len(bench.free_ports(number, side)) if side <= bench.far else 0 for side in (0, 1)]
         for number in others

@@ -85,10 +85,8 @@ def _rows_not_in(there: Configuration, configuration: Configuration) -> NDArray[
     size = 1 + max(switch.num_ports for switch in there.cabling.fabric.switches)
     keys = []
     for each in (configuration, there):
-        ports = np.stack([each.a_port, each.b_port], axis=1).astype(np.int64)
-        if each.cabling.fabric.port_model(0) is PortModel.MATCHING:
-            ports.sort(axis=1)
-        keys.append((each.switch * size + ports[:, 0]) * size + ports[:, 1])
+        a_port = each.switch.astype(np.int64) * size + each.a_port
+        keys.append(a_port * size + each.b_port)
     return np.flatnonzero(~np.isin(keys[0], keys[1]))
 
 

@@ -34,8 +34,9 @@ MAX_RECORD_BYTES = 64 * 2**20
 class LoadedDesign:
     """A schedule that was read, and what its record claims; None where there is no record.
 
-    ``circuits`` are None if they do not change, ``program`` is what is claimed of them. Nothing is
-    verified yet: ``claims.verify_design`` replays the sends and compares every claim.
+    ``circuits`` are None if they do not change, ``program`` is what is claimed of them; ``maker``
+    is what made the schedule, as the record says. Nothing is verified yet: ``claims.verify_design``
+    replays the sends and compares every claim.
     """
 
     schedule: Schedule
@@ -44,6 +45,7 @@ class LoadedDesign:
     loads: tuple[Fraction, ...] | None
     circuits: CircuitProgram | None
     program: ProgramClaims | None
+    maker: str | None = None
 
 
 def check_design_directory(directory: str | Path) -> None:
@@ -108,7 +110,7 @@ def load_design(path: str | Path) -> LoadedDesign:
         raise ValueError(f"{record_path} is not of this schedule: {rule} in {SCHEDULE_FILE}")
     return LoadedDesign(
         *(archive.schedule, claims.cost, claims.recipe, claims.loads),
-        *(archive.circuits, claims.program),
+        *(archive.circuits, claims.program, claims.facts["schedule"]),
     )
 
 

@@ -1,0 +1,145 @@
+"""What commands do with a deployed bundle: options, reading it, and writing what it becomes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ocs_codesign.cli.file_options import DIRECTORY
+from ocs_codesign.cli.output import STDOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ocs_codesign.bundle.write.html import Picture
+    from ocs_codesign.cli.progress import Progress
+    from ocs_codesign.fabric.deployments.deployment import Deployment, Failures
+
+COMPONENT = "host:NAME, switch:NAME, plane:0, port:SWITCH:1A or cable:C00001"
+
+bundle_option = click.option(
+    "--bundle",
+    type=DIRECTORY,
+    metavar="DIR",
+    help="The deployed bundle; it is replaced by what it becomes.",
+)
+what_if_option = click.option(
+    "--what-if",
+    is_flag=True,
+    help="Only ask: of a bundle nothing is written, without one the embedding is invented.",
+)
+
+
+def check_asked(bundle: str | None, what_if: bool, invented: Sequence[str]) -> None:
+    """UsageError without a bundle, but for a question, and for options that a bundle answers."""
+    if bundle is None and not what_if:
+        raise click.UsageError(
+            "give --bundle DIR to work on what is deployed, or --what-if to ask about an "
+            "embedding that is invented for the question"
+        )
+    if bundle is not None and invented:
+        raise click.UsageError(f"{invented[0]} cannot be given with --bundle, which says it")
+
+
+def where_to(bundle: str, out: str | None, json_path: str | None, *, what_if: bool) -> str | None:
+    """The directory of the changed bundle, None for a question; refused before any long work."""
+    if what_if:
+        if out is not None:
+            raise click.UsageError("--what-if writes no bundle: leave out --out")
+        return None
+    directory = bundle if out is None else out
+    check_directory(directory, json_path)
+    return directory
+
+
+def check_directory(directory: str, json_path: str | None) -> None:
+    """UsageError or ValueError if no bundle can be written there, or the answer would be in it."""
+    from pathlib import Path
+
+    from ocs_codesign.bundle.write.bundle import check_bundle_directory
+
+    if directory == STDOUT:
+        raise click.UsageError("a bundle is a directory: it cannot go to standard output")
+    if json_path not in (None, STDOUT) and (
+        Path(directory).resolve() in Path(json_path or "").resolve().parents
+    ):
+        raise click.UsageError("--json cannot go into the bundle: its manifest lists all files")
+    check_bundle_directory(directory)
+
+
+def read(bundle: str, shown: Progress) -> Deployment:
+    """The deployment in a directory, after it has been checked."""
+    from ocs_codesign.bundle.read import read_bundle
+
+    return read_bundle(bundle, shown.tell_phase)
+
+
+def write(deployment: Deployment, directory: str, shown: Progress) -> dict[str, Any]:
+    """The manifest of the bundle that is written, with its pictures."""
+    from ocs_codesign.bundle.write.bundle import write_bundle
+
+    shown.tell_phase("Writing the bundle")
+    return write_bundle(deployment, directory, _pictures(deployment))
+
+
+def components(texts: Sequence[str], deployment: Deployment | None = None) -> Failures:
+    """What is named by ``texts``, see COMPONENT; planes and cables are those of a deployment.
+
+    A cable stands for the switch port that it is plugged into.
+    """
+    from ocs_codesign.fabric.deployments.deployment import Failures
+    from ocs_codesign.fabric.port_use import port_of_cable
+
+    hosts: list[str] = []
+    switches: list[str] = []
+    ports = []
+    for text in texts:
+        what, _, name = text.partition(":")
+        if what in ("host", "switch") and name:
+            (hosts if what == "host" else switches).append(name)
+        elif what == "plane" and deployment is not None and name.isdecimal():
+            switches += _of_plane(deployment, name)
+        elif what == "cable" and deployment is not None:
+            ports.append(port_of_cable(deployment.cabling, name))
+        elif what == "port":
+            ports.append(_port(text, name))
+        else:
+            raise click.UsageError(f"{text!r} is no component: it must be {COMPONENT}")
+    return Failures(tuple(hosts), tuple(ports), tuple(switches))
+
+
+def _port(text: str, name: str) -> Any:
+    from ocs_codesign.fabric.wiring import Port
+
+    switch, _, end = name.rpartition(":")
+    number = end.rstrip("ABab")
+    side = end[len(number) :].upper()
+    if not switch or not number.isascii() or not number.isdigit() or len(number) > 9:
+        raise click.UsageError(f"{text!r} is no port: it must be as port:SWITCH:1A")
+    return Port(switch, side, int(number))
+
+
+def _of_plane(deployment: Deployment, number: str) -> list[str]:
+    """The switches of a plane that have not failed yet."""
+    plane, fabric = int(number), deployment.fabric
+    if plane >= fabric.num_planes:
+        raise ValueError(f"there is no plane {plane}: planes are 0 to {fabric.num_planes - 1}")
+    failed = deployment.failures.switches
+    return [each.name for each in fabric.switches_of(plane) if each.name not in failed]
+
+
+def _pictures(deployment: Deployment) -> list[Picture]:
+    from ocs_codesign.bundle.write.html import Picture
+    from ocs_codesign.plot.deployment import loads_figure, margins_figure, ports_figure
+    from ocs_codesign.plot.files import figure_bytes
+
+    return [
+        Picture(title, figure_bytes(figure(deployment), ".svg"))
+        for title, figure in (
+            ("Largest load of a link in every step", loads_figure),
+            ("Ports of every plane", ports_figure),
+            ("Margins of the links to the loss budget", margins_figure),
+        )
+    ]

@@ -1,0 +1,118 @@
+"""Work on a deployed fabric, step by step: cross-connects go and come, cable ends move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ocs_codesign.fabric.wiring import cross_connect_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.fabric.description import Fabric
+    from ocs_codesign.fabric.repairs.repair import JoinedPorts, Repair
+    from ocs_codesign.fabric.rewiring.stages import Staged
+    from ocs_codesign.fabric.wiring import Configuration
+
+
+@final
+class Action(Enum):
+    """What is done: to a cross-connect, or by hands to the end of a cable."""
+
+    DELETE = "delete"
+    UNPLUG = "unplug"
+    PLUG = "plug"
+    CREATE = "create"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WorkStep:
+    """One thing to do: to the cross-connect, or at the port, ``id`` of a switch.
+
+    Stages count from 1. ``cable`` is what is plugged or unplugged, empty for cross-connects.
+    """
+
+    stage: int
+    action: Action
+    switch: str
+    id: str
+    plane: int
+    cable: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was done last, in a few words, and its steps in order."""
+
+    title: str
+    steps: tuple[WorkStep, ...]
+
+
+def change_steps(plan: Staged, before: Configuration, after: Configuration) -> tuple[WorkStep, ...]:
+    """The steps of a change of configuration, whose stages are rows of cross-connects."""
+    return tuple(
+        step
+        for number, stage in enumerate(plan.stages, 1)
+        for action, configuration, rows in (
+            (Action.DELETE, before, stage.delete),
+            (Action.CREATE, after, stage.create),
+        )
+        for step in _row_steps(number, action, configuration, rows)
+    )
+
+
+def joined_names(configuration: Configuration) -> list[tuple[str, str]]:
+    """Its cross-connects as switch and id, in their order."""
+    every = np.arange(len(configuration.switch))
+    steps = _row_steps(1, Action.CREATE, configuration, every)
+    return [(step.switch, step.id) for step in steps]
+
+
+def repair_steps(fabric: Fabric, repair: Repair) -> tuple[WorkStep, ...]:
+    """The steps of a repair, all in one stage."""
+    moves = [
+        (action, port, move.cable)
+        for move in repair.moves
+        for action, port in ((Action.UNPLUG, move.before), (Action.PLUG, move.after))
+        if port is not None
+    ]
+    planes = {switch.name: switch.plane for switch in fabric.switches}
+    return (
+        *_joined_steps(fabric, Action.DELETE, repair.removed),
+        *(
+            WorkStep(1, action, port.switch, port.name, planes[port.switch], cable)
+            for action, port, cable in moves
+        ),
+        *_joined_steps(fabric, Action.CREATE, repair.made),
+    )
+
+
+def _row_steps(
+    stage: int, action: Action, configuration: Configuration, rows: NDArray[Any]
+) -> Iterator[WorkStep]:
+    switches = configuration.cabling.fabric.switches
+    columns = (configuration.switch, configuration.a_port, configuration.b_port)
+    for number, a_port, b_port in sorted(zip(*(c[rows].tolist() for c in columns), strict=True)):
+        there = switches[number]
+        has_b_side = there.profile.port_model.has_b_side
+        name = cross_connect_name(a_port, b_port, has_b_side=has_b_side)
+        yield WorkStep(stage, action, there.name, name, there.plane)
+
+
+def _joined_steps(
+    fabric: Fabric, action: Action, joined: Sequence[JoinedPorts]
+) -> Iterator[WorkStep]:
+    switches = {switch.name: switch for switch in fabric.switches}
+    for pair in joined:
+        there = switches[pair.switch]
+        has_b_side = there.profile.port_model.has_b_side
+        name = cross_connect_name(pair.a_port, pair.b_port, has_b_side=has_b_side)
+        yield WorkStep(1, action, pair.switch, name, there.plane)
