@@ -205,6 +205,6 @@ def _check_intervals(
             f"link {link[row]} comes up at step {first[row]}, but is up until "
             f"step {last[row - 1]}: an interval must be one row"
         )
-    never = np.setdiff1d(np.arange(links), link)
+    never = np.flatnonzero(np.bincount(link, minlength=links) == 0)
     if len(never):
         raise ValueError(f"link {never[0]} is never up")

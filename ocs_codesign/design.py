@@ -14,12 +14,19 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
-from ocs_codesign.cost import Cost
+from ocs_codesign.cost import Cost, total
 from ocs_codesign.given import takes_topology
-from ocs_codesign.graphs.recipe import Base, Expanded, Recipe, measured_gather_loads
+from ocs_codesign.graphs.recipe import Base, Expanded, Recipe
 from ocs_codesign.graphs.text import as_recipe
+from ocs_codesign.reach import WORD_BITS
 from ocs_codesign.schedulers.bfb.assembly import bfb
-from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
+from ocs_codesign.schedulers.bfb.loads import (
+    MAX_WORK,
+    bfb_loads,
+    can_measure,
+    num_chunks_for,
+    too_long,
+)
 from ocs_codesign.schedulers.registry import Task, made_by
 from ocs_codesign.verification.schedules import verify
 
@@ -35,6 +42,8 @@ STORED = "stored"
 BEST = "best"
 
 _MAX_VERIFIED_SENDS = 2**22
+_LINK_WORK = 2**10
+"""Operations on words that building a link may take."""
 
 
 class Known(Enum):
@@ -171,12 +180,14 @@ def measure(
     collective: Collective | str = Collective.ALLGATHER,
     *,
     confirm: bool = True,
+    max_work: int = MAX_WORK,
 ) -> Design:
     """The exact cost: BFB on the built graph, or a better schedule of the base.
 
     A mapped schedule that wins is built and verified; without ``confirm`` its cost stays predicted,
-    which is all that a search needs of candidates that may yet be dropped. A stored one is verified
-    when it is read.
+    which is all that a search needs of candidates that may yet be dropped. So does that of an
+    expansion on which BFB takes more than ``max_work`` operations on words; ValueError for a base.
+    A stored schedule is verified when it is read.
 
     >>> design = measure("Degree(CompleteBipartite(2), 2)")
     >>> design.cost, design.maker, design.moore_optimal
@@ -184,9 +195,23 @@ def measure(
     """
     recipe, collective = as_recipe(recipe), Collective.parse_gathering(collective)
     scatter, gather = (
-        _better_half(recipe, half, confirm) for half in Collective.ALLREDUCE.halves()
+        _better_half(recipe, half, confirm, max_work) for half in Collective.ALLREDUCE.halves()
     )
     return of_halves(collective, scatter, gather)
+
+
+def is_measurable(recipe: Recipe, max_work: int = MAX_WORK) -> bool:
+    """Whether the exact cost of BFB takes about so many operations on words at most.
+
+    >>> is_measurable(as_recipe("GeneralizedKautz(2, 50)")), is_measurable(as_recipe("Complete(9)"))
+    (True, True)
+    """
+    if isinstance(recipe, Base) and recipe.loads() is not None:
+        return True
+    if recipe.num_nodes**3 << recipe.degree <= WORD_BITS * max_work:  # without building it
+        return True
+    can_build = recipe.num_nodes * recipe.degree * _LINK_WORK <= max_work
+    return can_build and can_measure(recipe.topology(), max_work)
 
 
 def can_confirm(recipe: Recipe) -> bool:
@@ -207,7 +232,7 @@ def measure_topology(
         loads = bfb_loads(topology)
     else:
         loads = bfb_loads(topology.transpose())[::-1]
-    cost = Cost(len(loads), topology.t_b(sum(loads, Fraction(0))))
+    cost = Cost(len(loads), topology.t_b(total(loads)))
     return Design(collective, cost, BFB, Known.MEASURED, loads=loads)
 
 
@@ -262,13 +287,18 @@ def build_topology(
     return verified(None, bfb(topology, collective, on_progress), BFB)
 
 
-def _better_half(recipe: Recipe, collective: Collective, confirm: bool = True) -> Design:
+def _better_half(
+    recipe: Recipe, collective: Collective, confirm: bool = True, max_work: int = MAX_WORK
+) -> Design:
     """The allgather or reduce-scatter under the better of the two schedules."""
+    if not is_measurable(recipe, max_work):
+        if isinstance(recipe, Expanded):
+            return _mapped_half(recipe, collective)
+        raise ValueError(too_long(recipe))
     transposed = collective == Collective.REDUCE_SCATTER
-    loads = measured_gather_loads(recipe, transposed and not recipe.reverse_symmetric)
+    loads = recipe.bfb_gather_loads(transposed=transposed)
     loads = loads[::-1] if transposed else loads
-    total = sum(loads, Fraction(0)) * recipe.degree / recipe.num_nodes
-    cost = Cost(len(loads), total)
+    cost = Cost(len(loads), total(loads) * recipe.degree / recipe.num_nodes)
     measured = Design(collective, cost, BFB, Known.MEASURED, (recipe,), loads)
     if not (isinstance(recipe, Expanded) or _is_stored(recipe, collective)):
         return measured

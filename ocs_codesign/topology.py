@@ -15,6 +15,8 @@ MAX_LINKS = 100_000_000
 """Largest number of links a topology may have (800 MB of endpoints)."""
 MAX_STEPS = 2**24
 """Largest number of steps that a schedule may take."""
+MAX_COSTED_STEPS = 2**20
+"""Largest number of steps whose loads are worked out: some seconds."""
 
 
 @final

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupts import interrupted
 from test_lp_programs import INF, all_to_all, program
 
 from ocs_codesign.graphs.families.rings import BiRing, Hypercube
@@ -198,3 +200,31 @@ def test_arrays_that_highs_refuses():
     solution = solve(twice)
     assert solution.status is Status.FAILED
     assert "a column twice in a row" in solution.message
+
+
+class TestCtrlC:
+    @pytest.mark.parametrize(
+        "engine", highs.ENGINES[FIRST_ORDER][::2], ids=lambda engine: engine.name
+    )
+    def test_ends_what_an_engine_does_not_hear(self, tmp_path, engine):
+        script = (
+            f"import sys, threading\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+            "from test_lp_programs import all_to_all\n"
+            "from ocs_codesign.cli import app, main\n"
+            "from ocs_codesign.graphs.families.rings import Hypercube\n"
+            "from ocs_codesign.lp import Options, highs\n"
+            "def waiting(one):\n"
+            "    threading.Timer(1, print, ('ready',), {'flush': True}).start()\n"
+            "    wait(one)\n"
+            "wait, highs._wait, highs.HEARS_WITHIN_S = highs._wait, waiting, 0.01\n"
+            f"settings = *{engine.settings!r}, ('pdlp_iteration_limit', 10**8)\n"
+            f"engine = highs._Engine('first-order', {engine.name!r}, settings)\n"
+            "@app.command('solve')\n"
+            "def solve():\n"
+            "    program = all_to_all(Hypercube(7).topology())\n"
+            "    highs._run(program, engine, Options(tolerance=1e-9), 1e4).taken()\n"
+            "app.get_command = lambda *_: solve\n"
+            "sys.exit(main(['solve']))\n"
+        )
+        code, out, err = interrupted(script, tmp_path)
+        assert (code, out, err) == (130, "", "Interrupted: nothing was written.")

@@ -85,10 +85,14 @@ def far_above_text(cost: Cost, least: Cost) -> str | None:
 
 def loads_table(loads: Sequence[Fraction], unit: str = "shards") -> Table:
     """The largest link load of every step; the middle of a long list is left out."""
-    rows = [(str(step), str(load), f"{float(load):.5g}") for step, load in enumerate(loads, 1)]
-    if len(rows) > _HEAD_ROWS + _TAIL_ROWS + 1:
-        left_out = len(rows) - _HEAD_ROWS - _TAIL_ROWS
-        rows[_HEAD_ROWS:-_TAIL_ROWS] = [("...", f"{left_out} more steps", "")]
+    left_out = len(loads) - _HEAD_ROWS - _TAIL_ROWS
+    shown = [*range(_HEAD_ROWS), *range(len(loads) - _TAIL_ROWS, len(loads))]
+    rows = [
+        (str(step + 1), str(loads[step]), f"{float(loads[step]):.5g}")
+        for step in (shown if left_out > 1 else range(len(loads)))
+    ]
+    if left_out > 1:
+        rows.insert(_HEAD_ROWS, ("...", f"{left_out} more steps", ""))
     return Table(("step", f"largest load ({unit})", "decimal"), rows, numbers=3)
 
 

@@ -100,9 +100,10 @@ def plan(
     question = Question(num_nodes, degree, bidirectional)
     model = CostModel(alpha, bandwidth)
     cost = ReconfigurationCost(delta, delta_per_circuit or 0, cold_start=start != WARM)
-    jobs = read_trace(trace)
     held = None if start in {COLD, WARM} else parse(start)
-    with progress("Measuring designs") as shown:
+    with progress("Reading the trace") as shown:
+        jobs = read_trace(trace)
+        shown.tell_phase("Measuring designs")
         recipes, left_out = _recipes(question, designs, catalogue_path, held, jobs)
         planned = plan_trace(
             jobs,

@@ -51,7 +51,9 @@ HOSTS_CHANGE = "circuits change between the same hosts"
     help="What a plane can hold (default: as the profile says, else simplex).",
 )
 @click.option(
-    "--planes", type=click.IntRange(1, 4096), help="Planes there are (default: as both need)."
+    "--planes",
+    type=click.IntRange(1, 4096),
+    help="Planes there are (default: as both need); more than both together are left idle.",
 )
 @click.option("--free-hosts", is_flag=True, help="Choose which host is which node, too.")
 @click.option("--profile", metavar="NAME", help="Switches of this make, such as polatis-384.")
@@ -190,7 +192,9 @@ def _asked(
             needed = max(before.num_planes, as_it_comes.num_planes)
             if planes is not None and planes < needed:
                 raise ValueError(f"--planes is {planes}, but the topologies need {needed}")
-            state = plane_state(before, planes or needed)
+            # On so many all that is kept can stay where it is, and the rest fits the others.
+            useful = before.num_planes + as_it_comes.num_planes
+            state = plane_state(before, min(planes or needed, useful))
         else:
             held_name = held_path
             least = planes or as_it_comes.num_planes

@@ -12,6 +12,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
+from ocs_codesign.files.limited import open_regular
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -116,9 +118,9 @@ def read_npz(
     lengths of all arrays (1 of scalars) by ``check``; nothing is unpickled. Raises OSError if the
     file cannot be read and ValueError, with its path, for what is no such archive or no value.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         if not file.seekable():
-            raise ValueError(f"{path} is not a regular file")
+            raise ValueError(f"{path}: this is a pipe: an archive is read from a file")
         try:
             with zipfile.ZipFile(_Guarded(file, layout.what)) as archive:
                 return value(_arrays(archive, layout, check))

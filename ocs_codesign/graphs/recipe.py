@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.cost import Cost
+from ocs_codesign.cost import Cost, total
 from ocs_codesign.graphs.call import Call
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Recipe(Call):
         graph rarely is.
         """
         loads = self.predicted_loads(collective)
-        return Cost(len(loads), sum(loads, Fraction(0)) * self.degree / self.num_nodes)
+        return Cost(len(loads), total(loads) * self.degree / self.num_nodes)
 
     def expansion_schedule(self, collective: Collective | str = Collective.ALLGATHER) -> Schedule:
         """The base's schedule mapped through the expansions, without solving anything more."""

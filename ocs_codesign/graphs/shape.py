@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-from ocs_codesign.topology import MAX_LINKS, MAX_STEPS
+from ocs_codesign.topology import MAX_COSTED_STEPS, MAX_LINKS
 
 MAX_NODES = 2**64
 
@@ -33,8 +33,8 @@ class Shape:
 
 def checked_steps(number: int) -> int:
     """The number if so many steps can be listed; ValueError if not."""
-    if number > MAX_STEPS:
-        raise ValueError(f"a schedule of {number} steps: at most {MAX_STEPS} are supported")
+    if number > MAX_COSTED_STEPS:
+        raise ValueError(f"a schedule of {number} steps: at most {MAX_COSTED_STEPS} are supported")
     return number
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from ocs_codesign.lp.solution import Solution
 
 NAME = HIGHS
+HEARS_WITHIN_S = 1.0
 KEEPS_POINT = (
     Status.OPTIMAL,
     Status.TIME_LIMIT,
@@ -84,7 +88,10 @@ ENGINES = {
 
 
 def solve_highs(program: LinearProgram, options: Options) -> Solution:
-    """Solve with HiGHS; Ctrl-C ends the solve with Status.INTERRUPTED and what it has."""
+    """Solve with HiGHS; Ctrl-C ends the solve with Status.INTERRUPTED and what it has.
+
+    An engine that does not hear it within HEARS_WITHIN_S is left to itself: KeyboardInterrupt.
+    """
     method = options.method_for(program)
     try:
         import highspy  # noqa: F401
@@ -171,8 +178,8 @@ def _was_interrupted(highs: Any) -> bool:
     """Run in a thread of its own, so that Ctrl-C is heard, and say whether it was.
 
     The thread also has its own scheduler: the next solve may use another number of threads, and a
-    process forked afterwards does not wait for threads that it does not have. A second Ctrl-C is
-    raised, since first-order engines do not hear the first.
+    process forked afterwards does not wait for threads that it does not have. First-order engines
+    and crossovers do not hear it: their thread, a daemon, is left behind, or ends with the process.
     """
     highs.HandleUserInterrupt = True
     try:
@@ -181,9 +188,19 @@ def _was_interrupted(highs: Any) -> bool:
         _wait(highs)
     except KeyboardInterrupt:
         highs.cancelSolve()
-        _wait(highs)
+        if not highs.wait(HEARS_WITHIN_S)[0]:
+            atexit.register(_end_without, highs)
+            raise
         return True
     return False
+
+
+def _end_without(highs: Any) -> None:
+    """End an interrupted process in which an engine still runs: Python aborts if it comes back."""
+    if not highs.wait(0)[0]:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(128 + signal.SIGINT)
 
 
 @contextmanager

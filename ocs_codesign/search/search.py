@@ -13,9 +13,9 @@ from itertools import product
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.design import can_confirm, measure, predict
+from ocs_codesign.design import can_confirm, is_measurable, measure, predict
 from ocs_codesign.graphs.expansions.reverse import Transpose
-from ocs_codesign.graphs.recipe import Recipe
+from ocs_codesign.graphs.recipe import Expanded, Recipe
 from ocs_codesign.question import Question
 from ocs_codesign.schedulers.bfb.loads import line_bfb_loads
 from ocs_codesign.search.bases import BASE_SOURCES
@@ -36,6 +36,8 @@ _KEPT_PER_STEPS = 3
 _FACTORS = 4
 _PRODUCTS = 12
 _MAX_RANKED_NODES = 256
+_MAX_WORK = 2**34
+"""Operations on words that measuring one candidate may take: some half a minute."""
 
 
 @final
@@ -71,7 +73,7 @@ def enumerate_candidates(
     known = tuple(
         recipe
         for recipe in literature(question.num_nodes, question.degree)
-        if question.is_answered_by(recipe)
+        if _has_cost(recipe) and question.is_answered_by(recipe)
     )
     scored = candidates_from(question, answers, collective, effort, known, on_progress)
     if effort.num_measured:
@@ -102,7 +104,7 @@ def candidates_from(
     for done, recipe in enumerate(chosen):
         if on_progress is not None:
             on_progress("measuring", done, len(chosen))
-        scored.append(measure(recipe, collective, confirm=False))
+        scored.append(measure(recipe, collective, confirm=False, max_work=_MAX_WORK))
     scored += [c for recipe, c in predicted.items() if recipe not in chosen]
     return scored + _lifts(question, scored, collective, effort)
 
@@ -180,7 +182,7 @@ def _recipes(question: Question, answers: Answers, effort: Effort) -> list[Recip
     found: dict[Recipe, None] = {}
     for source in BASE_SOURCES.values():
         for recipe in source(question, effort):
-            if question.is_answered_by(recipe):
+            if _has_cost(recipe) and question.is_answered_by(recipe):
                 found[recipe] = None
                 if not recipe.reverse_symmetric:
                     found[Transpose(recipe)] = None
@@ -196,6 +198,11 @@ def _recipes(question: Question, answers: Answers, effort: Effort) -> list[Recip
     for _, recipe in sorted(made, key=lambda one: one[0])[:_PRODUCTS]:
         found[recipe] = None
     return list(found)
+
+
+def _has_cost(recipe: Recipe) -> bool:
+    """Whether it is predicted soon; of an expansion, its base has been."""
+    return isinstance(recipe, Expanded) or is_measurable(recipe, _MAX_WORK)
 
 
 def _parts(move: Move, question: Question, answers: Answers) -> tuple[SmallerAnswer, ...]:

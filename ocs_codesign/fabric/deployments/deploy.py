@@ -165,10 +165,10 @@ def _designed(recipe: Recipe, topology: Topology, kind: Collective) -> BoundedDe
 
         plan = stepped_plan(topology)
         design = verified(recipe, plan.schedule, "time-stepped")
-        bound = Cost(topology_bound(topology, kind).steps, plan.bound)
+        bound = Cost(topology.diameter(), plan.bound)
     else:
         design = build(recipe, kind)
-        bound = topology_bound(topology, kind)
+        bound = topology_bound(topology, kind, reached_t_b=design.cost.t_b)
     if design.schedule.topology != topology:
         raise RuntimeError(f"the schedule of {recipe!r} is not on the topology of its circuits")
     return BoundedDesign(design, bound)

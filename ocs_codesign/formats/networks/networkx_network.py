@@ -150,4 +150,5 @@ def read_graphml(data: bytes, name: str) -> Network:
 def _reason(error: Exception) -> str:
     """What was wrong, in a sentence."""
     text = " ".join(str(error).split())
+    text = text if len(text) <= 200 else f"{text[:197]}..."
     return f"there is no {text}" if isinstance(error, KeyError) else text

@@ -200,4 +200,4 @@ def _max_solves(problem: SwitchProblem) -> int:
     many = problem.num_topologies
     states = problem.num_steps * many
     each = states if problem.is_uniform else states * (1 + many // 32)
-    return min(MAX_SOLVES, max(_WORK // each, 64))
+    return min(MAX_SOLVES, max(_WORK // each, 16))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DIRECT, HALVING_DOUBLING = "direct", "halving-doubling"
-MAX_SENDS = 50_000_000
-"""Largest schedule that is made: 1 GB of columns."""
+MAX_SENDS = 2**20
+"""Largest schedule that is made, priced and verified: some ten seconds."""
 
 
 def build_direct(num_nodes: int, num_planes: int = 1) -> ProgramDesign:

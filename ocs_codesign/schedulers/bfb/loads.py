@@ -27,6 +27,7 @@ import numpy as np
 
 from ocs_codesign.given import takes_topology
 from ocs_codesign.reach import WORD_BITS, all_distances, identity_bits, in_neighbours
+from ocs_codesign.topology import MAX_COSTED_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +38,11 @@ if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
 MAX_SUBSET_WIDTH = 9
+MAX_WORK = 2**36
+"""Operations on words that measuring may take: some two minutes."""
+
 _MAX_MASK_WIDTH = 16
+_LINK_WORK = 2**7
 _BLOCK_BYTES = 96 * 2**20
 _COUNTER_BYTES = 512 * 2**20
 _CACHE_WORDS = 2**14
@@ -49,24 +54,62 @@ def bfb_loads(topology: Topology) -> tuple[Fraction, ...]:
 
     Their number is the diameter; ``topology.t_b(sum(loads))`` is T_B. Loops over all receivers, or
     over one in each orbit when the topology declares a symmetry. Raises ValueError when the
-    topology has one node or is not strongly connected.
+    topology has one node, is not strongly connected or takes more than MAX_WORK.
 
     >>> from ocs_codesign.topology import Topology
     >>> cycle = [0, 1, 2, 3, 4]
     >>> bfb_loads(Topology(5, cycle * 2, [1, 2, 3, 4, 0, 4, 0, 1, 2, 3]))
     (Fraction(1, 1), Fraction(1, 1))
     """
+    if not can_measure(topology):
+        raise ValueError(too_long(topology))
     neighbours = in_neighbours(topology)
     width = neighbours.node.shape[1]
-    if topology.symmetry is not None and width <= _MAX_MASK_WIDTH:
-        receivers = topology.symmetry.representatives()
-        if len(receivers) * 8 <= topology.num_nodes:
-            return _loads_of_receivers(neighbours, receivers)
+    receivers = _receivers(topology, width)
+    if receivers is not None:
+        return _loads_of_receivers(neighbours, receivers)
     if width <= MAX_SUBSET_WIDTH:
         return _loads_of_all(neighbours)
     from ocs_codesign.schedulers.bfb.classes import loads_by_classes
 
     return loads_by_classes(topology, neighbours)
+
+
+def can_measure(topology: Topology, max_work: int = MAX_WORK) -> bool:
+    """Whether ``bfb_loads`` takes about so many operations on words at most.
+
+    >>> from ocs_codesign.topology import Topology
+    >>> can_measure(Topology(3, [0, 1, 2], [1, 2, 0])), can_measure(Topology(2, [0], [1]), 1)
+    (True, False)
+    """
+    nodes, degree = topology.num_nodes, topology.degree
+    receivers = _receivers(topology, degree)
+    if receivers is not None:
+        return _LINK_WORK * len(receivers) * topology.num_links <= max_work
+    if degree > MAX_SUBSET_WIDTH:
+        rows = nodes if topology.symmetry is None else nodes // WORD_BITS
+        return nodes * rows * min(degree, nodes) <= max_work
+    a_step = nodes * -(-nodes // WORD_BITS) << degree
+    if a_step * nodes <= max_work or a_step > max_work:
+        return a_step <= max_work
+    # All receivers take as many steps as the farthest of them, so at least as many as the first.
+    return a_step * len(_confined_by_step(in_neighbours(topology).node, 0)) <= max_work
+
+
+def too_long(what: object) -> str:
+    """Why a recipe or a topology is not measured, and what is."""
+    return (
+        f"measuring {what!r} would take too long: of this size only families with a closed form "
+        "or a symmetry are measured, and expansions of a small base predicted"
+    )
+
+
+def _receivers(topology: Topology, width: int) -> NDArray[np.int64] | None:
+    """One receiver an orbit, where few are enough and masks of so many in-neighbours small."""
+    if topology.symmetry is None or width > _MAX_MASK_WIDTH:
+        return None
+    receivers = topology.symmetry.representatives()
+    return receivers if len(receivers) * 8 <= topology.num_nodes else None
 
 
 def line_bfb_loads(base: Topology) -> tuple[Fraction, ...]:
@@ -268,6 +311,8 @@ def _confined_by_step(into: NDArray[np.int32], receiver: int) -> NDArray[np.int6
         masks[frontier] = mask
         seen[frontier] = True
         by_step.append(mask)
+        if len(by_step) > MAX_COSTED_STEPS:
+            raise ValueError(f"more than {MAX_COSTED_STEPS} steps are not supported")
         total += len(frontier)
         sources = into[frontier]
         fresh = ~seen[sources]

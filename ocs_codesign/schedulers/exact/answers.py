@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
 MINUTE = Options(time_limit_s=60.0)
+MAX_MORE_STEPS = 32
 
 _ENDS = {
     Status.OPTIMAL: "within the gap",
@@ -165,6 +166,11 @@ def _answers(
     halves: Halves, collective: Collective, max_steps: int, options: Options
 ) -> Iterator[ExactAnswer]:
     least = topology_bound(halves.topology, collective, halves.diameter)
+    if max_steps > least.steps + MAX_MORE_STEPS:
+        raise ValueError(
+            f"{max_steps} steps: exact frontiers go up to {least.steps + MAX_MORE_STEPS} here, "
+            f"{MAX_MORE_STEPS} more than the fewest"
+        )
     began = time.monotonic()
     for steps in range(least.steps, max_steps + 1):
         left = options.after(time.monotonic() - began)

@@ -216,6 +216,12 @@ class Catalogue:
                 f"{self.path} is a catalogue of version {version}: this package reads version "
                 f"{SCHEMA_VERSION}"
             )
+        # A stranger's view may never end, and a column without its type hold anything.
+        made = {text for (text,) in self._query("SELECT sql FROM sqlite_schema")}
+        if made != {text.strip() for text in _SCHEMA.split(";")[:-1]}:
+            raise ValueError(
+                f"{self.path} is not a catalogue of version {version}: its tables are others"
+            )
 
     def _query(self, text: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         try:
