@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.selection.workload import Workload as Workload
     from ocs_codesign.fabric.survival.losses import survivability as survivability
     from ocs_codesign.factorisation import factorise as factorise
+    from ocs_codesign.forest import Forest as Forest
     from ocs_codesign.formats.designs.design_files import load_design as load_design
     from ocs_codesign.formats.designs.design_files import save_design as save_design
     from ocs_codesign.formats.designs.design_files import save_program as save_program
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.groups.semidirect import Semidirect as Semidirect
     from ocs_codesign.graphs.recipe import Recipe as Recipe
     from ocs_codesign.graphs.text import parse as parse
+    from ocs_codesign.graphs.text import parse_network as parse_network
     from ocs_codesign.network import Network as Network
     from ocs_codesign.networks.boxes import boxes as boxes
     from ocs_codesign.networks.direct import direct as direct
@@ -144,11 +146,16 @@ if TYPE_CHECKING:
     from ocs_codesign.schedulers.exact.answers import exact_frontier as exact_frontier
     from ocs_codesign.schedulers.exact.answers import exact_schedule as exact_schedule
     from ocs_codesign.schedulers.exact.answers import fractional_bound as fractional_bound
+    from ocs_codesign.schedulers.forest.building import forests as forests
+    from ocs_codesign.schedulers.forest.optimum import allreduce_optimum as allreduce_optimum
+    from ocs_codesign.schedulers.forest.optimum import optimum as optimum
+    from ocs_codesign.schedulers.forest.pipeline import Pipeline as Pipeline
     from ocs_codesign.search.frontier import frontier as frontier
     from ocs_codesign.search.frontier import joint_frontier as joint_frontier
     from ocs_codesign.search.pareto import Frontier as Frontier
     from ocs_codesign.timed import Timed as Timed
     from ocs_codesign.topology import Topology as Topology
+    from ocs_codesign.verification.forests import check_forest as check_forest
     from ocs_codesign.verification.networks import verify_on as verify_on
     from ocs_codesign.verification.programs import ProgramVerdict as ProgramVerdict
     from ocs_codesign.verification.programs import verify_program as verify_program
@@ -168,8 +175,8 @@ _NAMES_BY_MODULE = {
     "cost": "Cost CostModel",
     "demand": "Demand demand_of",
     "design": "Design Known build build_topology measure measure_topology predict",
-    "fabric.deployments.deploy": "deploy",
     "fabric.deployments.day_two": "extended repaired restored rewired torn_down",
+    "fabric.deployments.deploy": "deploy",
     "fabric.deployments.deployment": "Deployment Failures NamedRecipe",
     "fabric.description": "Fabric",
     "fabric.embed.embedding": "embed",
@@ -183,6 +190,7 @@ _NAMES_BY_MODULE = {
     "fabric.selection.workload": "Workload",
     "fabric.survival.losses": "survivability",
     "factorisation": "factorise",
+    "forest": "Forest",
     "formats.designs.design_files": "load_design save_design save_program",
     "formats.fabric.fabric_files": "load_fabric save_fabric",
     "formats.graphs.graph_files": "import_graph",
@@ -202,7 +210,7 @@ _NAMES_BY_MODULE = {
     "graphs.groups.permutations": "Permutations",
     "graphs.groups.semidirect": "Dicyclic Dihedral Semidirect",
     "graphs.recipe": "Recipe",
-    "graphs.text": "parse",
+    "graphs.text": "parse parse_network",
     "network": "Network",
     "networks.boxes": "boxes",
     "networks.direct": "direct mesh torus",
@@ -234,10 +242,14 @@ _NAMES_BY_MODULE = {
     "schedulers.exact.answers": (
         "ExactAnswer exact_answers exact_frontier exact_schedule fractional_bound"
     ),
+    "schedulers.forest.building": "forests",
+    "schedulers.forest.optimum": "allreduce_optimum optimum",
+    "schedulers.forest.pipeline": "Pipeline",
     "search.frontier": "frontier joint_frontier",
     "search.pareto": "Frontier",
     "timed": "Timed",
     "topology": "Topology",
+    "verification.forests": "check_forest",
     "verification.networks": "verify_on",
     "verification.programs": "ProgramVerdict verify_program",
     "verification.schedules": "Verdict verify",
