@@ -32,14 +32,17 @@ from ocs_codesign.fabric.deployments.deployment import Deployment, NamedRecipe
 from ocs_codesign.fabric.description import Fabric
 from ocs_codesign.fabric.facts import fabric_facts
 from ocs_codesign.fabric.prices import fabric_price
-from ocs_codesign.fabric.selection.candidates import candidate_recipes
-from ocs_codesign.fabric.selection.ranking import PlanKind, Selection, select
+from ocs_codesign.fabric.selection.candidates import known_options
+from ocs_codesign.fabric.selection.ranking import (
+    PlanKind,
+    Selection,
+    fat_tree_time_s,
+    select,
+)
 from ocs_codesign.fabric.selection.workload import Workload
 from ocs_codesign.formats.fabric.fabric_files import load_fabric
 from ocs_codesign.formats.workload import load_workload
 from ocs_codesign.plot.selection import selection_figure
-from ocs_codesign.reconfigure.hold.options import recipe_options
-from ocs_codesign.search.catalogue.store import Catalogue
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,9 +71,8 @@ class Outcome:
 def outcome(fabric: Fabric, workload: Workload) -> Outcome:
     """The way from a fabric and a workload to a verified bundle, and swapped fibres found."""
     collectives = workload.trace.collectives
-    with Catalogue() as store:
-        recipes, _ = candidate_recipes(fabric, collectives, store)
-    selection = select(fabric, workload, recipe_options(recipes, collectives))
+    options, serving = known_options(fabric, collectives)
+    selection = select(fabric, workload, options, serving)
     winner = next(plan.name for plan in selection.ranked if plan.kind is PlanKind.SINGLE)
     deployment = deploy(fabric, [NamedRecipe(NAME, parse(winner))], collectives)
     with TemporaryDirectory() as parent:
@@ -103,9 +105,12 @@ def rows(fabric: Fabric, workload: Workload, found: Outcome) -> Iterator[Row]:
     yield {"row": "fabric", "what": "planes", "count": len(facts.planes)}
     yield {"row": "fabric", "what": "findings", "count": len(facts.findings)}
     yield {"row": "fabric", "what": "estimate in USD", "count": round(prices.total_usd)}
-    for rank, plan in enumerate(found.selection.ranked[:TOP], 1):
+    shown = [*enumerate(found.selection.ranked[:TOP], 1), *found.selection.baselines]
+    for rank, plan in dict(shown).items():
         total = f"{float(plan.total_s) * 1e3:.4f}"
         yield {"row": "ranked", "what": f"rank {rank}", "time_ms": total, "text": plan.name}
+    bound = f"{float(fat_tree_time_s(fabric, workload)) * 1e3:.4f}"
+    yield {"row": "ranked", "what": "bound", "time_ms": bound, "text": "fat tree of as many ports"}
     yield {"row": "ranked", "what": "all plans", "count": len(found.selection.ranked)}
     (one,) = found.deployment.configurations
     for part in workload.parts:

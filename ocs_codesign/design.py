@@ -116,19 +116,27 @@ class Design:
         return num_chunks_for(self.loads)
 
     def of(self, collective: Collective | str) -> Design:
-        """The same topology under another collective; ValueError if that is not known."""
+        """The same topology under another collective, which knows what this one knows.
+
+        An allreduce is that of its halves. ValueError if the collective's cost is not known.
+        """
         collective = Collective.parse(collective)
-        for design in (self, *self.others):
-            if design.collective == collective:
-                return design
-        raise ValueError(f"what {self.label} costs for {collective.name} is not known")
+        known = (self, *self.others)
+        found = next((design for design in known if design.collective == collective), None)
+        if found is None and collective == Collective.ALLREDUCE:
+            halves = [self.of(half) for half in collective.halves()]
+            found = halves[0].then(halves[1])
+        if found is None:
+            raise ValueError(f"what {self.label} costs for {collective.name} is not known")
+        rest = (design for design in known if design is not found)
+        return replace(found, others=tuple(replace(design, others=()) for design in rest))
 
     def cost_of(self, collective: Collective | str) -> Cost:
         """Cost of a collective; that of an allreduce is the sum of its halves."""
         collective = Collective.parse(collective)
-        if collective == Collective.ALLREDUCE != self.collective:
-            scatter, gather = (self.of(half) for half in collective.halves())
-            return scatter.cost + gather.cost
+        for design in (self, *self.others):
+            if design.collective == collective:
+                return design.cost
         return self.of(collective).cost
 
     @property

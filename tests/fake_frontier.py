@@ -10,6 +10,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import Design, Known, of_halves
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.question import Question
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -38,6 +39,18 @@ class FakeFrontier:
     @property
     def published(self):
         return tuple(one for one in self.dominated if "Circulant" in repr(one.recipe))
+
+    @property
+    def question(self):
+        return Question(self.num_nodes, self.degree)
+
+    @property
+    def looked_at(self):
+        return (*self.candidates, *self.dominated)
+
+    @property
+    def baselines(self):
+        return tuple(one for one in self.looked_at if "Torus" in repr(one.recipe))
 
     @property
     def bound(self):

@@ -69,8 +69,11 @@ def test_json_has_exactly_this_form(capsys):
         "reduce_scatter": {"steps": 7, "t_b": "261/256"},
     }
     given = answer(capsys)
-    keys = ["nodes", "degree", "collective", "candidates", "bound", "published", "dominated"]
-    assert list(given) == keys
+    keys = "nodes degree collective candidates bound published baselines dominated"
+    assert list(given) == keys.split()
+    (tree,) = given["baselines"]
+    least = {"steps": 1, "t_b": "1023/1024"}
+    assert tree == {"label": "fat tree (bound)", "recipe": None, "known": "bounded", **least}
     assert given["nodes"] == 1024
     assert given["degree"] == 4
     assert given["collective"] == "allgather"
@@ -107,13 +110,19 @@ def test_table(capsys):
     assert lines[0] == (
         "1024 nodes of degree 4, allgather: 2 candidates on the frontier, 1 dominated"
     )
-    heading = ["steps", "t_b", "decimal", "time", "optimal", "cost", "label", "recipe"]
-    assert lines[1].split() == heading
+    heading = "steps t_b decimal time reduce-scatter optimal cost label recipe"
+    assert lines[1].split() == heading.split()
+    assert "  7, 261/256  " in lines[2]
     for value in ("6", "261/256", "1.01953", "145.5 us", "measured", "L³(C(16,{3,4}))"):
         assert value in lines[2]
     assert "  BW  " in lines[3]
     assert lines[3].endswith("Line(Line(DirectedCirculant(64, (1, 31, 39, 57))))")
-    assert "No topology of this size can beat 5 steps, t_b 1023/1024 (0.999023)." in out
+    assert lines[4] == (
+        "These are the best of 3 designs known or found; no topology of this size can beat "
+        "5 steps, t_b 1023/1024 (0.999023)."
+    )
+    (tree,) = (line.split() for line in lines if "fat tree (bound)" in line)
+    assert tree[:5] == ["1", "1023/1024", "0.999023", "93.8", "us"]
     assert (
         "Best for 1 MiB at alpha 10 us and 100 Gbps a node: "
         "Line(Line(Line(Circulant(16, (3, 4))))) in 145.5 us (6 steps, t_b 261/256 (1.01953))."

@@ -83,7 +83,8 @@ def test_json_is_exact(capsys, trace):
 def test_the_form_of_the_json(capsys, trace):
     found = answer(capsys, trace, *DESIGNS, "--delta", "1ms", "--delta-per-circuit", "1us")
     keys = "trace jobs compute_s nodes degree delta_s delta_per_circuit_s start cost_model designs "
-    keys += "left_out offline online static greedy break_even pays paying ceases_to_pay inside "
+    keys += "designs_compared left_out offline online static greedy break_even pays paying "
+    keys += "ceases_to_pay inside "
     assert " ".join(found) == f"{keys}sentences"
     assert (found["delta_s"], found["delta_per_circuit_s"]) == ("1/1000", "1/1000000")
     assert found["start"] == "cold"
@@ -170,7 +171,10 @@ def test_the_picture_is_the_same_every_time(trace, tmp_path):
         ([*NEEDED, "--plot", "timeline.gif"], "saved as .png, .svg or .pdf"),
         ([*NEEDED, "--plot", "x.png", "--json", "x.png"], "two outputs go to the same file"),
         ([*NEEDED, "--catalogue", "nowhere.sqlite"], "there is no catalogue at nowhere.sqlite"),
-        ([*instead(MODEL, "--nodes", "9999"), "--delta", "1s"], "has no design for 9999"),
+        (
+            [*instead(MODEL, "--nodes", "9"), "--bidirectional", "--delta", "1s"],
+            "no design for 9 nodes of degree 3 with links in both directions is known",
+        ),
     ],
 )
 def test_odd_arguments(capsys, trace, tmp_path, monkeypatch, arguments, rule):

@@ -70,8 +70,10 @@ def test_json_adds_up(capsys, files):
 def test_text_and_top(capsys, files):
     assert main(["select", *files, "--top", "2"]) == 0
     out = capsys.readouterr().out
-    words = ("rank", "exchange", "gradients", "more: --top shows them.", "does not pay")
+    words = ("rank", "exchange", "gradients", "does not pay", "These are the best of ")
     assert all(word in out for word in words)
+    assert "fat tree of as many ports: no less than this" in out
+    assert any("BiRing(2, 8)" in line for line in out.splitlines()[:14])
 
 
 def test_pictures_are_the_same_bytes(tmp_path, files):

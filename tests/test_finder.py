@@ -132,8 +132,9 @@ def test_the_same_question_has_the_same_answer():
 
 def test_progress_counts_up():
     seen = []
-    frontier(16, 2, on_progress=lambda *event: seen.append(event))
-    assert {phase for phase, _, _ in seen} == {"smaller topologies", "measuring"}
+    effort = Effort(work=2**16)
+    frontier(16, 2, effort=effort, on_progress=lambda *event: seen.append(event))
+    assert {phase for phase, _, _ in seen} >= {"smaller topologies", "measuring"}
     assert all(0 <= done < total for _, done, total in seen)
 
 

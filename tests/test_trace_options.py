@@ -8,9 +8,14 @@ from ocs_codesign.collective import GATHERING, WITHOUT_PARAMETERS, Collective
 from ocs_codesign.design import measure
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.reconfigure.hold.options import catalogue_recipes, recipe_option, recipe_options
+from ocs_codesign.reconfigure.hold.options import (
+    design_option,
+    recipe_option,
+    recipe_options,
+    serving_options,
+)
 from ocs_codesign.schedulers.alltoall.throughput import throughput
-from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.joint import designs_serving
 
 TEXTS = ["GeneralizedKautz(3, 12)", "DirectedCirculant(12, (1, 2, 9))", "UniRing(3, 12)"]
 
@@ -43,19 +48,22 @@ def test_one_fabric_has_one_size():
         recipe_options([parse(TEXTS[0]), parse("Complete(5)")], [Collective.ALLGATHER])
 
 
-def test_designs_of_a_catalogue(monkeypatch):
-    with Catalogue() as store:
-        question = Question(256, 4)
-        stored = [entry.recipe for entry in store.entries(question)]
-        gathering, none = catalogue_recipes(store, question, [Collective.ALLGATHER])
-        assert [repr(recipe) for recipe in gathering] == stored
-        assert none == []
-        monkeypatch.setattr("ocs_codesign.reconfigure.hold.options.MAX_COLUMNS", 10_000)
-        exchange, left_out = catalogue_recipes(store, question, [Collective.ALLTOALL])
-        assert left_out
-        assert exchange
-        assert {*exchange, *left_out} == set(gathering)
-        with pytest.raises(ValueError, match="no design for 5000 nodes of degree 4"):
-            catalogue_recipes(store, Question(5000, 4), [Collective.ALLGATHER])
-        with pytest.raises(ValueError, match="links in both directions"):
-            catalogue_recipes(store, Question(300, 4, True), [Collective.ALLGATHER])
+def test_a_design_that_is_known_costs_what_it_costs_measured():
+    """One time for one design, whoever asks: that of the pool is that of a recipe by name."""
+    serving = designs_serving(Question(12, 3), WITHOUT_PARAMETERS)
+    options = serving_options(serving, WITHOUT_PARAMETERS)
+    assert [one.recipe for one in options][: len(serving.candidates)] == [
+        one.recipe for one in serving.candidates
+    ]
+    assert {one.recipe for one in serving.baselines} <= {one.recipe for one in options}
+    for one in options:
+        assert one == recipe_option(one.recipe, WITHOUT_PARAMETERS)
+
+
+def test_only_what_is_known_can_be_asked_of_a_design():
+    (best, *_) = designs_serving(Question(12, 3), [Collective.ALLGATHER]).candidates
+    assert design_option(best, [Collective.ALLGATHER]).cost(Collective.ALLTOALL) is None
+    with pytest.raises(ValueError, match="alltoall is not known"):
+        design_option(best, [Collective.ALLTOALL])
+    with pytest.raises(ValueError, match="there are no collectives"):
+        designs_serving(Question(12, 3), [])

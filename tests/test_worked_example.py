@@ -9,8 +9,11 @@ from ocs_codesign.cli import main
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "ocs_codesign" / "examples"
 FABRIC, NEIGHBOURS = EXAMPLES / "fabric64.yaml", EXAMPLES / "neighbours.csv"
-GENERATORS = "(4, 20, 36, 52), (3, 13, 29, 61), (14, 30, 46, 62), (19, 35, 45, 51)"
-DESIGN = f"moe=Lift(Dihedral(8), ({GENERATORS}))"
+GENERATORS = (
+    "(38, 46, 55, 62), (2, 10, 18, 26), (37, 45, 53, 60), (3, 11, 19, 27), "
+    "(37, 45, 53, 61), (38, 46, 54, 62), (2, 3, 26, 27), (10, 11, 18, 19)"
+)
+DESIGN = f"moe=Lift(Cyclic(8), ({GENERATORS}))"
 SWAPPED = {"host04": "host09", "host09": "host04"}
 
 
@@ -21,8 +24,8 @@ def test_two_swapped_fibres_are_found_and_nothing_else(tmp_path, capsys):
     assert main(["verify-bundle", str(out), "--observed", str(NEIGHBOURS)]) == 1
     text = capsys.readouterr().out
     assert "Not valid: 2 findings." in text
-    assert "swapped: host04 p0 hears host13 p0, it should hear host00 p0" in text
-    assert "swapped: host09 p0 hears host00 p0, it should hear host13 p0" in text
+    assert "swapped: host04 p0 hears host30 p0, it should hear host10 p0" in text
+    assert "swapped: host09 p0 hears host10 p0, it should hear host30 p0" in text
     # With the fibres put back, everything is as it should be.
     with NEIGHBOURS.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)

@@ -91,7 +91,7 @@ def entry_json(entry: Entry, collective: Collective) -> dict[str, Any]:
 
 def provenance_json(origin: Provenance | None) -> dict[str, Any] | None:
     """Where an entry comes from, None if that is not known."""
-    names = ("command", "version", "seed", "time_spent_s")
+    names = ("command", "version", "seed", "time_spent_s", "work")
     return None if origin is None else {name: getattr(origin, name) for name in names}
 
 

@@ -16,6 +16,7 @@ from ocs_codesign.answers.texts import (
 )
 from ocs_codesign.collective import Collective
 from ocs_codesign.quantities import format_size, format_time
+from ocs_codesign.search.baselines import closed_baselines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ocs_codesign.search.pareto import Frontier
 
 MAX_DOMINATED_ROWS = 40
+_HALVES = Collective.ALLREDUCE.halves()
 
 
 def frontier_json(answer: Frontier, asked: Messages | None = None) -> dict[str, Any]:
@@ -43,6 +45,13 @@ def frontier_json(answer: Frontier, asked: Messages | None = None) -> dict[str, 
         "candidates": [_candidate_json(candidate, asked) for candidate in answer.candidates],
         "bound": cost_json(answer.bound),
         "published": [repr(candidate.recipe) for candidate in answer.published],
+        "baselines": [
+            baseline_json(design, asked)
+            for design in (
+                *answer.baselines,
+                *closed_baselines(answer.question, answer.collective, asked),
+            )
+        ],
         "dominated": dominated,
     }
     if asked is not None:
@@ -81,12 +90,17 @@ def frontier_sections(
         f"{len(answer.dominated)} dominated"
     )
     yield _candidates(answer.candidates, asked)
-    yield f"No topology of this size can beat {cost_text(answer.bound)}."
+    yield (
+        f"These are the best of {len(answer.looked_at)} designs known or found; no topology of "
+        f"this size can beat {cost_text(answer.bound)}."
+    )
     if asked is None:
         yield ASK_FOR_A_MODEL
     else:
         for size in asked.sizes_bytes:
             yield _best_sentence(answer, asked.model, size)
+    yield "\nBaselines:"
+    yield _baselines(answer, asked)
     if answer.published:
         yield "\nPublished designs of this size:"
         better = [answer.dominator(candidate) for candidate in answer.published]
@@ -104,8 +118,10 @@ def _candidates(
     asked: Messages | None,
     last: tuple[str, Sequence[str]] | None = None,
 ) -> Table:
-    """A table of candidates, perhaps with one more column of texts at its end."""
+    """A table of candidates with their halves, perhaps with one more column of texts at its end."""
     columns = ["steps", "t_b", "decimal", *(asked.columns("time") if asked else ())]
+    halves = [half for half in _HALVES if any(one.collective != half for one in candidates)]
+    columns += [half.name for half in halves]
     numbers = len(columns)
     columns += ["optimal", "cost", "label", "recipe"]
     rows = []
@@ -114,6 +130,8 @@ def _candidates(
         row = [str(candidate.cost.steps), str(t_b), f"{float(t_b):.6g}"]
         if asked is not None:
             row += map(format_time, asked.times_s(candidate.cost))
+        costs = (candidate.cost_of(half) for half in halves)
+        row += [f"{cost.steps}, {cost.t_b}" for cost in costs]
         row += [
             optimality(candidate.bw_optimal, candidate.moore_optimal),
             "measured" if candidate.measured else "predicted",
@@ -125,6 +143,37 @@ def _candidates(
         columns.append(last[0])
         rows = [(*row, text) for row, text in zip(rows, last[1], strict=True)]
     return Table(tuple(columns), rows, numbers, texts=2 if last is None else 3)
+
+
+def baseline_json(design: Design, asked: Messages | None) -> dict[str, Any]:
+    """The JSON form of a baseline; without a recipe it is a closed form, or a bound."""
+    value = {
+        "label": design.label,
+        "recipe": repr(design.recipe) if design.recipes else None,
+        "known": design.known.value,
+        **cost_json(design.cost),
+    }
+    if asked is not None:
+        value["time_s"] = list(asked.times_s(design.cost))
+    return value
+
+
+def _baselines(answer: Frontier, asked: Messages | None) -> Table:
+    """What a cluster would be without a search, and how much longer it takes than the best."""
+    columns = ["steps", "t_b", "decimal", *(asked.columns("time") if asked else ())]
+    designs = [*answer.baselines, *closed_baselines(answer.question, answer.collective, asked)]
+    rows = []
+    for design in designs:
+        row = [str(design.cost.steps), str(design.cost.t_b), f"{float(design.cost.t_b):.6g}"]
+        if asked is not None:
+            times = asked.times_s(design.cost)
+            row += map(format_time, times)
+            if len(times) == 1:
+                best = answer.best(asked.model, *asked.sizes_bytes).cost
+                row.append(f"{float(times[0] / asked.times_s(best)[0]):.3f}")
+        rows.append((*row, design.label, repr(design.recipe) if design.recipes else "-"))
+    columns += ["over best"] * (asked is not None and len(asked.sizes_bytes) == 1)
+    return Table((*columns, "label", "recipe"), rows, len(columns), texts=2)
 
 
 def _dominated(answer: Frontier, asked: Messages | None) -> Iterator[Section]:

@@ -11,12 +11,14 @@ from ocs_codesign.answers.texts import (
     ASK_FOR_A_MODEL,
     MAX_FRACTION,
     cost_json,
+    cost_text,
     in_decimals,
     model_json,
     model_text,
 )
 from ocs_codesign.collective import Collective
 from ocs_codesign.quantities import format_size, format_time
+from ocs_codesign.search.baselines import fat_tree
 from ocs_codesign.search.joint import best_jointly, counts_allgather, hop_bound, joint_times
 from ocs_codesign.search.pareto import proven_t_b
 
@@ -48,6 +50,8 @@ def joint_json(answer: Frontier, asked: Messages | None = None) -> dict[str, Any
         "with_allgather": counts_allgather(answer),
         "candidates": [entry_json(answer, one, asked) for one in answer.candidates],
         "bound": str(answer.bound.t_b),
+        "baselines": [entry_json(answer, one, asked) for one in answer.baselines],
+        "fat_tree": cost_json(fat_tree(answer.num_nodes, answer.collective).cost),
         "dominated": dominated,
         "unsolved": [entry_json(answer, one, None) for one in answer.unsolved],
         "stopped": answer.stopped,
@@ -117,7 +121,8 @@ def joint_sections(
     if answer.candidates:
         yield from _candidates(answer, answer.candidates, asked)
     yield (
-        f"All-to-all t_b of no topology of this size can be below {answer.bound.t_b} "
+        f"These are the best of {len(answer.looked_at)} designs known or found; all-to-all t_b of "
+        f"no topology of this size can be below {answer.bound.t_b} "
         f"({float(answer.bound.t_b):.6g}); messages may split over paths."
     )
     if asked is None:
@@ -127,8 +132,21 @@ def joint_sections(
             yield _best_sentence(answer, asked.model, size)
     if answer.unsolved:
         yield _unsolved_sentence(answer)
+    if answer.baselines:
+        yield "\nBaselines:"
+        yield from _candidates(answer, answer.baselines, asked)
+        yield _fat_tree_sentence(answer, asked)
     if show_all and answer.dominated:
         yield from _dominated(answer, asked)
+
+
+def _fat_tree_sentence(answer: Frontier, asked: Messages | None) -> str:
+    """What a fat tree of as many ports could do at best, which switches every message."""
+    whole = fat_tree(answer.num_nodes, Collective.ALLTOALL).cost
+    text = f"A fat tree of as many ports takes at least {cost_text(whole)} for either"
+    if asked is None:
+        return f"{text}."
+    return f"{text}: {', '.join(map(format_time, asked.times_s(whole)))}."
 
 
 def stored_sections(answer: Frontier, asked: Question, stored: int) -> Iterator[Section]:

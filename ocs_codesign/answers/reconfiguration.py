@@ -45,6 +45,7 @@ def reconfiguration_json(
         "reconfiguration_s": list(deltas),
         "candidates": [_design_json(answer, design, deltas, asked) for design in answer.candidates],
         "dominated": [_design_json(answer, design, deltas, asked) for design in answer.dominated],
+        "unsolved": [_design_json(answer, design, deltas, asked) for design in answer.unsolved],
     }
     gain = _gain_of(answer)
     if gain is not None:
@@ -71,6 +72,7 @@ def _design_json(
     least = t_b_bound(answer, number)
     value: dict[str, Any] = {
         "maker": design.maker,
+        "known": design.known.value,
         "label": design.label,
         "recipes": [repr(recipe) for recipe in design.recipes],
         "configurations": number,
@@ -122,6 +124,11 @@ def reconfiguration_sections(
         f"{len(answer.dominated)} dominated"
     )
     yield _candidates_table(answer, deltas, asked)
+    if answer.unsolved:
+        yield (
+            f"{len(answer.unsolved)} more that change circuits are too large to schedule in "
+            "passing: the JSON answer has bounds on them."
+        )
     if answer.switching:
         yield "The JSON answer (--json) has all recipes, as `sequence` takes them."
     gain = _gain_of(answer)
@@ -163,7 +170,8 @@ def _candidates_table(answer: Frontier, deltas: Sequence[float], asked: Messages
             row += [f"{float(least):.6g}", f"{float(t_b / least - 1):.2%}"]
         if asked is not None:
             row += [format_time(design.cost.time_s(asked.model, *each)) for each in times]
-        rows.append((*row, design.maker, _short_label(design)))
+        maker = design.maker if design.measured else f"{design.maker}, at least"
+        rows.append((*row, maker, _short_label(design)))
     return Table((*columns, "design", "label"), rows, len(columns), texts=1)
 
 

@@ -6,13 +6,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Facts, Table, counted
-from ocs_codesign.answers.texts import cost_json
-from ocs_codesign.fabric.selection.ranking import PlanKind
+from ocs_codesign.answers.texts import among_sentence, cost_json
+from ocs_codesign.fabric.selection.ranking import PlanKind, fat_tree_time_s
 from ocs_codesign.fabric.selection.workload import AllowedChanges
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.fabric.selection.ranking import RankedPlan, Selection
@@ -41,8 +41,15 @@ def selection_json(selection: Selection, top: int) -> dict[str, Any]:
         "reconfiguration": workload.allowed.value,
         "collectives": workload.trace.num_jobs,
         "compute_s": str(workload.trace.compute_s),
+        "designs_compared": None if selection.serving is None else len(selection.serving.looked_at),
         "num_ranked": len(selection.ranked),
         "ranked": [_plan_json(selection, plan) for plan in selection.ranked[:top]],
+        "baselines": [
+            {"rank": rank, **_plan_json(selection, plan)} for rank, plan in selection.baselines
+        ],
+        "fat_tree_bound_s": None
+        if selection.serving is None
+        else float(fat_tree_time_s(fabric, workload)),
         "excluded": [
             {"design": left_out.name, "reason": left_out.reason, "sentence": left_out.sentence}
             for left_out in selection.excluded
@@ -94,9 +101,13 @@ def selection_sections(selection: Selection, top: int) -> Iterator[Section]:
         ("computation between", _time_text(workload.trace.compute_s)),
     )
     yield ""
-    yield _ranking(shown)
-    if len(selection.ranked) > len(shown):
-        yield f"{len(selection.ranked) - len(shown)} more: --top shows them."
+    more = [(rank, plan) for rank, plan in selection.baselines if rank > len(shown)]
+    yield _ranking(selection, [*enumerate(shown, 1), *more])
+    if len(selection.ranked) > len(shown) + len(more):
+        yield f"{len(selection.ranked) - len(shown) - len(more)} more: --top shows them."
+    if selection.serving is not None:
+        num_options = len({plan.name for plan in selection.ranked})
+        yield among_sentence(num_options, selection.serving)
     for number, plan in enumerate(shown[:MAX_BROKEN_DOWN], 1):
         yield f"\n{number}. {plan.name}"
         yield _break_down(selection, plan)
@@ -126,19 +137,32 @@ def _time_text(seconds: Fraction) -> str:
     return format_time(float(seconds))
 
 
-def _ranking(plans: tuple[RankedPlan, ...]) -> Table:
-    columns = ("rank", "total", "steps", "bytes", "circuits", "changes", "design")
+def _ranking(selection: Selection, plans: Sequence[tuple[int, RankedPlan]]) -> Table:
+    """The plans with their ranks and how much longer they take than the first; a fat tree last."""
+    columns = ("rank", "total", "over best", "steps", "bytes", "circuits", "changes", "design")
     rows = [
         (
             str(number),
-            *(_time_text(time) for time in (plan.total_s, plan.alpha_s, plan.bandwidth_s)),
+            _time_text(plan.total_s),
+            _over_best(selection, plan.total_s),
+            *(_time_text(time) for time in (plan.alpha_s, plan.bandwidth_s)),
             _time_text(plan.reconfiguration_s),
             str(plan.num_changes),
             plan.name,
         )
-        for number, plan in enumerate(plans, 1)
+        for number, plan in plans
     ]
-    return Table(columns, rows, numbers=6, texts=1)
+    if selection.serving is not None and rows:
+        bound = fat_tree_time_s(selection.fabric, selection.workload)
+        text = "fat tree of as many ports: no less than this"
+        cells = ("-", _time_text(bound), _over_best(selection, bound), "-", "-", "-", "-", text)
+        rows.append(cells)
+    return Table(columns, rows, numbers=7, texts=1)
+
+
+def _over_best(selection: Selection, time_s: Fraction) -> str:
+    best = selection.ranked[0].total_s
+    return f"{float(time_s / best):.3f}" if best else "-"
 
 
 def _break_down(selection: Selection, plan: RankedPlan) -> Table:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.cost import CostModel, Messages
+    from ocs_codesign.search.pareto import Frontier
 
 MAX_FRACTION = 24
 """Characters of a fraction that can be read."""
@@ -94,6 +95,17 @@ def loads_table(loads: Sequence[Fraction], unit: str = "shards") -> Table:
     if left_out > 1:
         rows.insert(_HEAD_ROWS, ("...", f"{left_out} more steps", ""))
     return Table(("step", f"largest load ({unit})", "decimal"), rows, numbers=3)
+
+
+def among_sentence(num_options: int, serving: Frontier | None) -> str:
+    """Among how many designs something is the best: nothing is said of others."""
+    if serving is None:
+        return f"What is proven is proven among these {num_options} designs."
+    num, size = len(serving.looked_at), f"{serving.num_nodes} nodes of degree {serving.degree}"
+    return (
+        f"These are the best of {num} designs known or found for {size}, ring and torus beside "
+        "them; what is proven is proven among these."
+    )
 
 
 def model_json(asked: Messages) -> dict[str, Any]:

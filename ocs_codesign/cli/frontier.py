@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.answers.frontier import frontier_json, frontier_sections
 from ocs_codesign.cli.file_options import plot_option
 from ocs_codesign.cli.options import (
     ALLTOALL,
@@ -105,6 +104,7 @@ def frontier(
         frontier_of_alltoall(question, choice, plot, json_path)
         return
     choice.check_unused(_SOLVED)
+    from ocs_codesign.answers.frontier import frontier_json, frontier_sections
     from ocs_codesign.search.frontier import frontier as find
 
     with progress("Searching") as shown:

@@ -98,16 +98,16 @@ def stored_by_alltoall(
     Exit code 1 if nothing is within the limits.
     """
     from ocs_codesign.search.catalogue.lookup import nearest
-    from ocs_codesign.search.joint import rank_jointly
+    from ocs_codesign.search.joint import ALLTOALL_ALONE, rank_jointly
 
     question, entries = nearest(store, asked)
     with progress("Solving") as shown, choice.solving() as options:
         answer = rank_jointly(
             question,
             [entry.design() for entry in entries],
+            ALLTOALL_ALONE,
             shown.tell_phase,
-            with_allgather=False,
-            options=options,
+            options,
         )
     kept = tuple(
         one

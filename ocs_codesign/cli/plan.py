@@ -25,9 +25,12 @@ from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
     from ocs_codesign.answers.plan.sections import PlannedTrace
+    from ocs_codesign.cli.progress import Progress
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
+    from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.reconfigure.hold.trace import Trace
+    from ocs_codesign.search.pareto import Frontier
 
 
 @click.command(short_help="Plan when to change the topology over a trace of jobs.")
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     "catalogue_path",
     type=FILE,
     metavar="FILE",
-    help="Designs of a catalogue; the one shipped if there are neither --designs nor a FILE.",
+    help="Known designs from this catalogue, not the one shipped; beside --designs if both.",
 )
 @click.option("--bidirectional", is_flag=True, help="Designs with every link in both directions.")
 @delta_option(required=True)
@@ -76,9 +79,10 @@ def plan(
 
     TRACE is a CSV file with the columns collective, message, and if wanted gap, gap_after and
     count, or JSON with jobs of the same keys. The fabric stops for a change of circuits, but for
-    what a gap (computation that needs no circuits) hides. The plan is optimal in hindsight, with
-    proof; next to it are an online policy that sees no future, the best single design, and the
-    break-even dead times.
+    what a gap (computation that needs no circuits) hides. Designs that are not named are those
+    known for the size that no other beats at the trace's collectives. The plan is optimal in
+    hindsight among these, with proof; next to it are an online policy that sees no future, the best
+    single design, and the break-even dead times.
 
     \b
     Example:
@@ -94,7 +98,6 @@ def plan(
     from ocs_codesign.graphs.text import parse
     from ocs_codesign.question import Question
     from ocs_codesign.reconfigure.change import ReconfigurationCost
-    from ocs_codesign.reconfigure.hold.options import recipe_options
     from ocs_codesign.reconfigure.hold.trace_plan import plan_trace
 
     question = Question(num_nodes, degree, bidirectional)
@@ -104,48 +107,52 @@ def plan(
     with progress("Reading the trace") as shown:
         jobs = read_trace(trace)
         shown.tell_phase("Measuring designs")
-        recipes, left_out = _recipes(question, designs, catalogue_path, held, jobs)
+        named = dict.fromkeys([*map(parse, designs), *([] if held is None else [held])])
+        only_named = bool(designs) and catalogue_path is None
+        options, serving = _options(
+            question, list(named), catalogue_path, jobs, shown, only_named=only_named
+        )
         planned = plan_trace(
             jobs,
-            recipe_options(recipes, jobs.collectives, shown.tell),
+            options,
             model,
             cost,
-            start=None if held is None else recipes.index(held),
+            start=None if held is None else list(named).index(held),
             on_progress=lambda done, total: shown.tell_phase("Planning", done, total),
         )
-        answer = PlannedTrace(planned, printable(Path(trace).name), question, left_out)
+        answer = PlannedTrace(planned, printable(Path(trace).name), question, serving)
         files = {} if plot is None else {plot: _figure(answer, Path(plot).suffix)}
     emit(plan_json(answer), json_path, plan_sections(answer), files)
 
 
-def _recipes(
+def _options(
     question: Question,
-    designs: tuple[str, ...],
-    catalogue_path: str | None,
-    held: Recipe | None,
+    named: list[Recipe],
+    catalogue: str | None,
     trace: Trace,
-) -> tuple[list[Recipe], tuple[str, ...]]:
-    """Designs to choose from, each once, and the names of those left out as too large."""
-    from ocs_codesign.graphs.text import parse
-    from ocs_codesign.reconfigure.hold.options import catalogue_recipes
-    from ocs_codesign.search.catalogue.store import Catalogue
+    shown: Progress,
+    *,
+    only_named: bool,
+) -> tuple[list[FabricOption], Frontier | None]:
+    """Designs to choose from, those that are named first, and all that the rest was chosen from."""
+    from ocs_codesign.reconfigure.hold.options import recipe_options, serving_options
+    from ocs_codesign.search.joint import designs_serving
 
-    recipes = [parse(text) for text in designs] + ([] if held is None else [held])
-    for recipe in recipes:
+    for recipe in named:
         _check_size(recipe, question)
-    left_out: tuple[str, ...] = ()
-    if catalogue_path is not None or not designs:
-        with Catalogue(catalogue_path) as store:
-            stored, too_large = catalogue_recipes(store, question, trace.collectives)
-        recipes += stored
-        left_out = tuple(map(repr, too_large))
-    if not recipes:
+    options = [*recipe_options(named, trace.collectives, shown.tell)]
+    if only_named:
+        return options, None
+    serving = designs_serving(question, trace.collectives, shown.tell_phase, catalogue=catalogue)
+    known = serving_options(serving, trace.collectives)
+    options += [option for option in known if option.recipe not in named]
+    if not options:
         raise ValueError(
-            f"all {len(left_out)} designs of the catalogue for {question.num_nodes} nodes of "
-            f"degree {question.degree} are too large to solve their all-to-all in passing: name "
-            "some with --designs"
+            f"no design for {question.num_nodes} nodes of degree {question.degree}"
+            + " with links in both directions" * question.bidirectional
+            + " is known that could be solved in passing: name some with --designs"
         )
-    return list(dict.fromkeys(recipes)), left_out
+    return options, serving
 
 
 def _check_size(recipe: Recipe, question: Question) -> None:

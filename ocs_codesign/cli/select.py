@@ -66,12 +66,13 @@ def select(
     The fabric and the workload are YAML or JSON files: 'ocs-codesign fabric schema' documents the
     keys of the one, 'ocs-codesign fabric schema --workload' those of the other.
 
-    Candidates are designs of the catalogue and of published families for the fabric's working hosts
-    and ports and, as far as the workload allows, plans that change circuits between collectives or
-    inside an all-to-all. What does not fit is left out and said why. All-to-alls take the time of
-    their best routing, with messages split at will; 'deploy' builds one in whole chunks, which may
-    take a little more. With --message instead of a workload, designs are ranked for collectives of
-    that size; of several sizes each has a column. Exit code 1 if nothing fits.
+    Candidates are the designs known for the fabric's working hosts and ports that no other beats at
+    the workload's collectives, a ring and a torus and, as far as the workload allows, plans that
+    change circuits between collectives or inside an all-to-all. What does not fit is left out and
+    said why. All-to-alls take the time of their best routing, with messages split at will; 'deploy'
+    builds one in whole chunks, which may take a little more. With --message instead of a workload,
+    designs are ranked for collectives of that size; of several sizes each has a column. Exit code 1
+    if nothing fits.
 
     \b
     Example:
@@ -129,29 +130,16 @@ def _selected(
     catalogue_path: str | None,
     shown: Progress,
 ) -> Selection:
-    from dataclasses import replace
-
-    from ocs_codesign.fabric.selection.candidates import candidate_recipes
-    from ocs_codesign.fabric.selection.ranking import Excluded, select
+    from ocs_codesign.fabric.selection.candidates import known_options
+    from ocs_codesign.fabric.selection.ranking import select
     from ocs_codesign.reconfigure.hold.options import recipe_options
-    from ocs_codesign.search.catalogue.store import Catalogue
 
     collectives = workload.trace.collectives
-    too_large: tuple[Recipe, ...] = ()
-    recipes: tuple[Recipe, ...] = _named(fabric, designs)
-    if not designs:
-        with Catalogue(catalogue_path) as store:
-            recipes, too_large = candidate_recipes(fabric, collectives, store)
-    if not recipes:
-        raise ValueError(
-            f"the all-to-all of all {len(too_large)} designs for the fabric is too large to solve "
-            "in passing: name some with --designs"
-        )
-    options = recipe_options(recipes, collectives, shown.tell)
-    selection = select(fabric, workload, options, on_phase=shown.tell_phase)
-    sentence = "its all-to-all is too large to solve in passing: name it with --designs"
-    left_out = tuple(Excluded(repr(recipe), "not measured", sentence) for recipe in too_large)
-    return replace(selection, excluded=selection.excluded + left_out)
+    if designs:
+        named = recipe_options(_named(fabric, designs), collectives, shown.tell)
+        return select(fabric, workload, named, on_phase=shown.tell_phase)
+    options, serving = known_options(fabric, collectives, shown.tell_phase, catalogue_path)
+    return select(fabric, workload, options, serving, on_phase=shown.tell_phase)
 
 
 def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:

@@ -74,6 +74,14 @@ def read_range(ctx: click.Context, param: click.Parameter, value: str) -> range:
 @click.option("--workers", type=click.IntRange(1), help="Local processes; all cores by default.")
 @click.option("--dask", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Search seed.")
+@click.option(
+    "--effort",
+    "factor",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Times the work of the default search; what is stored with less is searched for again.",
+)
 @json_option
 def sweep(
     nodes: range,
@@ -83,12 +91,14 @@ def sweep(
     workers: int | None,
     dask: str | None,
     seed: int,
+    factor: int,
     json_path: str | None,
 ) -> None:
     """Answer every question of some sizes and degrees into a catalogue file.
 
     What the file has already is not done again, so a sweep that was interrupted resumes; two sweeps
-    may fill one file at once.
+    may fill one file at once. What it has with less work than --effort asks for is improved: local
+    searches go on from what is stored, and nothing stored is lost.
 
     \b
     Example:
@@ -101,6 +111,8 @@ def sweep(
     command = (
         f"ocs-codesign sweep --nodes {nodes[0]}-{nodes[-1]} "
         f"--degrees {degrees[0]}-{degrees[-1]} --links {links} --seed {seed}"
+        + f" --effort {factor}"
+        * (factor > 1)
     )
     questions = _questions(nodes, degrees, links)
     try:
@@ -115,7 +127,7 @@ def sweep(
                 executor,
                 number,
                 command=command,
-                effort=Effort(seed=seed),
+                effort=Effort(seed=seed, work=factor * Effort().work),
                 on_progress=shown.tell,
             )
     except KeyboardInterrupt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from ocs_codesign.fabric.selection.ranking import fat_tree_time_s
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE, shortened
 from ocs_codesign.quantities import format_time
@@ -24,24 +25,29 @@ _CHARACTERS, _BESIDES = 160, 7
 
 
 def selection_figure(selection: Selection, top: int = 10) -> Figure:
-    """Horizontal bars of the first plans: the bytes of every part, all steps, wait for circuits.
+    """Horizontal bars of the first plans and of the baselines: bytes, steps, wait for circuits.
 
     Parts beyond the largest seven are drawn as one. Raises ValueError if nothing is ranked.
     """
     if not selection.ranked:
         raise ValueError("no design fits the fabric: there is nothing to draw")
-    plans = selection.ranked[:top]
+    plans = dict([*enumerate(selection.ranked[:top], 1), *selection.baselines])
     entries = _legend_entries(selection)
     columns = _legend_columns([text for _, text in entries])
     below = 0.14 + _LEGEND_ROW_IN * -(-len(entries) // columns)
     height = 1.14 + below + 0.42 * len(plans)
     with drawing(_WIDTH_IN, height) as figure:
         axes = figure.subplots()
-        for lane, plan in enumerate(plans):
+        for lane, plan in enumerate(plans.values()):
             _draw_bar(axes, lane, _bar(selection, plan))
             text = f" {format_time(float(plan.total_s))}"
             axes.text(float(plan.total_s), lane, text, va="center", fontsize=FONT_SIZE)
-        _set_axes(axes, plans, max(float(plan.total_s) for plan in plans))
+        if selection.serving is not None:
+            bound = float(fat_tree_time_s(selection.fabric, selection.workload))
+            text = f"fat tree of as many ports: at least {format_time(bound)}"
+            axes.axvline(bound, color=_ALPHA, linestyle=(0, (4, 3)), linewidth=1, zorder=3)
+            axes.text(bound, -0.45, f" {text}", va="bottom", fontsize=FONT_SIZE, color=_ALPHA)
+        _set_axes(axes, plans, max(float(plan.total_s) for plan in plans.values()))
         _draw_legend(figure, entries, columns)
         title = f"{selection.workload.name} on {selection.fabric.name}: where the time goes"
         figure.suptitle(title, fontsize=11.5, x=0.01, ha="left", parse_math=False)
@@ -76,14 +82,14 @@ def _draw_bar(axes: Axes, lane: int, pieces: list[tuple[str, float]]) -> None:
             begin += length
 
 
-def _set_axes(axes: Axes, plans: tuple[RankedPlan, ...], end: float) -> None:
+def _set_axes(axes: Axes, plans: dict[int, RankedPlan], end: float) -> None:
     from matplotlib.ticker import FuncFormatter
 
-    labels = [f"{rank}. {_label(plan)}" for rank, plan in enumerate(plans, 1)]
+    labels = [f"{rank}. {_label(plan)}" for rank, plan in plans.items()]
     axes.set_yticks(range(len(plans)), labels, fontsize=FONT_SIZE)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)
-    axes.set_ylim(len(plans) - 0.5, -0.5)
+    axes.set_ylim(len(plans) - 0.5, -0.8)
     axes.set_xlim(0, end * 1.12 or 1)
     units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
     unit, scale = next((one for one in units if end >= one[1]), units[-1])

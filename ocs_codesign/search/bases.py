@@ -83,11 +83,16 @@ def rings(question: Question, _effort: Effort) -> Iterator[Recipe]:
         yield DirectedCirculant(num_nodes, tuple(range(1, degree + 1)))
     if degree % 2 == 0 and num_nodes > 2:
         yield BiRing(degree, num_nodes)
-    for sides in _sides(num_nodes, num_nodes):
-        if len(sides) > 1 and sum(1 if side == 2 else 2 for side in sides) == degree:
-            yield Torus(sides)
+    yield from tori(question)
     if degree == 4 and num_nodes >= 7:
         yield optimal_circulant(num_nodes)
+
+
+def tori(question: Question) -> Iterator[Torus]:
+    """Tori of two and more sides that have the degree."""
+    for sides in _sides(question.num_nodes, question.num_nodes):
+        if len(sides) > 1 and sum(1 if side == 2 else 2 for side in sides) == question.degree:
+            yield Torus(sides)
 
 
 def optimal_circulant(num_nodes: int) -> Recipe:

@@ -9,7 +9,7 @@ from ocs_codesign.given import whole
 from ocs_codesign.question import Question
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.pareto import Frontier, pareto
-from ocs_codesign.search.search import enumerate_candidates
+from ocs_codesign.search.pool import pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +41,8 @@ def frontier(
     """
     collective = Collective.parse_gathering(collective)
     question = _question(num_nodes, degree, bidirectional)
-    candidates, dominated = pareto(
-        enumerate_candidates(question, collective, effort or Effort(), on_progress)
-    )
+    designs = pool(question, effort, on_progress)
+    candidates, dominated = pareto([design.of(collective) for design in designs])
     if not candidates:
         raise ValueError(_nothing_known(question))
     return Frontier(question, collective, tuple(candidates), tuple(dominated))
@@ -69,17 +68,13 @@ def joint_frontier(
     >>> [(c.recipe.label(), str(c.cost.t_b)) for c in joint_frontier(8, 4).candidates]
     [('K4,4', '5/4')]
     """
-    from ocs_codesign.lp import Options
-    from ocs_codesign.search.joint import search_jointly
+    from ocs_codesign.lp import DEFAULT_OPTIONS
+    from ocs_codesign.search.joint import ALLTOALL_ALONE, WITH_ALLGATHER, rank_jointly
 
     question = _question(num_nodes, degree, bidirectional)
-    found = search_jointly(
-        question,
-        effort or Effort(),
-        on_progress,
-        with_allgather=with_allgather,
-        options=options or Options(),
-    )
+    designs = [design for design in pool(question, effort, on_progress) if design.measured]
+    criteria = WITH_ALLGATHER if with_allgather else ALLTOALL_ALONE
+    found = rank_jointly(question, designs, criteria, on_progress, options or DEFAULT_OPTIONS)
     if not found.candidates and not found.unsolved:
         raise ValueError(_nothing_known(question))
     return found

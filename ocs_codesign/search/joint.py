@@ -1,7 +1,7 @@
 """The joint frontier: topologies that serve both allgather and all-to-all.
 
-Candidates are those that the allgather search scores and those of a search for all-to-all. Most are
-ruled out by bounds on their all-to-all; the rest are solved.
+Candidates are those of the pool. Most are ruled out by bounds on their all-to-all; the rest are
+solved.
 """
 
 from __future__ import annotations
@@ -10,30 +10,40 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost, no_worse, split_dominated
-from ocs_codesign.design import BFB, Design, Known, measure
-from ocs_codesign.graphs.expansions.reverse import Transpose
+from ocs_codesign.design import BFB, Design, Known
 from ocs_codesign.lp import DEFAULT_OPTIONS
-from ocs_codesign.search.alltoall.search import alltoall_recipes
+from ocs_codesign.schedulers.alltoall.throughput import columns_to_solve
 from ocs_codesign.search.alltoall.solving import Solving, alltoall_graph
-from ocs_codesign.search.pareto import Frontier, least_point_of, point_of, proven_t_b
-from ocs_codesign.search.search import enumerate_candidates
+from ocs_codesign.search.baselines import baseline_recipes
+from ocs_codesign.search.pareto import (
+    Frontier,
+    criteria_of,
+    least_point_of,
+    point_of,
+    proven_t_b,
+)
+from ocs_codesign.search.pool import pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
+    from pathlib import Path
 
     from ocs_codesign.cost import CostModel, Point
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
     from ocs_codesign.question import Question
     from ocs_codesign.schedulers.alltoall.result import Throughput
-    from ocs_codesign.search.effort import Effort
 
     Progress = Callable[[str, int, int], None]
 
 WITH_ALLGATHER = ("allgather steps", "allgather t_b", "t_b")
-ALLTOALL_ALONE = ("steps", "t_b")
+ALLTOALL_ALONE = criteria_of([Collective.ALLTOALL])
 """What the joint frontier compares; the steps of an all-to-all alone are the diameter."""
+
+MAX_COLUMNS = 200_000
+"""Largest all-to-all program that is solved for a design in passing."""
 
 
 @final
@@ -106,53 +116,47 @@ def best_jointly(
     return min(frontier.candidates, key=time_s)
 
 
-def search_jointly(
+def designs_serving(
     question: Question,
-    effort: Effort,
+    collectives: Collection[Collective],
     on_progress: Progress | None = None,
     *,
-    with_allgather: bool,
+    catalogue: str | Path | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> Frontier:
-    """The joint frontier of a question, or that of all-to-all alone."""
-    scored = _scored(question, effort, on_progress, with_allgather)
-    return rank_jointly(
-        question, scored, on_progress, with_allgather=with_allgather, options=options
-    )
+    """The designs of the pool that no other beats at all these collectives, at any sizes.
+
+    A frontier in everything that counts for them; ring and torus are solved in any case, and what
+    has more than MAX_COLUMNS to solve is left ``unsolved``. Raises ValueError for no collectives.
+    """
+    if not collectives:
+        raise ValueError("there are no collectives that designs should serve")
+    designs = [one for one in pool(question, None, on_progress, catalogue) if one.measured]
+    criteria = criteria_of(collectives)
+    if Collective.ALLTOALL in collectives:
+        large = [one for one in designs if _columns(one) > MAX_COLUMNS]
+        small = [one for one in designs if one not in large]
+        ranked = rank_jointly(question, small, criteria, on_progress, options)
+        return replace(ranked, unsolved=(*ranked.unsolved, *large))
+    collective = next(one for one in GATHERING if one in collectives)
+    scored = [design.of(collective) for design in designs]
+    front, rest = split_dominated(scored, lambda design: point_of(design, criteria))
+    return Frontier(question, collective, tuple(front), tuple(rest), criteria)
 
 
 def rank_jointly(
     question: Question,
-    candidates: Iterable[Design],
+    designs: Iterable[Design],
+    criteria: tuple[str, ...],
     on_progress: Progress | None = None,
-    *,
-    with_allgather: bool,
     options: Options = DEFAULT_OPTIONS,
 ) -> Frontier:
-    """The joint frontier of these candidates; nothing is searched."""
+    """The frontier of these designs in all-to-all and more; nothing is searched."""
     solving = Solving(options)
-    criteria = WITH_ALLGATHER if with_allgather else ALLTOALL_ALONE
-    search = _Search(solving, criteria, on_progress)
-    found = search.sketched([search.bounded(candidate) for candidate in candidates])
+    search = _Search(solving, criteria, on_progress, baseline_recipes(question))
+    found = search.sketched([search.bounded(design) for design in designs])
     answer = _frontier(question, search.settled(found), criteria)
     return replace(answer, stopped=solving.stopped)
-
-
-def _scored(
-    question: Question, effort: Effort, on_progress: Progress | None, with_allgather: bool
-) -> list[Design]:
-    """Measured candidates of the allgather search, and those of the search for all-to-all.
-
-    Transposes of the latter are of use only if the allgather counts.
-    """
-    scored = enumerate_candidates(question, Collective.ALLGATHER, effort, on_progress)
-    measured = {candidate.recipe: candidate for candidate in scored if candidate.measured}
-    for recipe in alltoall_recipes(question, effort, on_progress):
-        both = with_allgather and not recipe.reverse_symmetric
-        for one in (recipe, Transpose(recipe)) if both else (recipe,):
-            if one not in measured:
-                measured[one] = measure(one, confirm=False)
-    return [candidate for candidate in measured.values() if candidate.measured]
 
 
 @final
@@ -160,18 +164,24 @@ class _Search:
     """Solves as few candidates as it takes to know the frontier, each no further than it takes."""
 
     def __init__(
-        self, solving: Solving, criteria: tuple[str, ...], on_progress: Progress | None
+        self,
+        solving: Solving,
+        criteria: tuple[str, ...],
+        on_progress: Progress | None,
+        always: Collection[Recipe],
     ) -> None:
         self._solving, self._criteria = solving, criteria
-        self._on_progress = on_progress
+        self._on_progress, self._always = on_progress, always
 
     def bounded(self, gather: Design) -> Design:
         """What distances alone say of the all-to-all of a topology with this allgather."""
-        recipe, is_bfb = gather.recipe, gather.maker == BFB
-        diameter = gather.cost.steps if is_bfb else alltoall_graph(recipe).topology().diameter()
+        recipe, one = gather.recipe, gather.of(Collective.ALLGATHER)
+        is_bfb = one.maker == BFB
+        diameter = one.cost.steps if is_bfb else alltoall_graph(recipe).topology().diameter()
         least = Cost(diameter, self._solving.hop_bound(recipe))
-        recipes, others = (recipe,), (replace(gather, others=()),)
-        return Design(Collective.ALLTOALL, least, "hops", Known.BOUNDED, recipes, others=others)
+        halves = tuple(gather.of(half) for half in Collective.ALLREDUCE.halves())
+        others = tuple(replace(half, others=()) for half in halves)
+        return Design(Collective.ALLTOALL, least, "hops", Known.BOUNDED, (recipe,), others=others)
 
     def sketched(self, found: list[Design]) -> list[Design]:
         """All, those solved roughly that hops do not rule out; the small ones, the likely first."""
@@ -198,7 +208,8 @@ class _Search:
         answer = sorted(found, key=promise)
         for place, one in enumerate(answer):
             self._tell("all-to-all", place, len(answer))
-            if not self._is_beaten(one, answer, self._solving.error(one.recipe)):
+            is_asked = one.recipe in self._always
+            if is_asked or not self._is_beaten(one, answer, self._solving.error(one.recipe)):
                 answer[place] = _routed(one, self._solving.settle(one.recipe))
         return answer
 
@@ -221,16 +232,21 @@ def _routed(design: Design, routing: Throughput | None) -> Design:
     """The design with a routing that was found, or as it is; its hop bound stays known."""
     if routing is None:
         return design
-    hops = [other for other in (design, *design.others) if other.known == Known.BOUNDED]
-    gather = design.of(Collective.ALLGATHER)
+    known = [replace(one, others=()) for one in (design, *design.others)]
+    hops = [one for one in known if one.known == Known.BOUNDED]
+    halves = [one for one in known if one.collective in GATHERING]
     return replace(
         design,
         cost=Cost(design.cost.steps, routing.time),
         maker=routing.method,
         known=Known.MEASURED,
         least_t_b=routing.bound,
-        others=(gather, replace(hops[0], others=())),
+        others=(*halves, hops[0]),
     )
+
+
+def _columns(design: Design) -> int:
+    return columns_to_solve(alltoall_graph(design.recipe).topology())
 
 
 def _allgather(design: Design) -> tuple[int, Fraction]:

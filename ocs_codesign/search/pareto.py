@@ -6,16 +6,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bounds import bound
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost, no_worse, split_dominated
 from ocs_codesign.design import Design, Known
+from ocs_codesign.search.baselines import baseline_recipes
 from ocs_codesign.search.literature import literature
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from fractions import Fraction
 
     from ocs_codesign.cost import CostModel, Point
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
 
 CRITERIA: dict[str, Callable[[Design], Fraction | int]] = {
@@ -24,8 +26,23 @@ CRITERIA: dict[str, Callable[[Design], Fraction | int]] = {
     "t_b": lambda design: design.cost.t_b,
     "allgather steps": lambda design: design.cost_of(Collective.ALLGATHER).steps,
     "allgather t_b": lambda design: design.cost_of(Collective.ALLGATHER).t_b,
+    "reduce-scatter steps": lambda design: design.cost_of(Collective.REDUCE_SCATTER).steps,
+    "reduce-scatter t_b": lambda design: design.cost_of(Collective.REDUCE_SCATTER).t_b,
+    "allreduce steps": lambda design: design.cost_of(Collective.ALLREDUCE).steps,
+    "allreduce t_b": lambda design: design.cost_of(Collective.ALLREDUCE).t_b,
 }
 """What designs can be compared by; less is better."""
+
+
+def criteria_of(collectives: Collection[Collective]) -> tuple[str, ...]:
+    """All that counts for these collectives; ``steps`` and ``t_b`` are those of an all-to-all.
+
+    >>> criteria_of([Collective.ALLTOALL, Collective.ALLREDUCE])
+    ('allreduce steps', 'allreduce t_b', 'steps', 't_b')
+    """
+    wanted = [one for one in GATHERING if one in collectives]
+    names = [f"{one.name} {what}" for one in wanted for what in ("steps", "t_b")]
+    return (*names, *("steps", "t_b") * (Collective.ALLTOALL in collectives))
 
 
 def point_of(design: Design, criteria: Iterable[str]) -> Point:
@@ -78,9 +95,21 @@ class Frontier:
     @property
     def published(self) -> tuple[Design, ...]:
         """The designs of the literature that have this size, on the frontier or dominated."""
-        recipes = literature(self.num_nodes, self.degree)
-        scored = {design.recipe: design for design in (*self.candidates, *self.dominated)}
+        return self._scored(literature(self.num_nodes, self.degree))
+
+    @property
+    def baselines(self) -> tuple[Design, ...]:
+        """The ring and the torus of this size, on the frontier or dominated."""
+        return self._scored(baseline_recipes(self.question))
+
+    def _scored(self, recipes: Iterable[Recipe]) -> tuple[Design, ...]:
+        scored = {design.recipe: design for design in self.looked_at}
         return tuple(scored[recipe] for recipe in recipes if recipe in scored)
+
+    @property
+    def looked_at(self) -> tuple[Design, ...]:
+        """All designs that were compared; what is said of the best is said among these."""
+        return (*self.candidates, *self.dominated, *self.unsolved)
 
     @property
     def static(self) -> tuple[Design, ...]:

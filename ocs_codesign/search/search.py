@@ -1,18 +1,20 @@
-"""Bottom-up enumeration of recipes: bases and nested expansions, predicted, pruned, measured.
+"""One step of the bottom-up search: bases and expansions of smaller answers, and local searches.
 
 For a question (N, d) all smaller questions that an expansion could start from are answered first.
 An answer keeps, for every useful number of steps, a few recipes of equal rank: which of them
 expands best shows only above. Predictions rank what is to be measured; measuring is exact BFB.
+Every design is scored for both halves of an allreduce, so that one search serves all collectives.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.collective import Collective
+from ocs_codesign.collective import GATHERING, Collective
+from ocs_codesign.cost import Cost
 from ocs_codesign.design import can_confirm, is_measurable, measure, predict
 from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.graphs.recipe import Expanded, Recipe
@@ -20,7 +22,6 @@ from ocs_codesign.question import Question
 from ocs_codesign.schedulers.bfb.loads import line_bfb_loads
 from ocs_codesign.search.bases import BASE_SOURCES
 from ocs_codesign.search.lifts import climbed
-from ocs_codesign.search.literature import literature
 from ocs_codesign.search.moves import MOVES, Move
 from ocs_codesign.search.pareto import pareto
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int], None]
 
+_SCORED = (Collective.ALLGATHER, Collective.ALLREDUCE)
 _KEPT_PER_STEPS = 3
 _FACTORS = 4
 _PRODUCTS = 12
@@ -49,76 +51,56 @@ class SmallerAnswer:
     steps: int
     bw_optimal: bool
 
+    @classmethod
+    def of(cls, design: Design) -> SmallerAnswer:
+        """That of a design, by its allgather."""
+        gather = design.of(Collective.ALLGATHER)
+        return cls(design.recipe, gather.cost.steps, gather.bw_optimal)
+
 
 Answers = dict[Question, tuple[SmallerAnswer, ...]]
 
 
-def enumerate_candidates(
-    question: Question,
-    collective: Collective,
-    effort: Effort,
-    on_progress: Progress | None = None,
-) -> list[Design]:
-    """All candidates scored for a question: measured ones, and predicted ones left unmeasured.
-
-    Those on the frontier are verified.
-    """
-    smaller = [one for one in questions_behind([question]) if one != question]
-    answers: Answers = {}
-    for done, part in enumerate(smaller):
-        if on_progress is not None:
-            on_progress("smaller topologies", done, len(smaller))
-        kept = keep(candidates_from(part, answers, collective, effort), [collective])
-        answers[part] = tuple(SmallerAnswer(c.recipe, c.cost.steps, c.bw_optimal) for c in kept)
-    known = tuple(
-        recipe
-        for recipe in literature(question.num_nodes, question.degree)
-        if _has_cost(recipe) and question.is_answered_by(recipe)
-    )
-    scored = candidates_from(question, answers, collective, effort, known, on_progress)
-    if effort.num_measured:
-        scored, _ = confirmed(scored, lambda candidates: pareto(candidates)[0])
-    return scored
-
-
 def candidates_from(
-    question: Question,
-    answers: Answers,
-    collective: Collective,
-    effort: Effort,
-    always: tuple[Recipe, ...] = (),
-    on_progress: Progress | None = None,
+    question: Question, answers: Answers, effort: Effort, on_progress: Progress | None = None
 ) -> list[Design]:
-    """Candidates of a question, given the answers to all that its expansions start from.
+    """Bases of a question, and expansions of the answers to all that they start from.
 
-    The most promising and ``always`` are measured (but not verified), the rest predicted; a local
-    search adds lifts where these leave gaps.
+    The most promising are measured (but not verified), the rest predicted.
     """
-    nodes = question.num_nodes
-    budget = min(effort.num_measured, max(8, effort.num_measured * 2**20 // nodes**2))
-    recipes = dict.fromkeys([*_recipes(question, answers, effort), *always])
-    predicted = {recipe: predict(recipe, collective) for recipe in recipes}
-    ranked = _by_promise(list(predicted.values()))[:budget]
-    chosen = dict.fromkeys([*(c.recipe for c in ranked), *(always if budget else ())])
-    scored = []
-    for done, recipe in enumerate(chosen):
+    recipes = _recipes(question, answers, effort)
+    predicted = {recipe: predict(recipe, Collective.ALLREDUCE) for recipe in recipes}
+    budget = min(effort.num_measured, max(8, effort.num_measured * 2**20 // question.num_nodes**2))
+    chosen = dict.fromkeys(
+        design.recipe
+        for collective in _SCORED
+        for design in islice(_by_promise(list(predicted.values()), collective), budget)
+    )
+    measured = measured_designs(chosen, on_progress)
+    return measured + [design for recipe, design in predicted.items() if recipe not in chosen]
+
+
+def measured_designs(
+    recipes: Iterable[Recipe], on_progress: Progress | None = None
+) -> list[Design]:
+    """The recipes measured for both halves of an allreduce, but not verified."""
+    wanted = list(recipes)
+    measured = []
+    for done, recipe in enumerate(wanted):
         if on_progress is not None:
-            on_progress("measuring", done, len(chosen))
-        scored.append(measure(recipe, collective, confirm=False, max_work=_MAX_WORK))
-    scored += [c for recipe, c in predicted.items() if recipe not in chosen]
-    return scored + _lifts(question, scored, collective, effort)
+            on_progress("measuring", done, len(wanted))
+        measured.append(measure(recipe, Collective.ALLREDUCE, confirm=False, max_work=_MAX_WORK))
+    return measured
 
 
-def confirmed(
-    scored: list[Design], select: Callable[[list[Design]], list[Design]]
-) -> tuple[list[Design], list[Design]]:
-    """The candidates after all that ``select`` picks were verified if size allows; the picks.
+def confirmed(scored: list[Design]) -> tuple[list[Design], list[Design]]:
+    """The candidates after all that are kept were verified if size allows; those that are kept.
 
-    A verified schedule may be better than predicted, so the picks are made again until they stay.
+    A verified schedule may be better than predicted, so they are chosen again until they stay.
     """
     tried: set[Recipe] = set()
     while True:
-        picks = select(scored)
+        picks = keep(scored)
         unsure = {c.recipe for c in picks if not c.measured and can_confirm(c.recipe)} - tried
         if not unsure:
             return scored, picks
@@ -126,27 +108,38 @@ def confirmed(
         scored = [measure(c.recipe, c.collective) if c.recipe in unsure else c for c in scored]
 
 
-def _lifts(
-    question: Question, scored: list[Design], collective: Collective, effort: Effort
-) -> list[Design]:
-    """Measured lifts, and their transposes, for steps that the frontier has no good design for."""
-    front = [c.cost_of(Collective.ALLGATHER) for c in pareto(scored, Collective.ALLGATHER)[0]]
-    both = collective == Collective.ALLREDUCE
+def lifts(question: Question, scored: list[Design], effort: Effort) -> list[Recipe]:
+    """Lifts, and their transposes, for steps that the frontiers have no good design for.
+
+    Some are searched for by the allgather, some by the allreduce: a digraph that is good at the one
+    may be bad at the reduce-scatter, which is an allgather against its links.
+    """
+    found: list[Recipe] = []
+    for collective in _SCORED:
+        both = collective == Collective.ALLREDUCE
+        costs = (design.cost_of(collective) for design in pareto(scored, collective)[0])
+        a_half = (Cost(-(-c.steps // 2), c.t_b / 2) if both else c for c in costs)
+        found += climbed(question, a_half, effort, both=both)
+    return with_transposes(found)
+
+
+def with_transposes(recipes: Iterable[Recipe]) -> list[Recipe]:
+    """The recipes, each once, and the transposes of those that differ from theirs."""
     found: dict[Recipe, None] = {}
-    for recipe in climbed(question, front, effort, both=both):
+    for recipe in recipes:
         found[recipe] = None
         if not recipe.reverse_symmetric:
             found[Transpose(recipe)] = None
-    return [measure(recipe, collective, confirm=False) for recipe in found]
+    return list(found)
 
 
-def keep(scored: list[Design], collectives: Iterable[Collective]) -> list[Design]:
+def keep(scored: list[Design]) -> list[Design]:
     """For every point of the collectives' frontiers up to _KEPT_PER_STEPS candidates that meet it.
 
     Of equals those come first whose line expansion is predicted to cost least.
     """
     kept: dict[Design, None] = {}
-    for collective in collectives:
+    for collective in GATHERING:
         front, rest = pareto(scored, collective)
         for point in front:
             cost = point.cost_of(collective)
@@ -155,15 +148,20 @@ def keep(scored: list[Design], collectives: Iterable[Collective]) -> list[Design
     return list(kept)
 
 
-def questions_behind(questions: Iterable[Question]) -> list[Question]:
-    """The questions and all that their expansions start from, each after those behind it."""
+def questions_behind(
+    questions: Iterable[Question], is_answered: Callable[[Question], bool] = lambda _: False
+) -> list[Question]:
+    """The questions and all that their expansions start from, each after those behind it.
+
+    Nothing is behind a question that is answered already.
+    """
     found: set[Question] = set()
     pending = list(questions)
     while pending:
         question = pending.pop()
         if question not in found:
             found.add(question)
-            pending += parts_of(question)
+            pending += [] if is_answered(question) else parts_of(question)
     return sorted(found)
 
 
@@ -181,11 +179,8 @@ def _recipes(question: Question, answers: Answers, effort: Effort) -> list[Recip
     """Bases and expansions of kept answers to exactly this question, without repetition."""
     found: dict[Recipe, None] = {}
     for source in BASE_SOURCES.values():
-        for recipe in source(question, effort):
-            if _has_cost(recipe) and question.is_answered_by(recipe):
-                found[recipe] = None
-                if not recipe.reverse_symmetric:
-                    found[Transpose(recipe)] = None
+        of_size = filter(question.is_answered_by, filter(has_cost, source(question, effort)))
+        found.update(dict.fromkeys(with_transposes(of_size)))
     made: list[tuple[int, Recipe]] = []
     for move in _moves(question):
         for parts in product(*(_parts(move, part, answers) for part in move.parts)):
@@ -200,7 +195,7 @@ def _recipes(question: Question, answers: Answers, effort: Effort) -> list[Recip
     return list(found)
 
 
-def _has_cost(recipe: Recipe) -> bool:
+def has_cost(recipe: Recipe) -> bool:
     """Whether it is predicted soon; of an expansion, its base has been."""
     return isinstance(recipe, Expanded) or is_measurable(recipe, _MAX_WORK)
 
@@ -213,13 +208,11 @@ def _parts(move: Move, question: Question, answers: Answers) -> tuple[SmallerAns
     return parts
 
 
-def _by_promise(candidates: list[Design]) -> list[Design]:
+def _by_promise(candidates: list[Design], collective: Collective) -> Iterator[Design]:
     """Candidates in the order to measure: the predicted frontier, then that of the rest, ..."""
-    kept: list[Design] = []
     while candidates:
-        front, candidates = pareto(candidates)
-        kept += front
-    return kept
+        front, candidates = pareto(candidates, collective)
+        yield from front
 
 
 def _line_cost(candidate: Design) -> Fraction:

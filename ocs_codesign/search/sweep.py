@@ -10,23 +10,19 @@ from __future__ import annotations
 import time
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign import __version__
-from ocs_codesign.collective import GATHERING, Collective
-from ocs_codesign.graphs.text import parse
+from ocs_codesign.collective import Collective
 from ocs_codesign.search.catalogue.entry import Entry, Provenance
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.effort import Effort
-from ocs_codesign.search.search import (
-    SmallerAnswer,
-    candidates_from,
-    confirmed,
-    keep,
-    parts_of,
-    questions_behind,
+from ocs_codesign.search.pool import (
+    best_for_alltoall,
+    searched,
+    smaller_answers,
 )
+from ocs_codesign.search.search import Answers, confirmed, parts_of, questions_behind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -72,23 +68,31 @@ def sweep(
 ) -> int:
     """Answer all questions, and those behind them, that the catalogue at ``path`` has not.
 
-    Returns the number of questions answered now. ``command`` is stored as their provenance;
+    What is stored with less work than the effort's is improved by local searches. Returns the
+    number of questions answered now. ``command`` is stored as their provenance;
     ``on_progress(done, total)`` counts questions. Whatever ends the sweep, answers that were stored
     stay. A task whose worker dies is tried again, three times in all.
     """
     effort = effort or Effort()
-    wanted = questions_behind(questions)
     with Catalogue(path, writable=True) as catalogue:
-        done = set(catalogue.questions())
-        todo = [question for question in wanted if question not in done]
+
+        def is_done(question: Question) -> bool:
+            origin = catalogue.provenance(question)
+            return origin is not None and origin.work >= effort.work
+
+        wanted = questions_behind(questions, catalogue.has)
+        todo = [question for question in wanted if not is_done(question)]
         waiting = dict.fromkeys(todo)
         running: dict[Future[Answered], Question] = {}
         failures: dict[Question, int] = {}
         while waiting or running:
-            for question in _ready(waiting, done, _AHEAD * num_workers - len(running)):
+            behind = {*waiting, *running.values()}
+            for question in _ready(waiting, behind, _AHEAD * num_workers - len(running)):
                 del waiting[question]
-                parts = stored_parts(catalogue, question)
-                running[executor.submit(answer, question, parts, effort)] = question
+                known = catalogue.entries(question)
+                is_stored = catalogue.has(question)
+                parts = None if is_stored else stored_parts(catalogue, question)
+                running[executor.submit(answer, question, parts, effort, known)] = question
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in finished:
                 question = running.pop(future)
@@ -101,26 +105,33 @@ def sweep(
                     continue
                 result = future.result()
                 spent = round(result.time_spent_s, 3)
-                provenance = Provenance(command, __version__, effort.seed, spent)
+                provenance = Provenance(command, __version__, effort.seed, spent, effort.work)
                 catalogue.record(question, result.entries, provenance)
-                done.add(question)
                 if on_progress is not None:
                     on_progress(len(todo) - len(waiting) - len(running), len(todo))
         return len(todo)
 
 
 def answer(
-    question: Question, parts: dict[Question, tuple[StoredPart, ...]], effort: Effort
+    question: Question,
+    parts: dict[Question, tuple[Entry, ...]] | None,
+    effort: Effort,
+    known: tuple[Entry, ...] = (),
 ) -> Answered:
-    """The answer to one question, for all collectives, from the answers to those behind it."""
+    """The answer to one question, for all collectives, from what is known and what is behind it.
+
+    Without ``parts`` nothing is expanded.
+    """
     start = time.process_time()
-    answers = {
-        one: tuple(SmallerAnswer(parse(part.recipe), part.steps, part.bw_optimal) for part in kept)
-        for one, kept in parts.items()
-    }
-    scored = candidates_from(question, answers, Collective.ALLREDUCE, effort)
-    _, kept = confirmed(scored, partial(keep, collectives=GATHERING))
-    entries = tuple(as_entry(candidate) for candidate in kept)
+    answers: Answers | None = None
+    if parts is not None:
+        answers = {one: smaller_answers(entries) for one, entries in parts.items()}
+    before = [entry.design() for entry in known]
+    scored, found = searched(question, answers, effort, before)
+    scored, kept = confirmed(scored)
+    # What was kept for all-to-all is not told from the rest: all that was kept stays.
+    kept += [*best_for_alltoall(scored, found), *before]
+    entries = tuple(as_entry(design) for design in {one.recipe: one for one in kept}.values())
     return Answered(question, entries, time.process_time() - start)
 
 
@@ -141,25 +152,17 @@ def as_entry(design: Design) -> Entry:
     )
 
 
-def stored_parts(
-    catalogue: Catalogue, question: Question
-) -> dict[Question, tuple[StoredPart, ...]]:
+def stored_parts(catalogue: Catalogue, question: Question) -> dict[Question, tuple[Entry, ...]]:
     """What the catalogue knows of the questions behind one."""
-    return {
-        part: tuple(
-            StoredPart(e.recipe, e.allgather.steps, e.is_bw_optimal())
-            for e in catalogue.entries(part)
-        )
-        for part in dict.fromkeys(parts_of(question))
-    }
+    return {part: catalogue.entries(part) for part in dict.fromkeys(parts_of(question))}
 
 
-def _ready(waiting: Iterable[Question], done: set[Question], most: int) -> list[Question]:
-    """The first questions, up to a number, whose parts have all been answered."""
+def _ready(waiting: Iterable[Question], behind: set[Question], most: int) -> list[Question]:
+    """The first questions, up to a number, none of whose parts is still to be answered."""
     ready: list[Question] = []
     for question in waiting:
         if len(ready) >= most:
             break
-        if all(part in done for part in parts_of(question)):
+        if behind.isdisjoint(parts_of(question)):
             ready.append(question)
     return ready

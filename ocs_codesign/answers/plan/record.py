@@ -43,6 +43,9 @@ def plan_json(answer: PlannedTrace) -> dict[str, Any]:
             "node_bandwidth_Bps": plan.model.node_bandwidth_Bps,
         },
         "designs": [_design_json(option) for option in plan.options],
+        "designs_compared": len(plan.options)
+        if answer.serving is None
+        else len(answer.serving.looked_at),
         "left_out": list(answer.left_out),
         "offline": {**_runs_json(plan, plan.offline), "proven_optimal": plan.offline.is_optimal},
         "online": online,

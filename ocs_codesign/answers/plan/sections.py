@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.answers.sections import Facts, Table, counted
-from ocs_codesign.answers.texts import MAX_FRACTION, cost_text, in_decimals
+from ocs_codesign.answers.texts import MAX_FRACTION, among_sentence, cost_text, in_decimals
 from ocs_codesign.collective import Collective
 from ocs_codesign.quantities import format_bandwidth, format_time
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure.hold.inside import InsideBound
     from ocs_codesign.reconfigure.hold.trace_plan import TracePlan
     from ocs_codesign.reconfigure.ranges import OpenRange
+    from ocs_codesign.search.pareto import Frontier
 
 MAX_ROWS = 40
 
@@ -28,12 +29,21 @@ MAX_ROWS = 40
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedTrace:
-    """A plan with the name of its trace, the fabric, and designs ``left_out`` as too large."""
+    """A plan with the name of its trace and the fabric.
+
+    Unless all designs were named, ``serving`` is what the others were chosen from.
+    """
 
     plan: TracePlan
     name: str
     question: Question
-    left_out: tuple[str, ...]
+    serving: Frontier | None = None
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Designs whose all-to-all was too large to solve."""
+        unsolved = () if self.serving is None else self.serving.unsolved
+        return tuple(repr(design.recipe) for design in unsolved)
 
     @property
     def start(self) -> str:
@@ -63,6 +73,7 @@ def plan_sections(answer: PlannedTrace) -> Iterator[Section]:
     )
     yield ""
     yield _designs(plan)
+    yield among_sentence(len(plan.options), answer.serving)
     if answer.left_out:
         names = ", ".join(answer.left_out)
         yield f"Left out, for their all-to-all is too large to solve in passing: {names}."
@@ -114,7 +125,7 @@ def _runs(plan: TracePlan) -> Table:
 
 
 def _totals(plan: TracePlan) -> Table:
-    proof = "proven" if plan.offline.is_optimal else ""
+    proof = "proven, among these designs" if plan.offline.is_optimal else ""
     best = "" if plan.static is None else _mark(int(plan.static.choice[0]))
     rows = []
     for name, chosen, note in (

@@ -23,6 +23,7 @@ from ocs_codesign.fabric.selection.steps import (
 )
 from ocs_codesign.fabric.selection.workload import AllowedChanges
 from ocs_codesign.reconfigure.hold.plan import price_plan
+from ocs_codesign.search.baselines import fat_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.selection.steps import Legs, PartTime
     from ocs_codesign.fabric.selection.workload import Workload
     from ocs_codesign.reconfigure.hold.options import FabricOption
+    from ocs_codesign.search.pareto import Frontier
     from ocs_codesign.topology import Topology
 
 Fitting: TypeAlias = "tuple[FabricOption, Embedding]"
@@ -123,7 +125,8 @@ class RankedPlan:
 class Selection:
     """Plans for a workload, the fastest first, and what was left out.
 
-    ``inside`` says what changes inside an all-to-all could gain, where they are allowed.
+    ``inside`` says what changes inside an all-to-all could gain, where they are allowed. Where
+    designs were not named, ``serving`` is all that was compared to choose them.
     """
 
     fabric: Fabric
@@ -131,12 +134,37 @@ class Selection:
     ranked: tuple[RankedPlan, ...]
     excluded: tuple[Excluded, ...]
     inside: InsideVerdict | None
+    serving: Frontier | None = None
+
+    @property
+    def baselines(self) -> tuple[tuple[int, RankedPlan], ...]:
+        """The plans that hold a baseline throughout, with their ranks."""
+        recipes = set() if self.serving is None else {b.recipe for b in self.serving.baselines}
+        return tuple(
+            (rank, plan)
+            for rank, plan in enumerate(self.ranked, 1)
+            if plan.kind is PlanKind.SINGLE and plan.options[0].recipe in recipes
+        )
+
+
+def fat_tree_time_s(fabric: Fabric, workload: Workload) -> Fraction:
+    """Seconds that the workload takes at least on a fat tree whose hosts have as many ports."""
+    jobs = (part.job for part in workload.parts)
+    once = sum(
+        job.count
+        * fat_tree(fabric.num_working_hosts, job.collective).cost.time_s(
+            fabric.cost_model, job.message_bytes
+        )
+        for job in jobs
+    )
+    return Fraction(workload.repeat * once)
 
 
 def select(
     fabric: Fabric,
     workload: Workload,
     options: Sequence[FabricOption],
+    serving: Frontier | None = None,
     *,
     on_phase: Callable[[str], None] | None = None,
 ) -> Selection:
@@ -145,8 +173,9 @@ def select(
     Every option is embedded and left out, with the bound that fails, if it does not fit. Switching
     plans hold designs that share their cables: the optimum over all of them and over every pair of
     the fastest. Where changes inside are allowed, sequences of configurations for all-to-all are
-    tried unless a bound shows that they cannot gain. Raises ValueError for options without a
-    topology or of other sizes, and for a collective that an option cannot serve.
+    tried unless a bound shows that they cannot gain. ``serving`` is what the options were chosen
+    from; those that were too large to solve are left out and named. Raises ValueError for options
+    without a topology or of other sizes, and for a collective that an option cannot serve.
     """
     topologies = _checked_topologies(fabric, workload, options)
     tell = on_phase or (lambda _: None)
@@ -174,7 +203,11 @@ def select(
                 names = " then ".join(option.name for option in sequence.options)
                 refusal = f"on one cabling: {error}"
                 excluded.append(Excluded(names, error.reason.value, refusal))
-    return Selection(fabric, workload, tuple(sorted(plans, key=_rank)), tuple(excluded), inside)
+    for design in () if serving is None else serving.unsolved:
+        sentence = "its all-to-all is too large to solve in passing: name it with --designs"
+        excluded.append(Excluded(repr(design.recipe), "not measured", sentence))
+    ranked = tuple(sorted(plans, key=_rank))
+    return Selection(fabric, workload, ranked, tuple(excluded), inside, serving)
 
 
 def ranked_for(selection: Selection, workload: Workload) -> Selection:

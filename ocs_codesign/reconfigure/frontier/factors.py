@@ -17,7 +17,6 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, split_dominated, undominated
 from ocs_codesign.design import measure
 from ocs_codesign.graphs.families.rings import BiRing, DirectedCirculant, UniRing
-from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.frontier import frontier
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
     from ocs_codesign.design import Design
     from ocs_codesign.graphs.recipe import Recipe
-
-_EFFORT = Effort(work=2**20, num_groups=4, num_measured=12)
 
 
 @final
@@ -94,7 +91,7 @@ def factor_options(num_nodes: int, degree: int) -> list[Design]:
     [Cost(steps=2, t_b=Fraction(1, 1))]
     """
     if num_nodes > degree:
-        return list(frontier(num_nodes, degree, Collective.ALLREDUCE, effort=_EFFORT).candidates)
+        return list(frontier(num_nodes, degree, Collective.ALLREDUCE).candidates)
     recipes: list[Recipe] = [UniRing(degree, num_nodes)]
     if degree % 2 == 0 and num_nodes > 2:
         recipes.append(BiRing(degree, num_nodes))

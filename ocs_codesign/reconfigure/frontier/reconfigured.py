@@ -93,6 +93,8 @@ def reconfigured_frontier(
     """The frontier of static designs and of those that hold up to so many configurations in turn.
 
     Costs leave out dead times: C configurations take C - 1 of them, and one more from a cold start.
+    An all-to-all's steps and t_b are a pair that one schedule has; where its program is too large,
+    a static design has a bound on both, and one that changes circuits is left ``unsolved``.
     ``effort`` limits the search for sequences. The same question always has the same answer. Raises
     ValueError for other collectives than allreduce and all-to-all, for sizes that the finder or the
     search for sequences does not take, and for fewer than 1 configuration.
@@ -113,9 +115,18 @@ def reconfigured_frontier(
         found = alltoall_candidates(num_nodes, degree, max_configurations, effort, on_progress)
     else:
         found = allreduce_candidates(num_nodes, degree, max_configurations, on_progress)
-    front, rest = split_dominated(found, lambda design: point_of(design, CRITERIA))
-    question = Question(num_nodes, degree)
-    return Frontier(question, collective, tuple(front), tuple(rest), CRITERIA, max_configurations)
+    known = [design for design in found if design.measured or not design.changes]
+    front, rest = split_dominated(known, lambda design: point_of(design, CRITERIA))
+    unsolved = tuple(design for design in found if not design.measured and design.changes)
+    return Frontier(
+        Question(num_nodes, degree),
+        collective,
+        tuple(front),
+        tuple(rest),
+        CRITERIA,
+        max_configurations,
+        unsolved,
+    )
 
 
 def most_steps_saved(num_nodes: int, degree: int, diameter: int) -> int:

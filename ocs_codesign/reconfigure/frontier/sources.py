@@ -11,6 +11,7 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.design import Design, Known
 from ocs_codesign.graphs.families.shifts import DeBruijn
 from ocs_codesign.reconfigure.frontier.factors import factored_allreduces
+from ocs_codesign.reconfigure.frontier.stepped import with_steps
 from ocs_codesign.reconfigure.sequences.generators import direct_sequence, direct_time
 from ocs_codesign.reconfigure.sequences.search import (
     EFFORT,
@@ -56,7 +57,7 @@ def alltoall_candidates(
                 2, min(effort.num_measured, _SOLVED_COLUMNS // (num_nodes * (degree + 1) * phases))
             )
             limited = replace(effort, num_measured=most)
-            found.append(_searched(num_nodes, degree, phases, limited, on_progress))
+            found += _searched(num_nodes, degree, phases, limited, on_progress)
     direct = direct_sequence(num_nodes, degree)
     if 1 < len(direct) <= max_configurations:
         cost = Cost(len(direct), direct_time(num_nodes, degree), len(direct))
@@ -93,7 +94,7 @@ def _static_alltoalls(
 ) -> Iterator[Design]:
     answer = joint_frontier(num_nodes, degree, with_allgather=False, on_progress=on_progress)
     for design in answer.candidates:
-        yield replace(design, maker=STATIC)
+        yield from with_steps(replace(design, maker=STATIC), design.cost.t_b)
 
 
 def _static_allreduces(
@@ -145,15 +146,11 @@ def _numbers_to_search(num_nodes: int, degree: int, most: int) -> list[int]:
 
 def _searched(
     num_nodes: int, degree: int, phases: int, effort: Effort, on_progress: Progress | None
-) -> Design:
+) -> Iterator[Design]:
     found = search_sequences(num_nodes, degree, phases, effort=effort, on_progress=on_progress)
-    return _design(
-        Collective.ALLTOALL,
-        SEQUENCE if phases > 1 else STATIC,
-        replace(found.alltoall.cost, num_configurations=phases),
-        found.recipes,
-        least_t_b=found.alltoall.bound,
-    )
+    maker = SEQUENCE if phases > 1 else STATIC
+    best = _design(Collective.ALLTOALL, maker, found.alltoall.cost, found.recipes)
+    yield from with_steps(best, found.alltoall.bound)
 
 
 def _design(

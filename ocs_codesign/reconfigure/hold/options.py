@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
-from ocs_codesign.graphs.text import parse
-from ocs_codesign.schedulers.alltoall.throughput import columns_to_solve, throughput
+from ocs_codesign.schedulers.alltoall.throughput import throughput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from fractions import Fraction
 
+    from ocs_codesign.design import Design
     from ocs_codesign.graphs.recipe import Recipe
-    from ocs_codesign.question import Question
-    from ocs_codesign.search.catalogue.store import Catalogue
+    from ocs_codesign.search.pareto import Frontier
     from ocs_codesign.topology import Topology
-
-MAX_COLUMNS = 60_000
-"""Largest all-to-all program that is solved for a design of a catalogue: seconds to a minute."""
 
 
 @final
@@ -112,22 +108,23 @@ def recipe_options(
     return tuple(options)
 
 
-def catalogue_recipes(
-    catalogue: Catalogue, question: Question, collectives: Iterable[Collective]
-) -> tuple[list[Recipe], list[Recipe]]:
-    """All designs that a catalogue stores for exactly this size, and those that are left out.
+def design_option(design: Design, collectives: Collection[Collective]) -> FabricOption:
+    """The option of a design whose costs are known, with those of the collectives that are wanted.
 
-    These are, if all-to-all is wanted, designs with more than MAX_COLUMNS columns to solve. Raises
-    ValueError if the catalogue has no design of the size.
+    Raises ValueError if one of them is not.
     """
-    entries = catalogue.entries(question)
-    if not entries:
-        raise ValueError(
-            f"the catalogue has no design for {question.num_nodes} nodes of degree "
-            f"{question.degree}" + " with links in both directions" * question.bidirectional
-        )
-    recipes = [parse(entry.recipe) for entry in entries]
-    large: list[Recipe] = []
+    gather = scatter = alltoall = bound = None
+    if not set(GATHERING).isdisjoint(collectives):
+        gather = design.cost_of(Collective.ALLGATHER)
+        scatter = design.cost_of(Collective.REDUCE_SCATTER)
     if Collective.ALLTOALL in collectives:
-        large = [recipe for recipe in recipes if columns_to_solve(recipe.topology()) > MAX_COLUMNS]
-    return [recipe for recipe in recipes if recipe not in large], large
+        exchange = design.of(Collective.ALLTOALL)
+        alltoall, bound = exchange.cost, exchange.least_t_b
+    recipe = design.recipe
+    return FabricOption(repr(recipe), gather, scatter, alltoall, recipe.topology(), recipe, bound)
+
+
+def serving_options(serving: Frontier, collectives: Collection[Collective]) -> list[FabricOption]:
+    """The options of the designs that serve some collectives best, and of ring and torus."""
+    every = dict.fromkeys([*serving.candidates, *serving.baselines])
+    return [design_option(design, collectives) for design in every if design.measured]

@@ -8,6 +8,7 @@ every orbit to all. Source of the program: Basu et al. (arXiv 2309.13541).
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,6 @@ from ocs_codesign.symmetry.quotient import Quotient
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -67,6 +67,42 @@ def sequence_alltoall(
     schedule = assemble(layers.topology, whole.sources, flow.chunks, walks, group)
     made = programmed(layers, used, schedule)
     return made, made[0].t_b(bound)
+
+
+def sequence_cost(
+    configurations: Sequence[Topology],
+    used: Sequence[int],
+    max_chunks: int = MAX_CHUNKS,
+    options: Options = DEFAULT_OPTIONS,
+) -> tuple[Fraction, Fraction]:
+    """The t_b of the schedule of ``sequence_alltoall``, and what none can beat; nothing is built.
+
+    Raises ValueError as that does.
+
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> rings = [DirectedCirculant(8, (1,)).topology(), DirectedCirculant(8, (3,)).topology()]
+    >>> sequence_cost(rings, [0, 0, 1, 1])[0]
+    Fraction(7, 4)
+    """
+    layers = layered(configurations)
+    check_nodes(layers.topology.num_nodes)
+    network = _network(layers, used, quotient_and_images(layers.topology)[0])
+    smooth, bound = optimal_flow(network, options)
+    flow = chunk_flow(network, smooth, max_chunks)
+    one = configurations[0]
+    return one.t_b(sum(flow.loads, Fraction(0))), one.t_b(bound)
+
+
+def num_program_arcs(configurations: Sequence[Topology], used: Sequence[int]) -> int:
+    """About as many columns as the program of these steps has; ValueError if pairs are not served.
+
+    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
+    >>> num_program_arcs([DirectedCirculant(8, (1, 3)).topology()], [0, 0, 0])
+    36
+    """
+    layers = layered(configurations)
+    whole = quotient_and_images(layers.topology)[0]
+    return _num_arcs(layers, used, arrivals(layers.configurations, used, whole.sources))
 
 
 def _network(layers: Layers, used: Sequence[int], whole: Quotient) -> TimeNetwork:

@@ -1,7 +1,7 @@
 """Candidates for all-to-all: digraphs with short and evenly used paths, and their line digraphs.
 
 The search ranks by hops, which bound all-to-all from below and are cheap to count; what is good
-enough is solved by ``finder.joint``. Line digraphs keep what is good about their base, so those of
+enough is solved by ``search.joint``. Line digraphs keep what is good about their base, so those of
 the best digraphs of N / d nodes, N / d^2 nodes and so on join those that are found at N itself.
 Sources: Zhao et al. (arXiv 2202.03356) for line digraphs, Gross (1974) for voltage digraphs.
 """
@@ -43,16 +43,16 @@ def alltoall_recipes(
 ) -> list[Recipe]:
     """Recipes of a size that all-to-all may take little time on, nothing where search is too much.
 
+    The best digraphs that climbs find come first, then Cayley digraphs.
     ``effort.work`` bounds the generator sets tried in each group and the climbs at every size.
     """
     nodes, degree = question.num_nodes, question.degree
     is_searched = 2 <= degree <= MAX_SEARCHED_DEGREE and degree < nodes <= MAX_SEARCHED_NODES
     if not (is_searched and effort.work):
         return []
-    found = dict.fromkeys(_cayley(question, effort))
     best = shortest_digraphs(question, effort, on_progress)
-    found.update(dict.fromkeys(one.digraph.recipe() for one in best))
-    return list(found)
+    climbs = (one.digraph.recipe() for one in best)
+    return list(dict.fromkeys([*climbs, *_cayley(question, effort)]))
 
 
 def shortest_digraphs(

@@ -45,18 +45,19 @@ class Entry:
         }[Collective.parse_gathering(collective)]
 
     def design(self) -> Design:
-        """The design for allgather; the loads of its steps are not stored."""
+        """The design for allreduce and its halves; the loads of their steps are not stored."""
         from ocs_codesign.design import Design, Known, of_halves
         from ocs_codesign.graphs.text import parse
 
         known = Known.MEASURED if self.measured else Known.PREDICTED
         recipes = (parse(self.recipe),)
-        costs = (self.reduce_scatter, self.allgather)
+        makers = self.schedule.split("+")
+        costs = ((self.reduce_scatter, makers[0]), (self.allgather, makers[-1]))
         scatter, gather = (
-            Design(half, cost, self.schedule, known, recipes)
-            for half, cost in zip(Collective.ALLREDUCE.halves(), costs, strict=True)
+            Design(half, cost, maker, known, recipes)
+            for half, (cost, maker) in zip(Collective.ALLREDUCE.halves(), costs, strict=True)
         )
-        return of_halves(Collective.ALLGATHER, scatter, gather)
+        return of_halves(Collective.ALLREDUCE, scatter, gather)
 
     def is_bw_optimal(self, collective: Collective = Collective.ALLGATHER) -> bool:
         """Whether t_b is the least possible."""
@@ -70,12 +71,16 @@ class Entry:
 @final
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How a question was answered: by which command and version, from which seed, how long."""
+    """How a question was answered: by which command and version, from which seed, how long.
+
+    ``work`` is that of the search's effort; 0 where only bases and expansions were searched.
+    """
 
     command: str
     version: str
     seed: int
     time_spent_s: float
+    work: int = 0
 
 
 def digest(entries: Iterable[Entry]) -> str:

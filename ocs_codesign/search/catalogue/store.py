@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe
 
 APPLICATION_ID = 0x0C5C0DE
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _BUSY_S = 60.0
 _SCHEMA = """
 CREATE TABLE question (
     num_nodes INTEGER NOT NULL, degree INTEGER NOT NULL, bidirectional INTEGER NOT NULL,
     command TEXT NOT NULL, version TEXT NOT NULL, seed INTEGER NOT NULL,
-    time_spent_s REAL NOT NULL, digest TEXT NOT NULL,
+    time_spent_s REAL NOT NULL, digest TEXT NOT NULL, work INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (num_nodes, degree, bidirectional)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE entry (
@@ -118,7 +118,7 @@ class Catalogue:
     def provenance(self, question: Question) -> Provenance | None:
         """How a question was answered, None if it was not."""
         rows = self._query(
-            "SELECT command, version, seed, time_spent_s FROM question "
+            "SELECT command, version, seed, time_spent_s, work FROM question "
             "WHERE (num_nodes, degree, bidirectional) = (?, ?, ?)",
             _key(question),
         )
@@ -157,7 +157,10 @@ class Catalogue:
                 yield question, entry
 
     def record(self, question: Question, entries: Iterable[Entry], provenance: Provenance) -> bool:
-        """Store a question's answer in one transaction; False if it had been answered before."""
+        """Store a question's answer in one transaction; False if one of as much work is stored.
+
+        An answer of less work is replaced.
+        """
         entries = tuple(entries)
         key = _key(question)
         for entry in entries:
@@ -168,7 +171,10 @@ class Catalogue:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 cursor = connection.execute(
-                    "INSERT OR IGNORE INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
+                    "SET command = excluded.command, version = excluded.version, "
+                    "seed = excluded.seed, time_spent_s = excluded.time_spent_s, "
+                    "digest = excluded.digest, work = excluded.work WHERE work < excluded.work",
                     (
                         *key,
                         provenance.command,
@@ -176,9 +182,15 @@ class Catalogue:
                         provenance.seed,
                         provenance.time_spent_s,
                         digest(entries),
+                        provenance.work,
                     ),
                 )
                 if cursor.rowcount:
+                    connection.execute(
+                        "DELETE FROM entry WHERE "
+                        "(asked_nodes, asked_degree, asked_bidirectional) = (?, ?, ?)",
+                        key,
+                    )
                     connection.executemany(
                         f"INSERT INTO entry VALUES ({', '.join('?' * 16)})",
                         [(*key, rank, *_row(entry)) for rank, entry in enumerate(entries)],

@@ -1,0 +1,164 @@
+"""The pool: every design of a size that is known or that a search of some effort finds.
+
+All that compares designs of a size takes them from here: the frontiers, the catalogue's sweeps,
+selections and plans. What the catalogue stores counts from the default effort on, and what it was
+searched for with as much work is not searched again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import split_dominated
+from ocs_codesign.design import predict
+from ocs_codesign.lp import DEFAULT_OPTIONS
+from ocs_codesign.search.alltoall.search import alltoall_recipes
+from ocs_codesign.search.alltoall.solving import Solving
+from ocs_codesign.search.baselines import baseline_recipes
+from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.literature import literature
+from ocs_codesign.search.search import (
+    Answers,
+    SmallerAnswer,
+    candidates_from,
+    confirmed,
+    has_cost,
+    keep,
+    lifts,
+    measured_designs,
+    questions_behind,
+    with_transposes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from ocs_codesign.design import Design
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.question import Question
+    from ocs_codesign.search.catalogue.entry import Entry
+
+    Progress = Callable[[str, int, int], None]
+
+_ALLTOALL_SHARE = 16
+_KEPT_FOR_ALLTOALL = 4
+
+
+def pool(
+    question: Question,
+    effort: Effort | None = None,
+    on_progress: Progress | None = None,
+    catalogue: str | Path | None = None,
+) -> list[Design]:
+    """All designs of a size, each with what both halves of an allreduce cost on it.
+
+    Those that are stored, by default in the catalogue that is shipped, those of the literature, and
+    what the search finds; the best of every collective are verified if size allows.
+    """
+    effort = effort or Effort()
+    answers: Answers | None
+    if effort.work < Effort().work:
+        answers = _answers(question, effort, None, on_progress)
+        return _verified(searched(question, answers, effort, (), on_progress)[0], effort)
+    with Catalogue(catalogue) as store:
+        known = [entry.design() for entry in store.entries(question)]
+        origin = store.provenance(question)
+        if origin and origin.seed == effort.seed and origin.work >= effort.work:
+            return _with_compared(question, known, effort)
+        answers = None if origin else _answers(question, effort, store, on_progress)
+    return _verified(searched(question, answers, effort, known, on_progress)[0], effort)
+
+
+def searched(
+    question: Question,
+    answers: Answers | None,
+    effort: Effort,
+    known: Iterable[Design] = (),
+    on_progress: Progress | None = None,
+) -> tuple[list[Design], list[Recipe]]:
+    """What is known and what is found beside it, and which of that the search for all-to-all found.
+
+    Bases and expansions are tried with ``answers`` to all smaller questions; None if they have been
+    tried, so that only the local searches are left.
+    """
+    scored = list(known)
+    if answers is not None:
+        scored = _joined(scored, candidates_from(question, answers, effort, on_progress))
+    scored = _with_compared(question, scored, effort)
+    scored = _joined(scored, measured_designs(lifts(question, scored, effort), on_progress))
+    share = replace(effort, work=effort.work // _ALLTOALL_SHARE)
+    found = alltoall_recipes(question, share, on_progress)
+    return _joined(scored, measured_designs(with_transposes(found), on_progress)), found
+
+
+def best_for_alltoall(scored: Iterable[Design], found: list[Recipe]) -> list[Design]:
+    """The designs of the search for all-to-all worth keeping: the first, and the undominated.
+
+    Undominated in what an allgather costs and in the hops of an all-to-all.
+    """
+    solving = Solving(DEFAULT_OPTIONS)
+    by_recipe = {design.recipe: design for design in scored}
+    designs = [by_recipe[recipe] for recipe in found]
+    front, _ = split_dominated(
+        designs,
+        lambda design: (
+            *design.cost_of(Collective.ALLGATHER).point(),
+            solving.hop_bound(design.recipe),
+        ),
+    )
+    return list(dict.fromkeys([*designs[:_KEPT_FOR_ALLTOALL], *front]))
+
+
+def smaller_answers(entries: Iterable[Entry]) -> tuple[SmallerAnswer, ...]:
+    """What is stored of a question, as parts of larger ones."""
+    return tuple(SmallerAnswer.of(entry.design()) for entry in entries)
+
+
+def _answers(
+    question: Question, effort: Effort, store: Catalogue | None, on_progress: Progress | None
+) -> Answers:
+    """Answers to all that expansions to the question start from; what is stored is looked up."""
+
+    def is_stored(one: Question) -> bool:
+        return one != question and store is not None and store.has(one)
+
+    behind = [one for one in questions_behind([question], is_stored) if one != question]
+    answers: Answers = {}
+    for done, part in enumerate(behind):
+        if on_progress is not None:
+            on_progress("smaller topologies", done, len(behind))
+        if store is not None and is_stored(part):
+            answers[part] = smaller_answers(store.entries(part))
+            continue
+        scored = candidates_from(part, answers, effort)
+        scored = _joined(scored, measured_designs(lifts(part, scored, effort)))
+        answers[part] = tuple(map(SmallerAnswer.of, keep(scored)))
+    return answers
+
+
+def _with_compared(question: Question, scored: list[Design], effort: Effort) -> list[Design]:
+    """The designs, those of the literature and the baselines, all measured where anything is."""
+    known = (*literature(question.num_nodes, question.degree), *baseline_recipes(question))
+    recipes = dict.fromkeys(filter(question.is_answered_by, filter(has_cost, known)))
+    if not effort.num_measured:
+        return _joined(scored, [predict(recipe, Collective.ALLREDUCE) for recipe in recipes])
+    measured = {design.recipe for design in scored if design.measured}
+    return _joined(scored, measured_designs(one for one in recipes if one not in measured))
+
+
+def _joined(designs: Iterable[Design], more: Iterable[Design]) -> list[Design]:
+    """Both, one a recipe: the first measured one, or the first."""
+    joined: dict[Recipe, Design] = {}
+    for design in (*designs, *more):
+        held = joined.setdefault(design.recipe, design)
+        if design.measured and not held.measured:
+            joined[design.recipe] = design
+    return list(joined.values())
+
+
+def _verified(scored: list[Design], effort: Effort) -> list[Design]:
+    return confirmed(scored)[0] if effort.num_measured else scored
