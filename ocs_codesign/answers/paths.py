@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.schedulers.alltoall.result import PathTable, Throughput
+    from ocs_codesign.schedulers.alltoall.virtual_channels import Channelled
     from ocs_codesign.topology import Topology
 
 KINDS = {
@@ -26,8 +27,13 @@ KINDS = {
 _SHOWN_LINKS = 8
 
 
-def paths_json(kind: str, table: PathTable, best: Throughput) -> dict[str, Any]:
-    """A table of a kind of KINDS beside the best routing without rules."""
+def paths_json(
+    kind: str, table: PathTable, best: Throughput, channelled: Channelled | None = None
+) -> dict[str, Any]:
+    """A table of a kind of KINDS beside the best routing without rules.
+
+    ``cycle`` is of links without channels; with those of ``channelled`` there is no deadlock.
+    """
     topology, cycle = table.topology, dependency_cycle(table)
     hops, time = table.hops(), table.time
     pair = table.source * topology.num_nodes + table.node
@@ -50,9 +56,17 @@ def paths_json(kind: str, table: PathTable, best: Throughput) -> dict[str, Any]:
         "busiest_link": {**busiest, "load": str(table.worst_load)},
         "shortest_path": int(hops.min()),
         "longest_path": int(hops.max()),
-        "deadlock_free": cycle is None,
+        "deadlock_free": cycle is None or channelled is not None,
+        "virtual_channels": None if channelled is None else _channels_json(channelled),
         "cycle": None if cycle is None else [_link_json(topology, link) for link in cycle],
     }
+
+
+def _channels_json(channelled: Channelled) -> dict[str, Any]:
+    """How many there are and at least must be, and the hops in each."""
+    num, channel = channelled.num_channels, channelled.table.channel
+    hops = np.bincount([] if channel is None else channel, minlength=num)
+    return {"num_channels": num, "least": channelled.least, "num_hops": hops.tolist()}
 
 
 def _link_json(topology: Topology, link: int) -> dict[str, int]:
@@ -76,7 +90,7 @@ def paths_sections(answer: dict[str, Any]) -> Iterator[Section]:
         ("bound", f"{_decimal(answer['proven_bound'])} (no shares of such paths can beat it)"),
         ("any routing", _over(answer)),
         ("busiest link", f"{_link_text(busiest)}: {busiest['load']} messages"),
-        ("deadlock", _deadlock(answer["cycle"])),
+        ("deadlock", _deadlock(answer["cycle"], answer["virtual_channels"])),
         ("written to", answer["out"]),
     )
 
@@ -96,10 +110,14 @@ def _decimal(t_b: str) -> str:
     return t_b_text(value) if len(t_b) <= MAX_FRACTION else in_decimals(value)
 
 
-def _deadlock(cycle: list[dict[str, int]] | None) -> str:
+def _deadlock(cycle: list[dict[str, int]] | None, channels: dict[str, Any] | None) -> str:
     """Whether links may wait for each other in a ring, and which."""
     if cycle is None:
         return "none: the channel dependencies have no cycle"
+    if channels is not None:
+        num, least = channels["num_channels"], channels["least"]
+        proof = "fewer do not do" if num == least else f"at least {least} are needed"
+        return f"none on {num} virtual channels: {proof}"
     shown = ", ".join(_link_text(link) for link in cycle[:_SHOWN_LINKS])
     more = f" and {len(cycle) - _SHOWN_LINKS} more" if len(cycle) > _SHOWN_LINKS else ""
     return f"possible: a cycle of {len(cycle)} channel dependencies, links {shown}{more}"

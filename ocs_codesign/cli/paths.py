@@ -42,6 +42,11 @@ CSV = "csv"
     help="Disjoint up*/down* paths, whose channel dependencies have no cycle.",
 )
 @click.option(
+    "--virtual-channels",
+    is_flag=True,
+    help="Give every hop one of as few virtual channels as free these paths of deadlock.",
+)
+@click.option(
     "--paths",
     "num_paths",
     type=click.IntRange(min=1),
@@ -73,6 +78,7 @@ def paths(
     graph: str | None,
     disjoint: bool,
     deadlock_free: bool,
+    virtual_channels: bool,
     num_paths: int | None,
     max_hops: int | None,
     max_parts: int | None,
@@ -86,7 +92,8 @@ def paths(
     By default the paths make up an optimal flow over short paths. The all-to-all time over them is
     exact, with what no shares of such paths and no routing at all can beat, and a cycle of links
     that may wait for each other, if there is one. Exit code 1 if --deadlock-free finds no order of
-    the nodes to go by.
+    the nodes to go by: --virtual-channels frees the paths of any graph of deadlock, on switches
+    with so many separate buffers a link.
 
     \b
     Example:
@@ -98,6 +105,8 @@ def paths(
         raise click.UsageError("--paths is for --disjoint and --deadlock-free")
     if max_hops is not None and is_disjoint:
         raise click.UsageError("--max-hops is not for --disjoint and --deadlock-free")
+    if deadlock_free and virtual_channels:
+        raise click.UsageError("--deadlock-free paths need no --virtual-channels")
     if format_name is not None and out is None:
         raise click.UsageError("--format is for --out")
     check_outputs(json_path, out)
@@ -117,7 +126,13 @@ def paths(
         shown.tell_phase("Solving the all-to-all", 0, 0)
         best = throughput(topology, options.after(time.monotonic() - began))
         shown.tell_phase("Looking for deadlock", 0, 0)
-        answer = {**_named(source), **paths_json(kind, table, best)}
+        found = None
+        if virtual_channels:
+            from ocs_codesign.schedulers.alltoall.virtual_channels import with_channels
+
+            found = with_channels(table, options.after(time.monotonic() - began))
+            table = found.table
+        answer = {**_named(source), **paths_json(kind, table, best, found)}
         shown.tell_phase("Writing the table", 0, 0)
         if out is not None and out != STDOUT:
             path_tables.save_path_table(table, out, format_name)
@@ -151,7 +166,7 @@ def _refuse(source: GivenGraph, topology: Topology, json_path: str | None) -> in
     emit(
         {**answer, "routing": None, "status": NO_ORDER},
         json_path,
-        [f"No up*/down* paths: {NO_ORDER}."],
+        [f"No up*/down* paths: {NO_ORDER}. --virtual-channels frees other paths of deadlock."],
     )
     return NEGATIVE
 

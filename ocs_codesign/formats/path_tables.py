@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.files.atomic import write_files
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MAX_PATHS = 20_000_000
 """Largest table that is written: about 2 GB."""
 COLUMNS = ("source", "destination", "share", "hops", "nodes", "links")
+CHANNELS = "channels"
 
 _BLOCK = 2**14
 
@@ -27,18 +28,19 @@ def csv_blocks(table: PathTable) -> Iterator[bytes]:
     """A heading and a line a path: source, destination, share, hops, nodes and links.
 
     The share of the message is a fraction; nodes and links are separated by spaces, links named by
-    their position in the topology.
+    their position in the topology. A last column has the virtual channels of the links, if any.
 
     >>> from ocs_codesign.schedulers.alltoall.paths import path_table
     >>> from ocs_codesign.graphs.families.rings import UniRing
     >>> print(b"".join(csv_blocks(path_table(UniRing(1, 3).topology()))).decode().splitlines()[2])
     0,2,1,2,0 1 2,0 1
     """
-    yield (",".join(COLUMNS) + "\n").encode()
+    yield (",".join(COLUMNS if table.channel is None else (*COLUMNS, CHANNELS)) + "\n").encode()
     for paths in _blocks(table):
         lines = [
-            f"{nodes[0]},{nodes[-1]},{share},{len(links)},{_spaced(nodes)},{_spaced(links)}\n"
-            for share, nodes, links in paths
+            f"{nodes[0]},{nodes[-1]},{share},{len(links)},{_spaced(nodes)},"
+            f"{','.join(map(_spaced, (links, *channels)))}\n"
+            for share, nodes, links, *channels in paths
         ]
         yield "".join(lines).encode()
 
@@ -47,7 +49,7 @@ def json_blocks(table: PathTable) -> Iterator[bytes]:
     """An object with the links of the topology and, line by line, the paths and their shares.
 
     ``links`` are [tail, head], or [tail, head, speed] if speeds differ, in link order; a path is
-    [share, nodes, links], from its first node to its last.
+    [share, nodes, links], from its first node to its last, with the virtual channels if any.
     """
     from ocs_codesign.formats.graphs.edge_list import link_rows
 
@@ -96,8 +98,8 @@ def save_path_table(table: PathTable, path: str | Path, name: str | None = None)
     write_files({path: blocks(table)})
 
 
-def _blocks(table: PathTable) -> Iterator[list[tuple[str, list[int], list[int]]]]:
-    """Share, nodes and links of path after path, some thousand at a time."""
+def _blocks(table: PathTable) -> Iterator[list[tuple[Any, ...]]]:
+    """Share, nodes, links and perhaps channels of path after path, some thousand at a time."""
     import numpy as np
 
     common = np.gcd(table.part, table.num_parts)
@@ -106,6 +108,9 @@ def _blocks(table: PathTable) -> Iterator[list[tuple[str, list[int], list[int]]]
         start = table.start[first : last + 1]
         link = table.link[start[0] : start[-1]]
         links, heads = link.tolist(), table.topology.head[link].tolist()
+        columns = [links]
+        if table.channel is not None:
+            columns.append(table.channel[start[0] : start[-1]].tolist())
         ends = (start - start[0]).tolist()
         parts = (table.part[first:last] // common[first:last]).tolist()
         wholes = (table.num_parts // common[first:last]).tolist()
@@ -113,7 +118,7 @@ def _blocks(table: PathTable) -> Iterator[list[tuple[str, list[int], list[int]]]
             (
                 str(part) if whole == 1 else f"{part}/{whole}",
                 [source, *heads[begin:end]],
-                links[begin:end],
+                *(column[begin:end] for column in columns),
             )
             for source, part, whole, begin, end in zip(
                 table.source[first:last].tolist(), parts, wholes, ends[:-1], ends[1:], strict=True

@@ -55,7 +55,8 @@ class PathTable:
 
     Path i takes ``part[i]`` of ``num_parts`` equal parts of the message of ``source[i]`` for
     ``node[i]`` over the links ``link[start[i] : start[i + 1]]``; all columns are int64. ``bound``
-    is the time, in M/B, that no routing of the same kind can beat.
+    is the time, in M/B, that no routing of the same kind can beat. ``channel`` numbers the virtual
+    channel of every link of a path from 0 on, None without any.
     """
 
     topology: Topology
@@ -66,6 +67,7 @@ class PathTable:
     start: NDArray[np.int64]
     link: NDArray[np.int64]
     bound: Fraction
+    channel: NDArray[np.int64] | None = None
 
     @property
     def num_paths(self) -> int:

@@ -115,3 +115,73 @@ def find_cycle(start, after, cycle):
             cycle[depth], place[onto] = onto, depth
             depth += 1
     return 0
+
+
+def least_falling(start, head, weight, back_start, tail, back_weight, order):
+    """An order of the links in which dependencies of little weight fall: sources, sinks, the rest.
+
+    A link that nothing depends on comes last, one that depends on nothing first; of others the one
+    that is worth most there comes first. ``head[start[i] : start[i + 1]]`` depend on link i, which
+    depends on ``tail[back_start[i] : back_start[i + 1]]``. Fills the place of every link.
+    """
+    links = len(order)
+    out = np.zeros(links, dtype=np.int64)
+    into = np.zeros(links, dtype=np.int64)
+    for link in range(links):
+        for at in range(start[link], start[link + 1]):
+            out[link] += weight[at]
+        for at in range(back_start[link], back_start[link + 1]):
+            into[link] += back_weight[at]
+        order[link] = -1
+    first, last = 0, links - 1
+    while first <= last:
+        chosen, worth, is_last = -1, 0, False
+        for link in range(links):
+            if order[link] >= 0:
+                continue
+            if out[link] == 0:
+                chosen, is_last = link, True
+                break
+            gain = out[link] - into[link]
+            if into[link] == 0:
+                gain += 1 << 40
+            if chosen < 0 or gain > worth:
+                chosen, worth = link, gain
+        if is_last:
+            order[chosen] = last
+            last -= 1
+        else:
+            order[chosen] = first
+            first += 1
+        for at in range(start[chosen], start[chosen + 1]):
+            into[head[at]] -= weight[at]
+        for at in range(back_start[chosen], back_start[chosen + 1]):
+            out[tail[at]] -= back_weight[at]
+
+
+def walk_order(start, head, roots, order):
+    """The places of the links when walks along dependencies from the roots end, last first."""
+    links = len(order)
+    seen = np.zeros(links, dtype=np.bool_)
+    following = start[:-1].copy()
+    walk = np.empty(links, dtype=np.int64)
+    place = links
+    for root in roots:
+        if seen[root]:
+            continue
+        seen[root] = True
+        walk[0] = root
+        depth = 1
+        while depth:
+            link = walk[depth - 1]
+            if following[link] < start[link + 1]:
+                other = head[following[link]]
+                following[link] += 1
+                if not seen[other]:
+                    seen[other] = True
+                    walk[depth] = other
+                    depth += 1
+            else:
+                place -= 1
+                order[link] = place
+                depth -= 1

@@ -76,12 +76,7 @@ def bfb_loads(topology: Topology) -> tuple[Fraction, ...]:
 
 
 def can_measure(topology: Topology, max_work: int = MAX_WORK) -> bool:
-    """Whether ``bfb_loads`` takes about so many operations on words at most.
-
-    >>> from ocs_codesign.topology import Topology
-    >>> can_measure(Topology(3, [0, 1, 2], [1, 2, 0])), can_measure(Topology(2, [0], [1]), 1)
-    (True, False)
-    """
+    """Whether ``bfb_loads`` takes about so many operations on words at most."""
     nodes, degree = topology.num_nodes, topology.degree
     receivers = _receivers(topology, degree)
     if receivers is not None:

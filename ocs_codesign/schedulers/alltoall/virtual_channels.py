@@ -1,0 +1,201 @@
+"""Virtual channels: any paths become free of deadlock where a link has a few separate buffers.
+
+A path keeps its channel or goes on in the next ones, never back. So dependencies in a cycle would
+all be of one channel, and it is enough that those of every channel have none. In the lowest
+channel as much is kept as some order of the links allows: a path leaves it where the order falls.
+Then the next one takes what is left. Source: Dally and Seitz (1987); as paths of layers, Skeie,
+Lysne and Theiss (2002) and Domke, Hoefler and Nagel (2011).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.kernels import for_work
+from ocs_codesign.lp import DEFAULT_OPTIONS, LinearProgram, Status, solve
+from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle
+from ocs_codesign.schedulers.alltoall.route_kernels import least_falling, walk_order
+from ocs_codesign.verification.channels import check_channels
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_matrix
+
+    from ocs_codesign.lp import Options
+    from ocs_codesign.schedulers.alltoall.result import PathTable
+
+SEED = 1
+_ORDERS = 24
+"""Orders of the links that are tried for a channel, fewer for many dependencies."""
+_MAX_ROUNDS, _MAX_ROWS = 2**26, 5000
+LIMIT_S = 20.0
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Channelled:
+    """A table whose hops have channels, and how few channels there can be at least."""
+
+    table: PathTable
+    num_channels: int
+    least: int
+
+    @property
+    def is_fewest(self) -> bool:
+        """Whether fewer are proven not to do."""
+        return self.num_channels == self.least
+
+
+def with_channels(table: PathTable, options: Options = DEFAULT_OPTIONS) -> Channelled:
+    """The table with a channel for every hop, such that no dependencies form a cycle.
+
+    One is enough exactly where the paths have no cycle. Where orders of the links need more than
+    two, an integer program says whether two are enough, if it is small and ends in time: within
+    LIMIT_S unless the options have a limit.
+
+    >>> from ocs_codesign.schedulers.alltoall.paths import path_table
+    >>> from ocs_codesign.graphs.families.rings import UniRing
+    >>> found = with_channels(path_table(UniRing(1, 4).topology()))
+    >>> found.num_channels, found.is_fewest, found.table.channel[:6].tolist()
+    (2, True, [0, 0, 0, 0, 0, 0])
+    """
+    if dependency_cycle(table) is None:
+        return Channelled(replace(table, channel=np.zeros_like(table.link)), 1, 1)
+    tries = (_assigned(table, np.random.default_rng((SEED, turn))) for turn in range(2))
+    channel = min(tries, key=lambda one: (int(one.max()), int(one.sum())))
+    least = 2
+    if channel.max() > 1:
+        two, is_possible = _on_two(table, options)
+        channel, least = (channel if two is None else two), 2 if is_possible else 3
+    witness = check_channels(table.topology, table.start, table.link, channel)
+    if witness is not None:
+        raise RuntimeError(f"the virtual channels are wrong: {witness}")
+    return Channelled(replace(table, channel=channel), int(channel.max()) + 1, least)
+
+
+def _followed(table: PathTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The path of every hop, and the hops that a further one follows."""
+    owner = np.repeat(np.arange(table.num_paths), table.hops())
+    return owner, np.flatnonzero(owner[1:] == owner[:-1])
+
+
+def _on_two(table: PathTable, options: Options) -> tuple[NDArray[np.int64] | None, bool]:
+    """Two channels for the hops, None if none are found; and whether two may do.
+
+    Every dependency may be allowed in the first channel, where the links have an order, and in the
+    second. A path that has left the first for one that is not allowed there needs all that follow
+    in the second.
+    """
+    links = table.topology.num_links
+    owner, here = _followed(table)
+    key, number = np.unique(table.link[here] * links + table.link[here + 1], return_inverse=True)
+    num, path = len(key), owner[here]
+    later = [
+        (number[:-gap] * num + number[gap:])[path[:-gap] == path[gap:]]
+        for gap in range(1, int(table.hops().max(initial=1)) - 1)
+    ]
+    left, then = np.divmod(np.unique(np.concatenate([np.empty(0, dtype=np.int64), *later])), num)
+    if num + len(left) > _MAX_ROWS:
+        return None, True
+    matrix, lower = _orders_program(links, key, left, then)
+    columns = 2 * (num + links)
+    is_whole = np.arange(columns) < 2 * num
+    program = LinearProgram(
+        np.zeros(columns),
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int64),
+        matrix.data,
+        lower,
+        np.full(len(lower), np.inf),
+        np.zeros(columns),
+        np.where(is_whole, 1.0, links - 1.0),
+        is_whole,
+    )
+    limit_s = LIMIT_S if options.time_limit_s is None else options.time_limit_s
+    solution = solve(program, options=replace(options, time_limit_s=limit_s)).taken()
+    if solution.values is None or solution.status is not Status.OPTIMAL:
+        return None, solution.status is not Status.INFEASIBLE
+    refused = here[solution.values[number] < 0.5] + 1
+    first = np.full(table.num_paths, len(table.link))
+    np.minimum.at(first, owner[refused], refused)
+    channel = (np.arange(len(table.link)) >= first[owner]).astype(np.int64)
+    witness = check_channels(table.topology, table.start, table.link, channel)
+    return (channel if witness is None else None), True
+
+
+def _orders_program(
+    links: int, key: NDArray[np.int64], left: NDArray[np.int64], then: NDArray[np.int64]
+) -> tuple[csr_matrix, NDArray[np.float64]]:
+    """Rows: ``left`` allowed in the first or ``then`` in the second; what is allowed ascends.
+
+    Columns: whether each dependency is allowed in the first and in the second channel, then the
+    places of all links in the first and in the second.
+    """
+    from scipy.sparse import csr_matrix
+
+    num, pairs = len(key), np.arange(len(left))
+    before, after = np.divmod(key, links)
+    rows, columns, values = [pairs, pairs], [left, num + then], [np.ones(len(pairs))] * 2
+    for lane in range(2):
+        row = len(pairs) + lane * num + np.arange(num)
+        place = 2 * num + lane * links
+        rows += [row] * 3
+        columns += [place + after, place + before, lane * num + np.arange(num)]
+        values += [np.ones(num), -np.ones(num), np.full(num, -float(links))]
+    lower = np.concatenate([np.ones(len(pairs)), np.full(2 * num, 1.0 - links)])
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    return csr_matrix(entries, shape=(len(lower), 2 * (num + links))), lower
+
+
+def _assigned(table: PathTable, random: np.random.Generator) -> NDArray[np.int64]:
+    """The channel of every hop, channel by channel."""
+    links = table.topology.num_links
+    owner, here = _followed(table)
+    channel = np.zeros(len(table.link), dtype=np.int64)
+    while len(here):
+        order = _best_order(links, table.link[here], table.link[here + 1], owner[here], random)
+        falls = order[table.link[here]] > order[table.link[here + 1]]
+        first = np.full(table.num_paths, len(table.link))  # the first hop of every path to go on
+        np.minimum.at(first, owner[here[falls]], here[falls] + 1)
+        goes_on = np.arange(len(table.link)) >= first[owner]
+        channel += goes_on
+        here = here[goes_on[here]]
+    return channel
+
+
+def _best_order(
+    links: int,
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    random: np.random.Generator,
+) -> NDArray[np.int64]:
+    """The place of every link in the order of those tried in which fewest hops are left to go on.
+
+    Orders of walks along the dependencies from several links on, and the greedy one of Eades, Lin
+    and Smyth (1993).
+    """
+    key, weight = np.unique(before * links + after, return_counts=True)
+    tail, head = np.divmod(key, links)
+    start = np.searchsorted(tail, np.arange(links + 1))
+    back = np.argsort(head, kind="stable")
+    back_start = np.searchsorted(head[back], np.arange(links + 1))
+    arrays = (start, head, weight, back_start, tail[back], weight[back])
+    best, fewest = np.arange(links), len(before) + 1
+    rounds = links**2 + len(key)
+    to_go = np.searchsorted(owner, owner, "right") - np.arange(len(owner))
+    for turn in range(max(1, min(_ORDERS, _MAX_ROUNDS // rounds))):
+        order = np.empty(links, dtype=np.int64)
+        if turn == 0:
+            for_work(least_falling, rounds)(*arrays, order)
+        else:
+            for_work(walk_order, len(key))(start, head, random.permutation(links), order)
+        falls = order[before] > order[after]
+        left = np.zeros(int(owner.max()) + 1, dtype=np.int64)
+        np.maximum.at(left, owner[falls], to_go[falls])
+        if left.sum() < fewest:
+            best, fewest = order, int(left.sum())
+    return best
