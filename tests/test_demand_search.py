@@ -10,7 +10,9 @@ from demand_oracle import KNOWN, by_integer_program, mixed, ticks_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ocs_codesign.reconfigure.demand.effort import DemandEffort
 from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
+from ocs_codesign.reconfigure.demand.planner import SEARCHED, plan_demand
 from ocs_codesign.reconfigure.demand.search import MAX_LINES, search, search_levels
 from ocs_codesign.reconfigure.demand.ticks import MAX_TICKS, demand_ticks
 
@@ -164,3 +166,25 @@ def test_rounding_adds_no_more_than_it_says(seed, switches, most):
     )
     error_s = coarse.error(best_s / coarse.tick_s, switches) * coarse.tick_s
     assert best_s <= rounded_s <= best_s + error_s
+
+
+class TestStopped:
+    """A search or a plan that is stopped is said to be, and is no worse than without."""
+
+    def test_a_search_that_is_stopped(self):
+        rng = np.random.default_rng(3)
+        demand = DemandMatrix(rng.integers(1, 1000, (5, 5)).tolist())
+        plain = plan_demand(demand, 50, effort=DemandEffort(rounds=200, search_nodes=0, programs=0))
+        effort = DemandEffort(rounds=200, search_nodes=500, programs=0)
+        stopped = plan_demand(demand, 50, effort=effort)
+        assert stopped.total_s <= plain.total_s
+        assert stopped.bound_s >= plain.bound_s
+        assert not stopped.is_optimal
+        assert stopped.proof != SEARCHED
+
+    def test_a_limit_is_used_for_more_of_the_same(self):
+        rng = np.random.default_rng(4)
+        demand = DemandMatrix(rng.integers(1, 1000, (9, 9)).tolist())
+        free = plan_demand(demand, 5, effort=DemandEffort(rounds=32, programs=0))
+        effort = DemandEffort(rounds=32, programs=0, time_limit_s=2.0)
+        assert plan_demand(demand, 5, effort=effort).total_s <= free.total_s

@@ -58,6 +58,22 @@ class TestFirstOrder:
         assert solution.message.startswith("highs, pdlp (")
         assert solution.method == "first-order"
 
+    def test_a_time_limit_is_no_share_of_time(self, monkeypatch):
+        limits, run = [], highs._run
+
+        def noted(program, engine, options):
+            limits.append(options.time_limit_s)
+            return run(program, engine, options)
+
+        monkeypatch.setattr(highs, "_run", noted)
+        one = all_to_all(DeBruijn(2, 3).topology())
+        free, limited = (
+            solve(one, "highs", Options("first-order", time_limit_s=limit)) for limit in (None, 1e4)
+        )
+        assert limits[0] is None
+        assert limits[1] > 9_999
+        assert (free.message, free.objective) == (limited.message, limited.objective)
+
     def test_the_last_resort_is_interior_point(self, monkeypatch):
         *engines, last = highs.ENGINES[FIRST_ORDER]
         capped = [
@@ -222,7 +238,7 @@ class TestCtrlC:
             "@app.command('solve')\n"
             "def solve():\n"
             "    program = all_to_all(Hypercube(7).topology())\n"
-            "    highs._run(program, engine, Options(tolerance=1e-9), 1e4).taken()\n"
+            "    highs._run(program, engine, Options(tolerance=1e-9)).taken()\n"
             "app.get_command = lambda *_: solve\n"
             "sys.exit(main(['solve']))\n"
         )

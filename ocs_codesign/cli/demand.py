@@ -41,7 +41,9 @@ _EXACT_NODES, _EXACT_TIME_S = 10**12, 60.0
     "--unit", metavar="UNIT", help="What entries without a unit count, as MiB, or 8KiB a token."
 )
 @click.option("--exact", is_flag=True, help="Search all plans: for up to 8 nodes.")
-@quantity_option("--time-limit", parse_time, "Time for planning, such as 60s.")
+@quantity_option(
+    "--time-limit", parse_time, "Time for planning, used up unless a plan is proven optimal."
+)
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=0, help="Of the local search (default 0)."
 )

@@ -54,12 +54,11 @@ KEEPS_POINT = (
 @final
 @dataclass(frozen=True, slots=True)
 class _Engine:
-    """One of HiGHS's algorithms: its method, its own name, options, and its share of the time."""
+    """One of HiGHS's algorithms: its method, its own name and options."""
 
     method: str
     name: str
     settings: tuple[tuple[str, Any], ...] = ()
-    share: float = 1.0
     keeps_iterate: bool = True
 
 
@@ -76,7 +75,6 @@ ENGINES = {
             FIRST_ORDER,
             "hipdlp",
             (("solver", "hipdlp"), ("pdlp_iteration_limit", 10_000)),
-            share=0.3,
             keeps_iterate=False,
         ),
         _Engine(FIRST_ORDER, "pdlp", (("solver", "pdlp"), ("pdlp_iteration_limit", 500_000))),
@@ -84,7 +82,11 @@ ENGINES = {
     ),
     BRANCH_AND_BOUND: (_Engine(BRANCH_AND_BOUND, BRANCH_AND_BOUND),),
 }
-"""The engines of a method, to be tried in this order until one ends with an answer."""
+"""The engines of a method, to be tried in this order until one ends with an answer.
+
+A time limit stops whichever runs: to give each a share would leave hipdlp unfinished in time that
+it would have ended in.
+"""
 
 
 def solve_highs(program: LinearProgram, options: Options) -> Solution:
@@ -102,12 +104,9 @@ def solve_highs(program: LinearProgram, options: Options) -> Solution:
     solution = kept = without_point(Status.FAILED, NAME, method)
     for engine in engines:
         left = options.after(time.monotonic() - began)
-        share = engine.share * left.time_limit_s if left.time_limit_s is not None else None
-        solution = _run(program, engine, left, share)
+        solution = _run(program, engine, left)
         kept = solution if solution.has_point else kept
-        unfinished = engine.share < 1 and solution.status is Status.TIME_LIMIT
-        undecided = solution.status in (Status.FAILED, Status.REFUSED)
-        if not (unfinished or undecided) or engine is engines[-1]:
+        if solution.status not in (Status.FAILED, Status.REFUSED):
             break
     if solution.status is Status.UNBOUNDED:
         left = options.after(time.monotonic() - began)
@@ -118,14 +117,12 @@ def solve_highs(program: LinearProgram, options: Options) -> Solution:
     return solution
 
 
-def _run(
-    program: LinearProgram, engine: _Engine, options: Options, limit_s: float | None
-) -> Solution:
+def _run(program: LinearProgram, engine: _Engine, options: Options) -> Solution:
     import highspy
 
     highs = highspy.Highs()  # type: ignore[no-untyped-call]
     highs.setOptionValue("output_flag", False)
-    for name, value in _settings(engine, options, limit_s):
+    for name, value in _settings(engine, options):
         if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
             reason = f"HiGHS {highs.version()} does not take {name} = {value}"
             return without_point(Status.REFUSED, NAME, engine.method, reason)
@@ -142,11 +139,11 @@ def _run(
     return worked_out(program, raw, NAME, engine.method, options.tolerance)
 
 
-def _settings(engine: _Engine, options: Options, limit_s: float | None) -> list[tuple[str, Any]]:
+def _settings(engine: _Engine, options: Options) -> list[tuple[str, Any]]:
     settings: list[tuple[str, Any]] = [("threads", options.threads), *engine.settings]
     settings.append(("small_matrix_value", 1e-12))  # by default entries of 1e-9 vanish
-    if limit_s is not None:
-        settings.append(("time_limit", float(limit_s)))
+    if options.time_limit_s is not None:
+        settings.append(("time_limit", options.time_limit_s))
     if options.tolerance is not None:
         settings.append(("kkt_tolerance", options.tolerance))
     if engine.method == BRANCH_AND_BOUND:

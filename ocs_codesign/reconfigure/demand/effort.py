@@ -20,8 +20,9 @@ class DemandEffort:
     ``rounds`` of local search are made, by default as many as take some seconds. A demand of up to
     8 senders and receivers is searched through ``search_nodes`` nodes, a second per few hundred
     thousand; by default only where that is likely to end. ``programs`` linear programs are solved
-    for a bound where they are small enough. ``time_limit_s`` ends whatever is not over then. Raises
-    ValueError for numbers below 0.
+    for a bound where they are small enough. ``time_limit_s`` ends whatever is not over then, and
+    local search goes on until then; what is over sooner is as without a limit. Raises ValueError
+    for numbers below 0.
     """
 
     seed: int = 0

@@ -28,6 +28,7 @@ from ocs_codesign.reconfigure.demand.ticks import DemandTicks, demand_ticks
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ocs_codesign.reconfigure.demand.covers import Covers
     from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
 
 MAX_SWITCHES = 1024
@@ -36,12 +37,13 @@ MAX_PRICED_ENTRIES = 400
 
 _MAX_DENOMINATOR = 2**12
 _MOST_SHOWN = 10**9
-_LOCAL_SHARE, _SEARCH_SHARE = 0.4, 0.8
+_SEARCH_SHARE = 0.8
 
-LINES, PRICES, SEARCHED = (
+LINES, PRICES, SEARCHED, PARTLY_SEARCHED = (
     "the busiest rows and columns",
     "prices of entries that no configuration is worth more than",
     "a search of all plans",
+    "a search of all plans that was stopped",
 )
 
 
@@ -114,20 +116,27 @@ class _Work:
 
     def done(self) -> tuple[TickPlan, str, Fraction, str]:
         """The best plan and what found it, the best bound and what proves it."""
+        from ocs_codesign.reconfigure.demand.covers import greedy
+
         ticks, switches, effort = self.ticks, self.num_switches, self.effort
         bound, proof = line_bound(ticks, switches), LINES
         nodes = effort.nodes_for(search_levels(ticks))
-        plan, method = self._made(bound, searched=nodes > 0)
+        self.tell("Covering the demand", 0, 0)
+        start, method = greedy(ticks, switches)
+        cover = self._improved(start, bound, effort.seed, searched=nodes > 0)
+        method += "; local search" if cover.cost[0] < start.cost[0] else ""
+        plan, is_open = self._plan(cover), False
         total = plan.makespan(ticks.setup)
         if total > bound and nodes:
             best = total if total.denominator <= _MAX_DENOMINATOR else Fraction(ceil(total))
             goes_on = self._within("Searching all plans", nodes, _SEARCH_SHARE)
             answer = search(ticks, switches, best, goes_on)
+            is_open = not answer.is_complete
             if answer.plan is not None:
                 plan, method = answer.plan, "search"
                 total = plan.makespan(ticks.setup)
             if answer.bound > bound:
-                bound, proof = answer.bound, SEARCHED
+                bound, proof = answer.bound, PARTLY_SEARCHED if is_open else SEARCHED
         if total > bound and (ticks.demand > 0).sum() <= MAX_PRICED_ENTRIES:
             from ocs_codesign.reconfigure.demand.prices import relaxation_bound
 
@@ -135,26 +144,49 @@ class _Work:
             cost = relaxation_bound(ticks, plan.permutations, float(bound * switches), goes_on)
             if cost > bound * switches:
                 bound, proof = cost / switches, PRICES
+        if total > bound and (is_open or effort.time_limit_s is not None):
+            more = self._plan(self._better(start, cover, bound, searched=nodes > 0))
+            if more.makespan(ticks.setup) < total:
+                plan, method = more, "local search"
         return plan, method, bound, proof
 
-    def _made(self, bound: Fraction, *, searched: bool) -> tuple[TickPlan, str]:
-        """The best plan of local search, and what found it."""
-        from ocs_codesign.reconfigure.demand.covers import greedy
+    def _better(self, start: Covers, cover: Covers, bound: Fraction, *, searched: bool) -> Covers:
+        """The best of one more local search, or of as many as the time limit leaves room for.
+
+        After a search of all plans the first one is that which would have been made without.
+        """
+        limit_s, turn = self.effort.time_limit_s, int(not searched)
+        while True:
+            begin = cover if turn else start
+            found = self._improved(begin, bound, self.effort.seed + turn, searched=False)
+            cover = min(cover, found, key=lambda one: float(one.cost[0]))
+            is_over = limit_s is None or time.monotonic() - self.began_s >= limit_s
+            if is_over or cover.cost[0] <= self._least(bound) or self.effort.rounds == 0:
+                return cover
+            turn += 1
+
+    def _improved(self, start: Covers, bound: Fraction, seed: int, *, searched: bool) -> Covers:
+        """The best cover of a local search; it has more rounds if no search of all follows."""
         from ocs_codesign.reconfigure.demand.local_search import improved
 
-        ticks, switches, effort = self.ticks, self.num_switches, self.effort
-        self.tell("Covering the demand", 0, 0)
-        start, method = greedy(ticks, switches)
-        least = float(ticks.longest_line + ticks.setup * ticks.max_entries)
-        least += switches * float(bound) if switches > 1 and ticks.setup else 0.0
         made = int((start.times > 0).sum())
-        rounds = effort.rounds_for(ticks.num_nodes, made, searched=searched)
-        goes_on = self._within("Local search", rounds, _LOCAL_SHARE)
-        best = improved(ticks, switches, start, rounds, effort.seed, least, goes_on)
-        method += "; local search" if best.cost[0] < start.cost[0] else ""
-        kept = best.times[0] > 0
-        times = best.times[0][kept].astype(np.int64).tolist()
-        return on_switches(best.permutations[0][kept], times, ticks.setup, switches), method
+        rounds = self.effort.rounds_for(self.ticks.num_nodes, made, searched=searched)
+        goes_on = self._within("Local search", rounds)
+        least = self._least(bound)
+        return improved(self.ticks, self.num_switches, start, rounds, seed, least, goes_on)
+
+    def _least(self, bound: Fraction) -> float:
+        """A cost of covers that none is below."""
+        ticks, switches = self.ticks, self.num_switches
+        least = float(ticks.longest_line + ticks.setup * ticks.max_entries)
+        return least + (switches * float(bound) if switches > 1 and ticks.setup else 0.0)
+
+    def _plan(self, cover: Covers) -> TickPlan:
+        """The one plan of a cover, on the switches."""
+        kept = cover.times[0] > 0
+        times = cover.times[0][kept].astype(np.int64).tolist()
+        permutations = cover.permutations[0][kept]
+        return on_switches(permutations, times, self.ticks.setup, self.num_switches)
 
     def _within(self, phase: str, most: int, share: float = 1.0) -> Callable[[int], bool]:
         """Whether to go on after so many of ``most`` steps, within a share of the time limit."""
