@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import threading
@@ -22,6 +23,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 settings.load_profile("suite")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_handles_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Recipes that tests print are kept apart from those of whoever runs them."""
+    os.environ["OCS_CODESIGN_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
 
 COMPILED = re.compile(
     r"alltoall|hold|bundle|demand|joint|phases|planes|program|rewir|sequence|trace|bfb|finder"

@@ -12,6 +12,7 @@ from ocs_codesign.answers.frontier import MAX_DOMINATED_ROWS
 from ocs_codesign.cli import main
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.design import measure
+from ocs_codesign.graphs.handle import handle
 from ocs_codesign.graphs.text import parse
 
 ASK = ["frontier", "--nodes", "1024", "--degree", "4"]
@@ -110,13 +111,15 @@ def test_table(capsys):
     assert lines[0] == (
         "1024 nodes of degree 4, allgather: 2 candidates on the frontier, 1 dominated"
     )
-    heading = "steps t_b decimal time reduce-scatter optimal cost label recipe"
+    heading = "steps t_b decimal time reduce-scatter optimal cost handle label"
     assert lines[1].split() == heading.split()
     assert "  7, 261/256  " in lines[2]
     for value in ("6", "261/256", "1.01953", "145.5 us", "measured", "L³(C(16,{3,4}))"):
         assert value in lines[2]
     assert "  BW  " in lines[3]
-    assert lines[3].endswith("Line(Line(DirectedCirculant(64, (1, 31, 39, 57))))")
+    slow = "Line(Line(DirectedCirculant(64, (1, 31, 39, 57))))"
+    assert f"{handle(slow)}  L" in lines[3]
+    assert f"{handle(slow)}  {slow}" in lines
     assert lines[4] == (
         "These are the best of 3 designs known or found; no topology of this size can beat "
         "5 steps, t_b 1023/1024 (0.999023)."
@@ -134,7 +137,7 @@ def test_all_lists_the_dominated_up_to_a_limit(capsys, found):
     found(MAX_DOMINATED_ROWS + 5)
     assert main([*ASK, "--all"]) == 0
     out, _ = capsys.readouterr()
-    assert out.count(WORSE) == MAX_DOMINATED_ROWS
+    assert out.count(f"  {handle(WORSE)}  ") == MAX_DOMINATED_ROWS
     assert "dominated by" in out
     assert "predicted" in out
     assert "5 more dominated candidates in the JSON answer (--json)." in out

@@ -131,7 +131,7 @@ def test_select(capsys, fabric):
         assert times[best] == min(times.values())
     assert found["best"] == [SHORT, EVEN]
     out = table_of(capsys, *words)
-    assert "at 1 KiB  at 64 MiB  design\n" in out
+    assert "at 1 KiB  at 64 MiB  handle   label\n" in out
     assert [line for line in out.splitlines() if line.startswith("Best for ")] == [
         f"Best for 1 KiB: {SHORT} in 30.1 us, with its circuits up.",
         f"Best for 64 MiB: {EVEN} in 4.961 ms, with its circuits up.",
@@ -147,7 +147,7 @@ def test_select(capsys, fabric):
         (["--collective", "allreduce"], "give either --workload or --message"),
         (["--workload", "w", "--message", "1KiB"], "give either --workload or --message"),
         (["--message", "1KiB,", "--plot", "x.png"], "'' is not a size"),
-        (["--message", "1KiB,2KiB", "--plot", "x.png"], "--plot draws one ranking"),
+        (["--message", "1KiB,2KiB", "--plot", "x.png"], "--plot and --pick are for one ranking"),
     ],
 )
 def test_select_refuses(capsys, fabric, words, rule):

@@ -103,7 +103,7 @@ def test_tables_and_sentences(capsys, trace):
         "computation between  8 us",
         "The optimum in hindsight:",
         "proven",
-        "no policy can promise a ratio where gaps differ",
+        "no policy",
         "Switching between jobs pays at delta 1 ms: ",
         f"on {RING}, the best single design. It pays for delta below ",
         f"Inside one allreduce (reduce-scatter, then allgather) on {RING}, bandwidth-optimal in 6 "

@@ -40,6 +40,14 @@ def test_all_to_all_says_from_when_it_pays(capsys):
     assert "tree" in out
 
 
+def test_the_recipes_of_a_row(capsys):
+    (row,) = [one for one in answer(capsys)["candidates"] if one["configurations"] == 2]
+    assert run("--pick", "2") == 0
+    assert capsys.readouterr().out.splitlines() == row["recipes"]
+    assert run("--pick", "9") == 2
+    assert "--pick is 9: the answer has 4 rows" in capsys.readouterr().err
+
+
 def test_without_a_workload_it_answers_in_message_times(capsys):
     assert run() == 0
     out = capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from bundle_samples import small_fabric
@@ -29,7 +30,8 @@ def test_all_kinds(fabric, capsys):
     code, text, errors = run(capsys, *arguments)
     assert (code, errors) == (0, "")
     assert "chosen for this question; --bundle DIR" in text
-    kinds = [line.split()[2] for line in text.splitlines()[-4:]]
+    rows = [line.split() for line in text.splitlines() if re.match(" *[0-9]+ +[0-9]+  ", line)]
+    kinds = [row[2] for row in rows]
     assert kinds == ["plane", "switch", "link", "host"]
     answer = json.loads(run(capsys, *arguments, "--json", "-")[1])
     assert [worst["losses"] for worst in answer["worst"]] == [4, 4, 32, 8]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.answers.sections import Facts, Table
+from ocs_codesign.answers.sections import Facts, Recipes, Table
 from ocs_codesign.answers.texts import cost_json, cost_text, optimality
+from ocs_codesign.graphs.handle import handle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,8 +52,9 @@ def found_sections(found: LookedUp) -> Iterator[Section]:
         yield NONE_WITHIN
         return
     rows = [_row(entry, found.collective) for entry in found.entries]
-    columns = ("steps", "t_b", "decimal", "optimal", "cost", "label", "recipe")
-    yield Table(columns, rows, 3, texts=2)
+    columns = ("steps", "t_b", "decimal", "optimal", "cost", "handle", "label")
+    yield Table(columns, rows, 3, texts=1, cut=True)
+    yield Recipes(tuple(entry.recipe for entry in found.entries))
 
 
 def _row(entry: Entry, collective: Collective) -> tuple[str, ...]:
@@ -63,8 +65,8 @@ def _row(entry: Entry, collective: Collective) -> tuple[str, ...]:
         f"{float(cost.t_b):.6g}",
         optimality(entry.is_bw_optimal(collective), entry.is_moore_optimal(collective)),
         "measured" if entry.measured else "predicted",
+        handle(entry.recipe),
         entry.label,
-        entry.recipe,
     )
 
 

@@ -29,7 +29,7 @@ EXAMPLES = {
     "fabric64.yaml": ("a fabric of 64 hosts", "fabric check fabric64.yaml"),
     "moe_workload.yaml": (
         "a workload for it",
-        "select fabric64.yaml --workload moe_workload.yaml",
+        "select --fabric fabric64.yaml --workload moe_workload.yaml",
     ),
     "neighbours.csv": (
         "what LLDP saw of its hosts",
@@ -53,6 +53,8 @@ def example_json(directory: str, written: Iterable[str]) -> dict[str, Any]:
 
 def example_sections(directory: str) -> Iterator[Section]:
     """The same to read."""
-    rows = [(name, what, f"ocs-codesign {command}") for name, (what, command) in EXAMPLES.items()]
-    yield Table(("file", "what it is", "try"), rows, texts=3)
+    rows = [(name, what) for name, (what, _) in EXAMPLES.items()]
+    yield Table(("file", "what it is"), rows, texts=1)
+    yield "\nTry:"
+    yield from (f"ocs-codesign {command}" for _, command in EXAMPLES.values())
     yield f"\nThe files are in {directory}."

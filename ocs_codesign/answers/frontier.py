@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.answers.sections import Table, counted
+from ocs_codesign.answers.sections import Recipes, Table, counted
 from ocs_codesign.answers.texts import (
     ASK_FOR_A_MODEL,
     cost_json,
@@ -15,6 +15,7 @@ from ocs_codesign.answers.texts import (
     t_b_text,
 )
 from ocs_codesign.collective import Collective
+from ocs_codesign.graphs.handle import handle
 from ocs_codesign.quantities import format_size, format_time
 from ocs_codesign.search.baselines import closed_baselines
 
@@ -109,8 +110,11 @@ def frontier_sections(
             for other, candidate in zip(better, answer.published, strict=True)
         ]
         yield _candidates(answer.published, asked, ("met or dominated by", names))
-    if show_all and answer.dominated:
-        yield from _dominated(answer, asked)
+    dominated = _shown_dominated(answer, asked) if show_all else []
+    if dominated:
+        yield from _dominated(answer, dominated, asked)
+    shown = (*answer.candidates, *answer.published, *dominated, *answer.baselines)
+    yield Recipes.of(candidate.recipe for candidate in shown if candidate.recipes)
 
 
 def _candidates(
@@ -123,7 +127,7 @@ def _candidates(
     halves = [half for half in _HALVES if any(one.collective != half for one in candidates)]
     columns += [half.name for half in halves]
     numbers = len(columns)
-    columns += ["optimal", "cost", "label", "recipe"]
+    columns += ["optimal", "cost", "handle", "label"]
     rows = []
     for candidate in candidates:
         t_b = candidate.cost.t_b
@@ -135,14 +139,14 @@ def _candidates(
         row += [
             optimality(candidate.bw_optimal, candidate.moore_optimal),
             "measured" if candidate.measured else "predicted",
+            handle(repr(candidate.recipe)),
             candidate.recipe.label(),
-            repr(candidate.recipe),
         ]
         rows.append(tuple(row))
     if last is not None:
         columns.append(last[0])
         rows = [(*row, text) for row, text in zip(rows, last[1], strict=True)]
-    return Table(tuple(columns), rows, numbers, texts=2 if last is None else 3)
+    return Table(tuple(columns), rows, numbers, texts=1 if last is None else 2, cut=True)
 
 
 def baseline_json(design: Design, asked: Messages | None) -> dict[str, Any]:
@@ -171,16 +175,22 @@ def _baselines(answer: Frontier, asked: Messages | None) -> Table:
             if len(times) == 1:
                 best = answer.best(asked.model, *asked.sizes_bytes).cost
                 row.append(f"{float(times[0] / asked.times_s(best)[0]):.3f}")
-        rows.append((*row, design.label, repr(design.recipe) if design.recipes else "-"))
+        rows.append((*row, handle(repr(design.recipe)) if design.recipes else "-", design.label))
     columns += ["over best"] * (asked is not None and len(asked.sizes_bytes) == 1)
-    return Table((*columns, "label", "recipe"), rows, len(columns), texts=2)
+    return Table((*columns, "handle", "label"), rows, len(columns), texts=1, cut=True)
 
 
-def _dominated(answer: Frontier, asked: Messages | None) -> Iterator[Section]:
+def _shown_dominated(answer: Frontier, asked: Messages | None) -> list[Design]:
+    """Those that are listed, the fastest first if times are asked for."""
     ranked = list(answer.dominated)
     if asked is not None:
         ranked.sort(key=lambda candidate: asked.times_s(candidate.cost))
-    ranked = ranked[:MAX_DOMINATED_ROWS]
+    return ranked[:MAX_DOMINATED_ROWS]
+
+
+def _dominated(
+    answer: Frontier, ranked: Sequence[Design], asked: Messages | None
+) -> Iterator[Section]:
     dominators = [answer.dominator(candidate) for candidate in ranked]
     names = ["-" if other is None else other.recipe.label() for other in dominators]
     yield "\nDominated:"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.catalogue import NONE_WITHIN, nearest_sentence
 from ocs_codesign.answers.frontier import MAX_DOMINATED_ROWS, more_dominated
-from ocs_codesign.answers.sections import Table, counted
+from ocs_codesign.answers.sections import Recipes, Table, counted
 from ocs_codesign.answers.texts import (
     ASK_FOR_A_MODEL,
     MAX_FRACTION,
@@ -17,6 +17,7 @@ from ocs_codesign.answers.texts import (
     model_text,
 )
 from ocs_codesign.collective import Collective
+from ocs_codesign.graphs.handle import handle
 from ocs_codesign.quantities import format_size, format_time
 from ocs_codesign.search.baselines import fat_tree
 from ocs_codesign.search.joint import best_jointly, counts_allgather, hop_bound, joint_times
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from ocs_codesign.search.pareto import Frontier
 
 _UNSOLVED_ROWS = 3
-_MAX_RECIPE = 160
 
 
 def joint_json(answer: Frontier, asked: Messages | None = None) -> dict[str, Any]:
@@ -136,8 +136,11 @@ def joint_sections(
         yield "\nBaselines:"
         yield from _candidates(answer, answer.baselines, asked)
         yield _fat_tree_sentence(answer, asked)
-    if show_all and answer.dominated:
-        yield from _dominated(answer, asked)
+    dominated = _shown_dominated(answer, asked) if show_all else []
+    if dominated:
+        yield from _dominated(answer, dominated, asked)
+    shown = (*answer.candidates, *answer.baselines, *dominated)
+    yield Recipes.of(design.recipe for design in shown if design.recipes)
 
 
 def _fat_tree_sentence(answer: Frontier, asked: Messages | None) -> str:
@@ -167,6 +170,7 @@ def stored_sections(answer: Frontier, asked: Question, stored: int) -> Iterator[
         f"No topology of this size can be below {least} ({float(least):.6g}); "
         f"frontier --collective alltoall searches for better ones."
     )
+    yield Recipes.of(design.recipe for design in answer.candidates)
 
 
 def _candidates(
@@ -176,45 +180,38 @@ def _candidates(
     dominators: Sequence[str] | None = None,
 ) -> Iterator[Section]:
     """A table of candidates, of the dominated ones with what beats them in a last column."""
-    columns = ["steps", "allgather t_b", "all-to-all t_b", "decimal", "over bound"]
+    columns = ["steps", "allgather t_b", "all-to-all t_b"]
+    columns += [] if asked else ["decimal", "over bound"]
     if asked is not None:
-        names = ("allgather", "all-to-all", "both") if counts_allgather(answer) else ("time",)
-        several = len(asked.sizes_bytes) > 1
-        columns += asked.columns("") if several else names
+        columns += asked.columns("both" if counts_allgather(answer) else "time")
     numbers = len(columns)
-    columns += ["proof", "label", "recipe"]
+    columns += ["proof", "handle", "label"]
     rows = [_row(answer, one, asked) for one in candidates]
     if dominators is not None:
         columns.append("dominated by")
         rows = [(*row, name) for row, name in zip(rows, dominators, strict=True)]
-    yield Table(tuple(columns), rows, numbers, texts=2 if dominators is None else 3)
-    if any(len(repr(one.recipe)) > _MAX_RECIPE for one in candidates):
-        yield "The JSON answer (--json) has the recipes that are cut off here."
+    yield Table(tuple(columns), rows, numbers, texts=1 if dominators is None else 2, cut=True)
 
 
 def _row(answer: Frontier, one: Design, asked: Messages | None) -> tuple[str, ...]:
     gather, t_b = one.cost_of(Collective.ALLGATHER), one.cost.t_b
     steps = gather.steps if counts_allgather(answer) else one.cost.steps
     row = [str(steps), str(gather.t_b), _exact_text(one) if one.measured else "-"]
-    row += [f"{float(t_b):.6g}", f"{float(t_b / answer.bound.t_b):.4f}"]
-    if asked is not None:
-        row += map(format_time, _shown_times(answer, one, asked))
+    if asked is None:
+        row += [f"{float(t_b):.6g}", f"{float(t_b / answer.bound.t_b):.4f}"]
+    else:
+        row += map(format_time, _times_s(answer, one, asked))
     gap = t_b / proven_t_b(one) - 1
     proof = f"gap {float(gap):.1g}" if gap else "exact"
     if not one.measured:
         proof = "hops only"
-    recipe = repr(one.recipe)
-    if len(recipe) > _MAX_RECIPE:
-        recipe = recipe[: _MAX_RECIPE - 1] + "…"
-    return (*row, proof, one.label, recipe)
+    return (*row, proof, handle(repr(one.recipe)), one.label)
 
 
-def _shown_times(answer: Frontier, one: Design, asked: Messages) -> Iterator[Fraction]:
-    """Of one size allgather, all-to-all and both, of several both; or the all-to-all alone."""
+def _times_s(answer: Frontier, one: Design, asked: Messages) -> Iterator[Fraction]:
+    """The time of every size: of allgather and all-to-all, or of the all-to-all alone."""
     for size in asked.sizes_bytes:
         times = joint_times(one, asked.model, size)
-        if counts_allgather(answer):
-            yield from () if len(asked.sizes_bytes) > 1 else (times.allgather_s, times.alltoall_s)
         yield times.total_s if counts_allgather(answer) else times.alltoall_s
 
 
@@ -250,15 +247,21 @@ def _unsolved_sentence(answer: Frontier) -> str:
     )
 
 
-def _dominated(answer: Frontier, asked: Messages | None) -> Iterator[Section]:
-    """The dominated ones, the fastest first; ``hops only`` marks times that hops are a bound of."""
+def _shown_dominated(answer: Frontier, asked: Messages | None) -> list[Design]:
+    """The dominated ones that are listed, the fastest first."""
 
     def time(one: Design) -> Fraction:
         if asked is None:
             return one.cost.t_b
-        return list(_shown_times(answer, one, asked))[-1]
+        return next(_times_s(answer, one, asked))
 
-    ranked = sorted(answer.dominated, key=time)[:MAX_DOMINATED_ROWS]
+    return sorted(answer.dominated, key=time)[:MAX_DOMINATED_ROWS]
+
+
+def _dominated(
+    answer: Frontier, ranked: Sequence[Design], asked: Messages | None
+) -> Iterator[Section]:
+    """A table of them; ``hops only`` marks times that hops are a bound of."""
     better = [answer.dominator(one) for one in ranked]
     names = ["-" if one is None else one.label for one in better]
     yield "\nDominated; where hops were enough to know, at least so much:"

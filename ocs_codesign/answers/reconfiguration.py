@@ -130,7 +130,10 @@ def reconfiguration_sections(
             "passing: the JSON answer has bounds on them."
         )
     if answer.switching:
-        yield "The JSON answer (--json) has all recipes, as `sequence` takes them."
+        yield (
+            "Held is how many configurations are, in turn. --pick ROW prints the recipes of a row, "
+            "as `sequence` takes them; the JSON answer (--json) has all."
+        )
     gain = _gain_of(answer)
     if gain is None:
         yield (
@@ -153,9 +156,9 @@ def reconfiguration_sections(
 
 
 def _candidates_table(answer: Frontier, deltas: Sequence[float], asked: Messages | None) -> Table:
-    columns = ["configurations", "steps", "t_b", "decimal", "bound", "over bound"]
+    columns = ["held", "steps", "t_b", "decimal", "over bound"]
     has_tree = answer.collective == Collective.ALLTOALL
-    columns += ["tree", "over tree"] * has_tree
+    columns += ["over tree"] * has_tree
     sizes = () if asked is None else asked.sizes_bytes
     times = [(size, delta) for size in sizes for delta in deltas]
     for size, delta in times:
@@ -166,13 +169,13 @@ def _candidates_table(answer: Frontier, deltas: Sequence[float], asked: Messages
         number, steps, t_b = design.cost.point()
         text = in_decimals(t_b) if len(str(t_b)) > MAX_FRACTION else str(t_b)
         row = [str(number), str(steps), text, f"{float(t_b):.6g}"]
-        for least in [t_b_bound(answer, number), *[t_b_tree_bound(answer, number)] * has_tree]:
-            row += [f"{float(least):.6g}", f"{float(t_b / least - 1):.2%}"]
+        least = [t_b_bound(answer, number), *[t_b_tree_bound(answer, number)] * has_tree]
+        row += [f"{float(t_b / each - 1):.2%}" for each in least]
         if asked is not None:
             row += [format_time(design.cost.time_s(asked.model, *each)) for each in times]
-        maker = design.maker if design.measured else f"{design.maker}, at least"
-        rows.append((*row, maker, _short_label(design)))
-    return Table((*columns, "design", "label"), rows, len(columns), texts=1)
+        at_least = "" if design.measured else "at least: "
+        rows.append((*row, f"{at_least}{_short_label(design)}"))
+    return Table((*columns, "label"), rows, len(columns), texts=1, cut=True)
 
 
 def _short_label(design: Design) -> str:

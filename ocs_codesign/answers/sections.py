@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, final
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from ocs_codesign.graphs.recipe import Recipe
 
 _HEAD_ROWS, _TAIL_ROWS = 24, 8
 
@@ -27,8 +29,9 @@ class Facts:
 class Table:
     """Rows of text under ``columns``.
 
-    The first ``numbers`` columns are flush right, the last ``texts`` ones may fold. ``shortened``
-    leaves out the middle of a long table.
+    The first ``numbers`` columns are flush right, the last ``texts`` ones may fold to fit the page,
+    or are ``cut`` where they stand elsewhere in full. ``shortened`` leaves out the middle of a long
+    table.
 
     >>> rows = [(str(step), "1") for step in range(100)]
     >>> Table(("step", "load"), rows).shortened("steps").rows[24]
@@ -39,6 +42,7 @@ class Table:
     rows: Sequence[tuple[str, ...]]
     numbers: int = 0
     texts: int = 0
+    cut: bool = False
 
     def shortened(self, what: str) -> Table:
         """The same table without the middle of a long list of ``what``."""
@@ -51,8 +55,21 @@ class Table:
         return replace(self, rows=rows)
 
 
-Section: TypeAlias = str | Facts | Table
-"""A line of text ("" is an empty one), facts, or a table."""
+@final
+@dataclass(frozen=True, slots=True)
+class Recipes:
+    """The recipes of a table whose rows have their handles, a line each that can be copied."""
+
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, recipes: Iterable[Recipe | None]) -> Recipes:
+        """Those of designs, each once."""
+        return cls(tuple(dict.fromkeys(repr(each) for each in recipes if each is not None)))
+
+
+Section: TypeAlias = str | Facts | Table | Recipes
+"""A line of text ("" is an empty one), facts, a table, or the recipes of one."""
 
 
 def counted(number: int, what: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.answers.sections import Facts, Table, counted
+from ocs_codesign.answers.sections import Facts, Recipes, Table, counted
 from ocs_codesign.answers.texts import among_sentence, cost_json
 from ocs_codesign.fabric.selection.ranking import PlanKind, fat_tree_time_s
 from ocs_codesign.fabric.selection.workload import AllowedChanges
+from ocs_codesign.graphs.handle import handle
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
 if TYPE_CHECKING:
@@ -114,12 +115,14 @@ def selection_sections(selection: Selection, top: int) -> Iterator[Section]:
     if selection.excluded:
         yield "\nLeft out:"
         left_out = selection.excluded[:MAX_EXCLUDED]
-        rows = [(design.name, design.reason, design.sentence) for design in left_out]
-        yield Table(("design", "reason", "why"), rows, texts=1)
+        rows = [(design.reason, design.sentence, design.name) for design in left_out]
+        yield Table(("reason", "why", "design"), rows, texts=2)
         if len(selection.excluded) > MAX_EXCLUDED:
             yield f"{len(selection.excluded) - MAX_EXCLUDED} more: see --json."
     yield ""
     yield from sentences(selection)
+    plans = [*shown, *(plan for _, plan in more)]
+    yield Recipes.of(option.recipe for plan in plans for option in plan.options)
 
 
 def fabric_facts_of(selection: Selection) -> tuple[tuple[str, object], ...]:
@@ -139,7 +142,7 @@ def _time_text(seconds: Fraction) -> str:
 
 def _ranking(selection: Selection, plans: Sequence[tuple[int, RankedPlan]]) -> Table:
     """The plans with their ranks and how much longer they take than the first; a fat tree last."""
-    columns = ("rank", "total", "over best", "steps", "bytes", "circuits", "changes", "design")
+    columns = ("rank", "total", "over best", "steps", "bytes", "circuits", "changes")
     rows = [
         (
             str(number),
@@ -148,16 +151,34 @@ def _ranking(selection: Selection, plans: Sequence[tuple[int, RankedPlan]]) -> T
             *(_time_text(time) for time in (plan.alpha_s, plan.bandwidth_s)),
             _time_text(plan.reconfiguration_s),
             str(plan.num_changes),
-            plan.name,
+            *handle_and_label(plan),
         )
         for number, plan in plans
     ]
     if selection.serving is not None and rows:
         bound = fat_tree_time_s(selection.fabric, selection.workload)
         text = "fat tree of as many ports: no less than this"
-        cells = ("-", _time_text(bound), _over_best(selection, bound), "-", "-", "-", "-", text)
+        cells = (
+            "-",
+            _time_text(bound),
+            _over_best(selection, bound),
+            "-",
+            "-",
+            "-",
+            "-",
+            "-",
+            text,
+        )
         rows.append(cells)
-    return Table(columns, rows, numbers=7, texts=1)
+    return Table((*columns, "handle", "label"), rows, numbers=7, texts=1, cut=True)
+
+
+def handle_and_label(plan: RankedPlan) -> tuple[str, str]:
+    """The handles of a plan's designs, and their labels."""
+    return (
+        plan.named(lambda option: handle(option.name)),
+        plan.named(lambda option: option.label),
+    )
 
 
 def _over_best(selection: Selection, time_s: Fraction) -> str:
@@ -171,7 +192,7 @@ def _break_down(selection: Selection, plan: RankedPlan) -> Table:
     rows = [_part_row(selection, time) for time in plan.times]
     if len(plan.options) > 1:
         columns = (*columns, "design")
-        designs = (plan.options[time.option].name for time in plan.times)
+        designs = (handle(plan.options[time.option].name) for time in plan.times)
         rows = [(*row, design) for row, design in zip(rows, designs, strict=True)]
     return Table(columns, rows, numbers=8, texts=1)
 

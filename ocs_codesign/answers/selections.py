@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.answers.sections import Facts, Table
-from ocs_codesign.answers.select import fabric_facts_of, selection_json
+from ocs_codesign.answers.sections import Facts, Recipes, Table
+from ocs_codesign.answers.select import fabric_facts_of, handle_and_label, selection_json
 from ocs_codesign.quantities import format_size, format_time
 
 if TYPE_CHECKING:
@@ -41,15 +41,22 @@ def selections_sections(selections: Sequence[Selection], top: int) -> Iterator[S
 
     names = sorted(times[0], key=ratios)
     sizes = [format_size(_size(selection)) for selection in selections]
-    rows = [(*(format_time(time[name]) for time in times), name) for name in names[:top]]
+    plans = {plan.name: plan for plan in first.ranked}
+    shown = [plans[name] for name in names[:top]]
+    rows = [
+        (*(format_time(time[plan.name]) for time in times), *handle_and_label(plan))
+        for plan in shown
+    ]
+    columns = (*(f"at {size}" for size in sizes), "handle", "label")
     yield ""
-    yield Table((*(f"at {size}" for size in sizes), "design"), rows, len(sizes), texts=1)
+    yield Table(columns, rows, len(sizes), texts=1, cut=True)
     if len(names) > top:
         yield f"{len(names) - top} more: --top shows them."
     yield ""
     for size, time, least in zip(sizes, times, best, strict=True):
         name = next(name for name in names if time[name] == least)
         yield f"Best for {size}: {name} in {format_time(least)}, with its circuits up."
+    yield Recipes.of(option.recipe for plan in shown for option in plan.options)
 
 
 def _times_s(selection: Selection) -> dict[str, Fraction]:

@@ -19,12 +19,16 @@ from ocs_codesign.cli.options import (
     GATHERING,
     collective_choice,
     json_option,
+    pick_option,
     solver_options,
 )
-from ocs_codesign.cli.output import check_outputs, emit
+from ocs_codesign.cli.output import check_outputs, emit, picked
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ocs_codesign.answers.sections import Section
     from ocs_codesign.cli.options import SolverChoice
     from ocs_codesign.search.catalogue.store import Catalogue
 
@@ -53,6 +57,7 @@ def catalogue() -> None:
 @collective_choice(*GATHERING, ALLTOALL)
 @click.option("--max-steps", type=click.IntRange(1), help="At most so many steps.")
 @click.option("--max-t-b", metavar="X", help="At most this t_b, as in 1, 1.05 or 261/256.")
+@pick_option
 @file_option
 @solver_options
 @json_option
@@ -63,6 +68,7 @@ def find_command(
     collective: str,
     max_steps: int | None,
     max_t_b: str | None,
+    pick: int | None,
     path: str | None,
     choice: SolverChoice,
     json_path: str | None,
@@ -92,10 +98,14 @@ def find_command(
         if collective == ALLTOALL:
             from ocs_codesign.cli.joint import StoredLimits, stored_by_alltoall
 
-            stored_by_alltoall(store, asked, StoredLimits(max_steps, limit), choice, json_path)
+            limits = StoredLimits(max_steps, limit)
+            stored_by_alltoall(store, asked, limits, choice, pick, json_path)
             return
         found = find(store, asked, collective, max_steps=max_steps, max_t_b=limit)
-    emit(found_json(found), json_path, found_sections(found))
+    sections: Iterable[Section] = found_sections(found)
+    if pick is not None:
+        sections = picked([[entry.recipe] for entry in found.entries], pick)
+    emit(found_json(found), json_path, sections)
     if not found.entries:
         raise click.exceptions.Exit(1)
 
@@ -112,12 +122,12 @@ def show_command(recipe: str, path: str | None, json_path: str | None) -> None:
       ocs-codesign catalogue show 'Named("petersen")'
     """
     check_outputs(json_path)
+    from ocs_codesign.cli.handles import recipe_of
     from ocs_codesign.collective import Collective
-    from ocs_codesign.graphs.text import parse
     from ocs_codesign.search.catalogue.store import Catalogue
 
     with Catalogue(path) as store:
-        found = store.of_recipe(parse(recipe))
+        found = store.of_recipe(recipe_of(recipe))
         origins = [store.provenance(question) for question, _ in found]
     if not found:
         unknown = {"recipe": recipe, "found": False}

@@ -16,18 +16,17 @@ from ocs_codesign.answers.cost import (
 )
 from ocs_codesign.answers.texts import times_json, times_sections
 from ocs_codesign.cli.exact import chunks_option, cost_exactly
+from ocs_codesign.cli.message_options import asked_messages, messages_option
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
     GivenGraph,
     SolverChoice,
     alpha_option,
-    asked_messages,
     bandwidth_option,
     collective_choice,
     graph_option,
     json_option,
-    messages_option,
     recipe_argument,
     solver_options,
 )

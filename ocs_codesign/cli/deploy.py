@@ -152,12 +152,12 @@ def _changed(
 
 def named_recipes(texts: Sequence[str]) -> list[NamedRecipe]:
     """The recipes that were given, those without a name called ``configuration1`` and so on."""
+    from ocs_codesign.cli.handles import recipe_of
     from ocs_codesign.fabric.deployments.deployment import NamedRecipe
-    from ocs_codesign.graphs.text import parse
 
     named = []
     for number, text in enumerate(texts, 1):
         match = _NAMED.fullmatch(text)
         name, recipe = match.groups() if match else (f"configuration{number}", text)
-        named.append(NamedRecipe(name.strip(), parse(recipe.strip())))
+        named.append(NamedRecipe(name.strip(), recipe_of(recipe)))
     return named

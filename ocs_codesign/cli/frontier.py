@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.cli.file_options import plot_option
+from ocs_codesign.cli.message_options import asked_messages, messages_option
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
     alpha_option,
-    asked_messages,
     bandwidth_option,
     collective_choice,
     json_option,
-    messages_option,
+    pick_option,
     solver_options,
 )
-from ocs_codesign.cli.output import check_outputs, emit
+from ocs_codesign.cli.output import check_outputs, emit, picked
 from ocs_codesign.cli.progress import progress
 from ocs_codesign.cli.reconfiguration import (
     check_reconfiguration,
@@ -27,6 +27,9 @@ from ocs_codesign.cli.reconfiguration import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ocs_codesign.answers.sections import Section
     from ocs_codesign.cli.options import SolverChoice
     from ocs_codesign.cost import Messages
     from ocs_codesign.search.pareto import Frontier
@@ -48,6 +51,7 @@ _SOLVED = "all-to-all on one configuration (--collective alltoall or --joint)"
     "--joint", is_flag=True, help="Topologies for both allgather and all-to-all: three criteria."
 )
 @reconfiguration_options
+@pick_option
 @click.option("--all", "show_all", is_flag=True, help="List dominated candidates too.")
 @plot_option("the frontier")
 @solver_options
@@ -63,6 +67,7 @@ def frontier(
     joint: bool,
     deltas: tuple[float, ...],
     max_configurations: int | None,
+    pick: int | None,
     show_all: bool,
     plot: str | None,
     choice: SolverChoice,
@@ -92,7 +97,7 @@ def frontier(
             collective, deltas, joint=joint, bidirectional=bidirectional, show_all=show_all
         )
         frontier_with_reconfiguration(
-            num_nodes, degree, collective, deltas, max_configurations, asked, plot, json_path
+            num_nodes, degree, collective, deltas, max_configurations, asked, pick, plot, json_path
         )
         return
     if joint or collective == ALLTOALL:
@@ -101,7 +106,7 @@ def frontier(
         from ocs_codesign.cli.joint import AlltoallQuestion, frontier_of_alltoall
 
         question = AlltoallQuestion(num_nodes, degree, joint, bidirectional, asked, show_all)
-        frontier_of_alltoall(question, choice, plot, json_path)
+        frontier_of_alltoall(question, choice, pick, plot, json_path)
         return
     choice.check_unused(_SOLVED)
     from ocs_codesign.answers.frontier import frontier_json, frontier_sections
@@ -116,7 +121,9 @@ def frontier(
             on_progress=shown.tell_phase,
         )
         files = {} if plot is None else {plot: _figure(answer, asked, plot)}
-    sections = frontier_sections(answer, asked, show_all=show_all)
+    sections: Iterable[Section] = frontier_sections(answer, asked, show_all=show_all)
+    if pick is not None:
+        sections = picked([design.recipes for design in answer.candidates], pick)
     emit(frontier_json(answer, asked), json_path, sections, files)
 
 

@@ -13,12 +13,14 @@ from ocs_codesign.answers.joint import (
     stored_json,
     stored_sections,
 )
-from ocs_codesign.cli.output import emit
+from ocs_codesign.cli.output import emit, picked
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from fractions import Fraction
 
+    from ocs_codesign.answers.sections import Section
     from ocs_codesign.cli.options import SolverChoice
     from ocs_codesign.cost import Messages
     from ocs_codesign.question import Question
@@ -40,7 +42,11 @@ class AlltoallQuestion:
 
 
 def frontier_of_alltoall(
-    asked: AlltoallQuestion, choice: SolverChoice, plot: str | None, json_path: str | None
+    asked: AlltoallQuestion,
+    choice: SolverChoice,
+    pick: int | None,
+    plot: str | None,
+    json_path: str | None,
 ) -> None:
     """Search, print, draw and write the joint frontier."""
     from ocs_codesign.search.frontier import joint_frontier
@@ -55,7 +61,9 @@ def frontier_of_alltoall(
             options=options,
         )
         files = {} if plot is None else {plot: _figure(answer, asked.messages, plot)}
-    sections = joint_sections(answer, asked.messages, show_all=asked.show_all)
+    sections: Iterable[Section] = joint_sections(answer, asked.messages, show_all=asked.show_all)
+    if pick is not None:
+        sections = picked([design.recipes for design in answer.candidates], pick)
     emit(joint_json(answer, asked.messages), json_path, sections, files)
     _refuse_if_stopped(answer, choice)
 
@@ -91,6 +99,7 @@ def stored_by_alltoall(
     asked: Question,
     limits: StoredLimits,
     choice: SolverChoice,
+    pick: int | None,
     json_path: str | None,
 ) -> None:
     """Solve the all-to-all of what is stored for a size, print and write the best of it.
@@ -116,7 +125,9 @@ def stored_by_alltoall(
         and (limits.max_t_b is None or one.cost.t_b <= limits.max_t_b)
     )
     answer = replace(answer, candidates=kept)
-    sections = stored_sections(answer, asked, len(entries))
+    sections: Iterable[Section] = stored_sections(answer, asked, len(entries))
+    if pick is not None:
+        sections = picked([design.recipes for design in answer.candidates], pick)
     emit(stored_json(answer, asked), json_path, sections)
     _refuse_if_stopped(answer, choice)
     if not kept:

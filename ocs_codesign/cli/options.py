@@ -16,12 +16,11 @@ from ocs_codesign.cli.file_options import INPUT, OUTPUT, STDIN
 from ocs_codesign.cli.output import STDOUT
 from ocs_codesign.collective import GATHERING as GATHERING_COLLECTIVES
 from ocs_codesign.collective import Collective
-from ocs_codesign.quantities import parse_bandwidth, parse_size, parse_time
+from ocs_codesign.quantities import parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ocs_codesign.cost import Messages
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
     from ocs_codesign.network import Network
@@ -86,31 +85,6 @@ overlap_option = click.option(
     help="A plane changes while others send (default), or the whole fabric stops for every change.",
 )
 COLD, WARM = "cold", "warm"
-MESSAGE = (
-    "M, the buffer of a rank, such as 1MiB: what an allgather results in, a reduction takes, one "
-    "rank sends in an all-to-all"
-)
-message_option = quantity_option("--message", parse_size, f"{MESSAGE}.")
-messages_option = quantity_option(
-    *("--message", parse_size, f"{MESSAGE}; may be repeated, or 1MiB,64MiB."),
-    "messages",
-    multiple=True,
-)
-
-
-def asked_messages(
-    alpha: float | None, bandwidth: float | None, messages: tuple[float, ...]
-) -> Messages | None:
-    """The message sizes and the cost model, if times are asked for."""
-    if alpha is None and bandwidth is None and not messages:
-        return None
-    if alpha is None or bandwidth is None or not messages:
-        raise click.UsageError("--alpha, --bandwidth and --message are only given together")
-    from ocs_codesign.cost import CostModel, Messages
-
-    return Messages(CostModel(alpha, bandwidth), tuple(dict.fromkeys(messages)))
-
-
 GATHERING = tuple(kind.name for kind in GATHERING_COLLECTIVES)
 ALLTOALL = Collective.ALLTOALL.name
 
@@ -139,6 +113,12 @@ fabric_option = click.option(
     metavar="FILE",
     required=True,
     help="The fabric file; - is standard input.",
+)
+pick_option = click.option(
+    "--pick",
+    type=click.IntRange(min=1),
+    metavar="ROW",
+    help="Print only the recipes of this row of the answer, a line each.",
 )
 prefer_option = click.option(
     "--prefer",
@@ -198,8 +178,15 @@ _SOLVER_OPTIONS = (
 
 def network_of(text: str) -> Network:
     """The network in a file, or the one that a call of a builder or a recipe names."""
+    from ocs_codesign.graphs.handle import asked_digits
+
     text = STDIN if text == STDOUT else text
-    if Path(text).exists() or not text.rstrip().endswith(")"):
+    is_file = Path(text).exists()
+    if not is_file and asked_digits(text) is not None:
+        from ocs_codesign.cli.handles import recipe_of
+
+        text = repr(recipe_of(text))
+    if is_file or not text.rstrip().endswith(")"):
         from ocs_codesign.formats.networks.network_files import import_network
 
         return import_network(text)
@@ -226,9 +213,9 @@ class GivenGraph:
             raise click.UsageError("give either a RECIPE or --graph FILE")
         if recipe is None:
             return cls(None, Path(graph or ""))
-        from ocs_codesign.graphs.text import parse
+        from ocs_codesign.cli.handles import recipe_of
 
-        return cls(parse(recipe), None)
+        return cls(recipe_of(recipe), None)
 
     @property
     def recipe_text(self) -> str | None:

@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.answers.sections import counted
 from ocs_codesign.cli.progress import QUIET, verbosity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
-    from ocs_codesign.answers.sections import Section
+    from ocs_codesign.answers.sections import Section, Table
+    from ocs_codesign.graphs.recipe import Recipe
 
 STDOUT = "-"
 
-_WIDE = 100_000
+_WIDE, _PAGE = 100_000, 100
+_LEAST_TEXT = 8
+_WHOLE = ("recipe", "recipes")
+"""Facts that are to be copied: they stay on one line."""
 
 
 def check_outputs(*paths: str | None) -> None:
@@ -68,6 +73,13 @@ def emit(
     sys.stdout.flush()
 
 
+def picked(rows: Sequence[Sequence[Recipe | str]], pick: int) -> list[str]:
+    """The recipes of the row that was picked, a line each; ClickException if there is none."""
+    if pick > len(rows):
+        raise click.ClickException(f"--pick is {pick}: the answer has {counted(len(rows), 'row')}")
+    return [str(recipe) for recipe in rows[pick - 1]]
+
+
 def _number(value: object) -> float:
     """An exact number as JSON has it: rounded only here."""
     if isinstance(value, Fraction):
@@ -77,19 +89,21 @@ def _number(value: object) -> float:
 
 def show_sections(on: Console, sections: Iterable[Section]) -> None:
     """Print the sections of an answer, one after the other."""
-    from ocs_codesign.answers.sections import Facts, Table
+    from ocs_codesign.answers.sections import Facts, Recipes, Table
 
     for section in sections:
         if isinstance(section, Facts):
             show_facts(on, section.rows)
         elif isinstance(section, Table):
-            show_table(on, section.columns, section.rows, section.numbers, section.texts)
+            show_table(on, section)
+        elif isinstance(section, Recipes):
+            show_recipes(on, section.texts)
         else:
-            on.print(section)
+            on.print(section, soft_wrap=True)
 
 
 def console() -> Console:
-    """The console for tables: as wide as they need when it is not a terminal."""
+    """The console: as wide as it needs to be when it is not a terminal."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else _WIDE
@@ -104,45 +118,83 @@ def console() -> Console:
 
 
 def show_facts(on: Console, facts: Iterable[tuple[str, object]]) -> None:
-    """A table of names and values; values that are None are left out."""
+    """A table of names and values; values that are None are left out, recipes do not fold."""
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="bold")
-    table.add_column(overflow="fold")
-    for name, value in facts:
-        if value is not None:
-            table.add_row(name, str(value))
-    _print(on, table)
+    rows = [(name, str(value)) for name, value in facts if value is not None]
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, value in rows:
+        if name in _WHOLE:
+            line = Text.assemble((name.ljust(width), "bold"), "  ", value)
+            on.print(line, soft_wrap=True)
+            continue
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True, style="bold", width=width)
+        table.add_column(overflow="fold")
+        table.add_row(name, value)
+        _print(on, table)
 
 
-def show_table(
-    on: Console,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    numbers: int = 0,
-    texts: int = 0,
-) -> None:
-    """A table whose first ``numbers`` columns are flush right and last ``texts`` ones may fold."""
+def show_recipes(on: Console, recipes: Sequence[str]) -> None:
+    """Recipes under their handles, which are remembered for later commands."""
+    from ocs_codesign.cli.handles import keep
+    from ocs_codesign.graphs.handle import handle
+
+    if not recipes:
+        return
+    on.print(
+        f"\nRecipes, for which handles can stand in later commands, as in '{handle(recipes[0])}':"
+    )
+    for text in recipes:
+        on.print(f"{handle(text)}  {text}", soft_wrap=True)
+    keep(recipes)
+
+
+def show_table(on: Console, shown: Table) -> None:
+    """A table that fits the page, which is that of a terminal or of 100 characters.
+
+    Its texts fold or are cut; numbers never are.
+    """
     from rich import box
     from rich.table import Table
 
+    rows = [tuple(row) for row in shown.rows]
+    widths = _fitted(shown, on.width if on.is_terminal else _PAGE)
     table = Table(
         box=box.SIMPLE_HEAD if on.is_terminal else None, pad_edge=False, padding=(0, 2, 0, 0)
     )
-    for at, column in enumerate(columns):
+    for at, column in enumerate(shown.columns):
+        is_text = at >= len(shown.columns) - shown.texts
         table.add_column(
             column,
-            justify="right" if at < numbers else "left",
-            overflow="fold",
-            no_wrap=at < len(columns) - texts,
+            justify="right" if at < shown.numbers else "left",
+            overflow="ellipsis" if shown.cut else "fold",
+            no_wrap=shown.cut or not is_text,
+            width=widths[at],
         )
     for row in rows:
         table.add_row(*row)
     _print(on, table)
 
 
-def _print(on: Console, table: Table) -> None:
+def _fitted(shown: Table, page: int) -> list[int]:
+    """The width of every column: texts share what numbers leave, the widest giving way first."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, cells)) for cells in zip(shown.columns, *shown.rows, strict=True)]
+    texts = range(len(widths) - shown.texts, len(widths))
+    excess = sum(widths) + 2 * (len(widths) - 1) - page
+    while excess > 0 and texts:
+        widest = max(texts, key=lambda at: widths[at])
+        if widths[widest] <= _LEAST_TEXT:
+            break
+        widths[widest] -= 1
+        excess -= 1
+    return widths
+
+
+def _print(on: Console, table: RichTable) -> None:
     """Print a table; where it is not read on a terminal, without the blanks that end its lines."""
     if on.is_terminal:
         on.print(table)

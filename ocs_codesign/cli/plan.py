@@ -93,9 +93,9 @@ def plan(
     check_outputs(json_path, plot)
     from ocs_codesign.answers.plan.record import plan_json
     from ocs_codesign.answers.plan.sections import PlannedTrace, plan_sections
+    from ocs_codesign.cli.handles import recipe_of
     from ocs_codesign.cost import CostModel
     from ocs_codesign.formats.trace_files import read_trace
-    from ocs_codesign.graphs.text import parse
     from ocs_codesign.question import Question
     from ocs_codesign.reconfigure.change import ReconfigurationCost
     from ocs_codesign.reconfigure.hold.trace_plan import plan_trace
@@ -103,11 +103,11 @@ def plan(
     question = Question(num_nodes, degree, bidirectional)
     model = CostModel(alpha, bandwidth)
     cost = ReconfigurationCost(delta, delta_per_circuit or 0, cold_start=start != WARM)
-    held = None if start in {COLD, WARM} else parse(start)
+    held = None if start in {COLD, WARM} else recipe_of(start)
     with progress("Reading the trace") as shown:
         jobs = read_trace(trace)
         shown.tell_phase("Measuring designs")
-        named = dict.fromkeys([*map(parse, designs), *([] if held is None else [held])])
+        named = dict.fromkeys([*map(recipe_of, designs), *([] if held is None else [held])])
         only_named = bool(designs) and catalogue_path is None
         options, serving = _options(
             question, list(named), catalogue_path, jobs, shown, only_named=only_named

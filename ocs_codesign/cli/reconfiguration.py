@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.cli.options import quantity_option
-from ocs_codesign.cli.output import emit
+from ocs_codesign.cli.output import emit, picked
 from ocs_codesign.cli.progress import progress
 from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from ocs_codesign.answers.sections import Section
     from ocs_codesign.cost import Messages
 
 COLLECTIVES = ("allreduce", "alltoall")
@@ -59,6 +60,7 @@ def frontier_with_reconfiguration(
     deltas: Sequence[float],
     max_configurations: int | None,
     asked: Messages | None,
+    pick: int | None,
     plot: str | None,
     json_path: str | None,
 ) -> None:
@@ -84,5 +86,7 @@ def frontier_with_reconfiguration(
 
             figure = reconfigured_figure(answer, deltas, asked)
             files[plot] = figure_bytes(figure, Path(plot).suffix)
-    sections = reconfiguration_sections(answer, deltas, asked)
+    sections: Iterable[Section] = reconfiguration_sections(answer, deltas, asked)
+    if pick is not None:
+        sections = picked([design.recipes for design in answer.candidates], pick)
     emit(reconfiguration_json(answer, deltas, asked), json_path, sections, files)

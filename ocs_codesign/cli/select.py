@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.cli.file_options import FILE, INPUT, plot_option
+from ocs_codesign.cli.message_options import messages_option
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
     fabric_option,
     json_option,
-    messages_option,
+    pick_option,
 )
-from ocs_codesign.cli.output import check_outputs, emit
+from ocs_codesign.cli.output import check_outputs, emit, picked
 from ocs_codesign.cli.progress import Progress, progress
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ocs_codesign.answers.sections import Section
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.selection.ranking import Selection
     from ocs_codesign.fabric.selection.workload import Workload
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="A catalogue, instead of the one shipped.",
 )
+@pick_option
 @plot_option("the break-downs")
 @json_option
 def select(
@@ -58,6 +63,7 @@ def select(
     top: int,
     designs: tuple[str, ...],
     catalogue_path: str | None,
+    pick: int | None,
     plot: str | None,
     json_path: str | None,
 ) -> None:
@@ -83,8 +89,8 @@ def select(
         raise click.UsageError("give either --designs or --catalogue")
     if (workload_path is None) == (not messages) or (collectives and not messages):
         raise click.UsageError("give either --workload or --message, with or without --collective")
-    if plot is not None and len(messages) > 1:
-        raise click.UsageError("--plot draws one ranking: give one --message")
+    if len(messages) > 1 and (plot is not None or pick is not None):
+        raise click.UsageError("--plot and --pick are for one ranking: give one --message")
     check_outputs(json_path, plot)
     from ocs_codesign.answers.select import selection_json, selection_sections
     from ocs_codesign.answers.selections import selections_json, selections_sections
@@ -105,11 +111,15 @@ def select(
         from ocs_codesign.plot.selection import selection_figure
 
         files[plot] = figure_bytes(selection_figure(selection, top), Path(plot).suffix)
+    sections: Iterable[Section]
     if others:
         selections = [selection, *(ranked_for(selection, other) for other in others)]
         answer, sections = selections_json(selections, top), selections_sections(selections, top)
     else:
         answer, sections = selection_json(selection, top), selection_sections(selection, top)
+    if pick is not None:
+        names = [[option.name for option in plan.options] for plan in selection.ranked]
+        sections = picked(names, pick)
     emit(answer, json_path, sections, files)
     if not selection.ranked:
         raise click.exceptions.Exit(1)
@@ -143,9 +153,9 @@ def _selected(
 
 
 def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
-    from ocs_codesign.graphs.text import parse
+    from ocs_codesign.cli.handles import recipe_of
 
-    recipes = [parse(text) for text in designs]
+    recipes = [recipe_of(text) for text in designs]
     for recipe in recipes:
         wanted = (fabric.num_working_hosts, fabric.num_ports_per_host)
         if (recipe.num_nodes, recipe.degree) != wanted:

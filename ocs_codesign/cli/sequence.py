@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.cli.file_options import design_directory_option
+from ocs_codesign.cli.message_options import message_option
 from ocs_codesign.cli.options import (
     COLD,
     WARM,
@@ -16,7 +17,6 @@ from ocs_codesign.cli.options import (
     delta_option,
     delta_per_circuit_option,
     json_option,
-    message_option,
     overlap_option,
     solver_options,
 )
@@ -184,13 +184,13 @@ def _sequenced(
     choice: SolverChoice,
     shown: Progress,
 ) -> ProgramDesign:
-    from ocs_codesign.graphs.text import parse
+    from ocs_codesign.cli.handles import recipe_of
     from ocs_codesign.reconfigure.program.designs import build_sequence
     from ocs_codesign.schedulers.alltoall.stepped import MAX_CHUNKS
 
     if collective != ALLTOALL:
         choice.check_unused("an all-to-all over RECIPEs")
-    parsed = [parse(text) for text in recipes]
+    parsed = [recipe_of(text) for text in recipes]
     with choice.solving() as options:
         most = max_chunks or MAX_CHUNKS
         return build_sequence(parsed, collective, steps_each, most, options, shown.tell)

@@ -151,11 +151,11 @@ def survive(
 
 def _invented(recipe: str, fabric_path: str, prefer: str) -> Configuration:
     """A recipe on a fabric, on cables of its own."""
+    from ocs_codesign.cli.handles import recipe_of
     from ocs_codesign.fabric.embed.embedding import embed
     from ocs_codesign.formats.fabric.fabric_files import load_fabric
-    from ocs_codesign.graphs.text import parse
 
-    topology = parse(recipe).topology()
+    topology = recipe_of(recipe).topology()
     return embed(load_fabric(fabric_path), topology, prefer=prefer).configuration
 
 

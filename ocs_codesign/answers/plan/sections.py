@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.answers.sections import Facts, Table, counted
+from ocs_codesign.answers.sections import Facts, Recipes, Table, counted
 from ocs_codesign.answers.texts import MAX_FRACTION, among_sentence, cost_text, in_decimals
 from ocs_codesign.collective import Collective
+from ocs_codesign.graphs.handle import handle
 from ocs_codesign.quantities import format_bandwidth, format_time
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def plan_sections(answer: PlannedTrace) -> Iterator[Section]:
     yield _pieces(plan)
     yield ""
     yield from plan_sentences(plan)
+    yield Recipes.of(option.recipe for option in plan.options)
 
 
 def _designs(plan: TracePlan) -> Table:
@@ -93,9 +95,9 @@ def _designs(plan: TracePlan) -> Table:
     rows = []
     for at, option in enumerate(plan.options):
         costs = [_cost_text(option.cost(collective)) for collective in collectives]
-        rows.append((_mark(at), *costs, option.label, option.name))
+        rows.append((_mark(at), *costs, handle(option.name), option.label))
     names = (collective.name for collective in collectives)
-    return Table(("design", *names, "label", "recipe"), rows, texts=2)
+    return Table(("design", *names, "handle", "label"), rows, texts=1, cut=True)
 
 
 def _cost_text(cost: Cost | None) -> str:

@@ -144,6 +144,10 @@ class Catalogue:
             raise ValueError(f"{self.path} is damaged: the entries of {question} were changed")
         return found
 
+    def recipes(self) -> list[str]:
+        """All recipes, each once; unlike entries they are not checked."""
+        return [text for (text,) in self._query("SELECT DISTINCT recipe FROM entry ORDER BY 1")]
+
     def of_recipe(self, recipe: Recipe) -> list[tuple[Question, Entry]]:
         """Entries of exactly this recipe, with the questions they answer."""
         text = repr(recipe)

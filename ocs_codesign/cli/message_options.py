@@ -1,0 +1,37 @@
+"""The option --message of one size or several, and what is asked of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ocs_codesign.cli.options import quantity_option
+from ocs_codesign.quantities import parse_size
+
+if TYPE_CHECKING:
+    from ocs_codesign.cost import Messages
+
+MESSAGE = (
+    "M, the buffer of a rank, such as 1MiB: what an allgather results in, a reduction takes, one "
+    "rank sends in an all-to-all"
+)
+message_option = quantity_option("--message", parse_size, f"{MESSAGE}.")
+messages_option = quantity_option(
+    *("--message", parse_size, f"{MESSAGE}; may be repeated, or 1MiB,64MiB."),
+    "messages",
+    multiple=True,
+)
+
+
+def asked_messages(
+    alpha: float | None, bandwidth: float | None, messages: tuple[float, ...]
+) -> Messages | None:
+    """The message sizes and the cost model, if times are asked for."""
+    if alpha is None and bandwidth is None and not messages:
+        return None
+    if alpha is None or bandwidth is None or not messages:
+        raise click.UsageError("--alpha, --bandwidth and --message are only given together")
+    from ocs_codesign.cost import CostModel, Messages
+
+    return Messages(CostModel(alpha, bandwidth), tuple(dict.fromkeys(messages)))
