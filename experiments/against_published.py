@@ -58,7 +58,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "published": {"color": PUBLISHED, "marker": "s", "markersize": 6, "fillstyle": "none"},
     "ours": {"color": OURS, "marker": "o", "markersize": 4},
 }
-STEP_TICKS = (2, 5, 10, 20, 50, 100)
+STEP_TICKS = (2, 5, 20, 100)
 EXCESS_TICKS = (0, 0.1, 1, 10, 50)
 
 
@@ -143,8 +143,8 @@ def draw(axes: Axes, table: Sequence[dict[str, object]]) -> None:
         textcoords="offset points",
         ha="right",
         va="top",
-        fontsize=8,
-        color="#6b7280",
+        fontsize=9,
+        color="#444444",
     )
 
 
@@ -174,7 +174,7 @@ def picture(table: Sequence[dict[str, object]], sizes: Sequence[int]) -> Figure:
     """A row for every degree, a column for every number of nodes."""
     from matplotlib.ticker import NullLocator
 
-    figure, panels = new_figure(2 * len(sizes) + 1, 8.2, len(DEGREES), len(sizes))
+    figure, panels = new_figure(1.55 * len(sizes) + 0.7, 6.8, len(DEGREES), len(sizes))
     for place, (axes, (degree, nodes)) in enumerate(
         zip(panels, product(DEGREES, sizes), strict=True)
     ):
@@ -182,16 +182,16 @@ def picture(table: Sequence[dict[str, object]], sizes: Sequence[int]) -> Figure:
         axes.set_yscale("symlog", linthresh=0.1, linscale=0.6)
         axes.set_yticks(EXCESS_TICKS, [str(tick) for tick in EXCESS_TICKS])
         axes.yaxis.set_minor_locator(NullLocator())
-        axes.set_ylim(-0.03, 400)
+        axes.set_ylim(-0.03, 2000)
         if place < len(sizes):
             axes.set_title(f"N = {nodes}", fontsize=11.5)
         if place % len(sizes) == 0:
-            axes.set_ylabel(f"degree {degree}\n$t_b$ above optimum (%)")
-        if place >= len(panels) - len(sizes):
-            axes.set_xlabel("allgather steps")
+            axes.set_ylabel(f"degree {degree}")
     for axes in panels:
         plain_log_axis(axes, "x", STEP_TICKS)
         axes.set_xlim(1.6, 130)
+    figure.supxlabel("allgather steps", fontsize=10.5)
+    figure.supylabel("$t_b$ above the optimum (%)", fontsize=10.5)
     figure.legend(
         *panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False
     )

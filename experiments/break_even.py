@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from reporting import (
@@ -61,7 +62,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "4 in turn": {"color": KAUTZ},
     "8 in turn": {"color": TREE},
     "16 in turn": {"color": PUBLISHED},
-    "direct": {"color": RING, "linestyle": (0, (4, 2))},
+    "direct": {"color": RING, "linestyle": "", "marker": "o", "fillstyle": "none"},
 }
 HOPS = "hop counts only"
 
@@ -131,34 +132,35 @@ def rows(nodes: int) -> Iterator[dict[str, object]]:
 
 
 def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
-    """A panel a port speed: solid lines for alpha = 0, thin ones for 10 us."""
-    figure, panels = new_figure(9.6, 4.8, 1, len(PORT_GBPS))
+    """A column a port speed and a row an alpha."""
+    figure, panels = new_figure(9.6, 7.2, len(ALPHAS_US), len(PORT_GBPS))
     here = [line for line in table if line["nodes"] == nodes and line["break_even_us"] != "never"]
-    for axes, port in zip(panels, PORT_GBPS, strict=True):
+    for axes, (alpha, port) in zip(panels, product(ALPHAS_US, PORT_GBPS), strict=True):
         for design, style in STYLES.items():
-            for alpha in ALPHAS_US:
-                mine = [
-                    line
-                    for line in here
-                    if (line["port_Gbps"], line["alpha_us"], line["design"], line["static"])
-                    == (port, alpha, design, "best known")
-                ]
-                axes.plot(
-                    [int(str(line["message_bytes"])) for line in mine],
-                    [float(str(line["break_even_us"])) * 1e-6 for line in mine],
-                    label=design if alpha == 0 else None,
-                    linewidth=1.8 if alpha == 0 else 0.8,
-                    **style,
-                )
+            mine = [
+                line
+                for line in here
+                if (line["port_Gbps"], line["alpha_us"], line["design"], line["static"])
+                == (port, alpha, design, "best known")
+            ]
+            axes.plot(
+                [int(str(line["message_bytes"])) for line in mine],
+                [float(str(line["break_even_us"])) * 1e-6 for line in mine],
+                label=design,
+                **style,
+            )
         size_axis(axes, range(14, 31, 4))
         axes.set_yscale("log")
-        axes.set_title(f"{port} Gb/s a port", fontsize=10)
+        alpha_text = f"α = {alpha} µs" if alpha else "α = 0"
+        axes.set_title(f"{port} Gb/s a port, {alpha_text}", fontsize=10)
+    for axes in panels[:: len(PORT_GBPS)]:
+        low, high = axes.get_ylim()
+        ticks = [10.0**k for k in range(-9, 0) if low <= 10.0**k <= high]
+        time_log_axis(axes, "y", ticks)
+        axes.set_ylabel("dead time below which\nchanging circuits pays")
+    for axes in panels[-len(PORT_GBPS) :]:
         axes.set_xlabel("all-to-all message a node, M")
-    low, high = panels[0].get_ylim()
-    ticks = [10.0**k for k in range(-9, 0) if low <= 10.0**k <= high]
-    time_log_axis(panels[0], "y", ticks)
-    panels[0].set_ylabel("changing circuits pays below this dead time")
-    panels[0].legend(frameon=False, fontsize=8.5, title="thick: α = 0, thin: α = 10 µs")
+    panels[0].legend(frameon=False, fontsize=8.5)
     figure.suptitle(
         f"{nodes} nodes, four ports: configurations in turn against the best static topology",
         fontsize=11.5,

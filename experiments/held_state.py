@@ -139,6 +139,14 @@ def swept_rows() -> Iterator[dict[str, object]]:
             yield row("sweep", name, needed, sizes, sending * ratio)
 
 
+def _described(name: str) -> str:
+    """A list of steps in a legend: what it is, or its configurations and what they carry."""
+    needed, parts = SWEPT[name]
+    if not name[0].isdigit():
+        return name
+    return f"circuits {', '.join(map(str, needed))} with bytes {' : '.join(map(str, parts))}"
+
+
 def picture(table: Sequence[dict[str, object]]) -> Figure:
     """The ratio of the two optima over the dead time, and the listed instances as points."""
     figure, (axes,) = new_figure(8.6, 4.8, 1, 1)
@@ -152,15 +160,19 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
     for name in SWEPT:
         mine = [line for line in table if (line["row"], line["list"]) == ("sweep", name)]
         if mine:
-            axes.plot(*points(mine), color=COLOURS[name], linewidth=1.8, label=name)
+            axes.plot(*points(mine), color=COLOURS[name], linewidth=1.8, label=_described(name))
     style: dict[str, Any] = {"color": "#222222", "marker": "o", "markersize": 5, "linestyle": ""}
-    axes.plot(*points([line for line in table if line["row"] == "listed"]), label="listed", **style)
+    axes.plot(
+        *points([line for line in table if line["row"] == "listed"]),
+        label="published lists",
+        **style,
+    )
     plain_log_axis(axes, "x", (0.01, 0.1, 1, 10))
     axes.set_xlabel("dead time of a change / time in which one plane sends everything")
     axes.set_ylabel("optimum with a memory of one step / real optimum")
     axes.annotate("too slow: circuits are held, not made again", (0.0105, 1.03), fontsize=8.5)
     axes.annotate("too fast: circuits that nobody made", (0.0105, 0.86), fontsize=8.5)
-    axes.legend(frameon=False, fontsize=8.5)
+    axes.legend(frameon=False, fontsize=8.5, title="steps", alignment="left")
     axes.set_title("Two planes, cold start: a memory of one step against what is held", fontsize=11)
     return figure
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reporting import (
     KAUTZ,
@@ -49,6 +49,11 @@ TITLES = {
 }
 DELTAS_S = tuple(Fraction(round(10 ** (k / 4)), 10**7) for k in range(4, 21))
 COLOURS = dict(zip(PLANES, (RING, KAUTZ, PUBLISHED, OURS), strict=True))
+STYLES: dict[str, dict[str, Any]] = {
+    "planes change one by one": {"linewidth": 1.9},
+    "the fabric stops for a change": {"linewidth": 1.5, "linestyle": (0, (4, 2))},
+    "circuits never change": {"linewidth": 1.5, "linestyle": (0, (1, 1.5)), "zorder": 1.9},
+}
 FIELDS = (
     *("collective", "nodes", "steps", "configurations", "planes", "delta_us", "overlap_us"),
     *("serial_us", "serial_over_overlap", "static_us"),
@@ -103,27 +108,29 @@ def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
                 == (collective, nodes, planes)
             ]
             deltas = [float(str(line["delta_us"])) * 1e-6 for line in mine]
-            style = {"color": COLOURS[planes], "linewidth": 1.8}
+            style = {"color": COLOURS[planes]}
 
             def times(name: str, lines: Sequence[dict[str, object]] = mine) -> list[float]:
                 return [float(str(line[name])) * 1e-6 for line in lines]
 
             label = f"{planes} plane{'s' * (planes > 1)}"
-            above.plot(deltas, times("overlap_us"), label=label, **style)
-            above.plot(deltas, times("serial_us"), linestyle="--", **style)
+            overlap, serial, static = STYLES.values()
+            above.plot([], [], label=label, linewidth=4, **style)
+            above.plot(deltas, times("overlap_us"), **style, **overlap)
+            above.plot(deltas, times("serial_us"), **style, **serial)
             if mine[0]["static_us"]:
-                above.plot(deltas, times("static_us"), linestyle=":", **style)
+                above.plot(deltas, times("static_us"), **style, **static)
             ratios = [float(str(line["serial_over_overlap"])) for line in mine]
-            below.plot(deltas, ratios, **style)
+            below.plot(deltas, ratios, **style, **overlap)
         above.set_title(TITLES[collective], fontsize=10)
         time_log_axis(below, "x", [10.0**k for k in range(-6, -1)])
         below.set_xlabel("dead time of a change, δ")
     time_log_axis(panels[0], "y", [10.0**k for k in range(-3, 0)])
     panels[0].set_ylabel("time of the collective")
-    panels[len(COLLECTIVES)].set_ylabel("serial / overlap")
-    panels[0].legend(
-        frameon=False, fontsize=8.5, title="solid: overlap, dashed: serial,\ndotted: never changed"
-    )
+    panels[len(COLLECTIVES)].set_ylabel("time when all stop,\nover one by one")
+    for name, style in STYLES.items():
+        panels[0].plot([], [], color="#222222", label=name, **style)
+    panels[0].legend(frameon=False, fontsize=8.5)
     figure.suptitle(
         f"{nodes} nodes, 64 MiB, 800 Gb/s a node: planes that change while others send, "
         "and a fabric that stops",

@@ -153,3 +153,7 @@ def test_the_report_is_one_page_that_fetches_nothing(bundle):
     assert {"plans/ring-to-cube.md", "cabling.csv"} <= linked <= set(files_of(bundle))
     assert {one[1:] for one in page.fetched if one.startswith("#")} == set(page.ids)
     assert "Circulant(8, (1, 3))" in text
+    assert 'name="viewport" content="width=device-width' in text
+    assert text.count("<table>") == text.count('<div class="table"><table>') > 5
+    for rule in (".table { overflow-x: auto; }", "h1, p { overflow-wrap: anywhere; }"):
+        assert rule in text  # on a phone tables scroll, not the page

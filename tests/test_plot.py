@@ -12,6 +12,7 @@ from matplotlib.text import Annotation
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import CostModel
 from ocs_codesign.plot import SUFFIXES, frontier_figure, save_figure
+from ocs_codesign.plot.labels import shortened
 
 MODEL = CostModel(10e-6, 12.5e9)
 NAMES = (
@@ -35,7 +36,10 @@ def staircase(length: int, dominated: int = 0) -> FakeFrontier:
 
 
 def annotations(figure) -> list[Annotation]:
-    return [text for text in figure.axes[0].texts if isinstance(text, Annotation)]
+    """Those of the axes and of a close-up in them."""
+    (axes,) = figure.axes
+    texts = (text for each in (axes, *axes.child_axes) for text in each.texts)
+    return [text for text in texts if isinstance(text, Annotation)]
 
 
 @pytest.mark.parametrize("dominated", [0, 60])
@@ -45,14 +49,14 @@ def test_labels_are_all_there_inside_and_apart(length, dominated):
     figure = frontier_figure(frontier)
     figure.canvas.draw()
     labels = annotations(figure)
-    texts = {text.get_text()[:20] for text in labels}
+    texts = {text.get_text() for text in labels}
     assert len(labels) >= length
-    assert {one.recipe.label()[:20] for one in frontier.candidates} <= texts
+    assert {shortened(one.recipe.label()) for one in frontier.candidates} <= texts
     renderer = figure.canvas.get_renderer()
     boxes = [super(Annotation, text).get_window_extent(renderer) for text in labels]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
-    inside = figure.axes[0].get_window_extent()
-    for box in boxes:
+    for text, box in zip(labels, boxes, strict=True):
+        inside = text.axes.get_window_extent()
         assert inside.x0 <= box.x0
         assert box.x1 <= inside.x1
         assert inside.y0 - 3 <= box.y0
@@ -105,3 +109,48 @@ def test_unknown_suffixes_are_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"\.png, \.svg or \.pdf"):
         save_figure(frontier_figure(staircase(1)), tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+def crowded(high: int = 0) -> FakeFrontier:
+    """Two candidates, and published designs close above them; some ``high`` up in the corner."""
+    least = Fraction(1023, 1024)
+    front = (candidate(NAMES[0], 5, least + Fraction(1, 12)), candidate(NAMES[2], 6, least))
+    known = [
+        candidate(f"Circulant({n}, (1, 2))", 6 + 3 * n, least + Fraction(1, 100 + n))
+        for n in range(5, 12)
+    ]
+    top = candidate("Circulant(4, (1,))", 5, least + Fraction(1, 3))
+    corner = [candidate(NAMES[2], 30, least + Fraction(1, 3))] * high
+    return FakeFrontier(1024, 4, Collective.ALLGATHER, front, (*known, top, *corner))
+
+
+def test_a_crowd_is_shown_in_a_close_up():
+    figure = frontier_figure(crowded())
+    (axes,) = figure.axes
+    (close,) = axes.child_axes
+    figure.canvas.draw()
+    inside = [text.get_text() for text in close.texts if isinstance(text, Annotation)]
+    assert sum(text.startswith("C(") for text in inside) == 7
+    low, high = close.get_ylim()
+    assert high - low < 0.1 * (axes.get_ylim()[1] - axes.get_ylim()[0])
+    ends = [close.get_window_extent(), axes.get_window_extent()]
+    assert ends[1].x0 < ends[0].x0 < ends[0].x1 < ends[1].x1
+    labels = [text for text in axes.texts if isinstance(text, Annotation)]
+    boxes = [super(Annotation, text).get_window_extent() for text in labels]
+    assert not any(box.overlaps(close.get_tightbbox()) for box in boxes)
+    assert frontier_figure(crowded(high=1)).axes[0].child_axes == []
+    assert frontier_figure(staircase(2)).axes[0].child_axes == []
+
+
+def test_the_published_staircase_is_drawn_where_it_is_another():
+    def legend(frontier: FakeFrontier) -> str:
+        axes = frontier_figure(frontier).axes[0]
+        return " | ".join(text.get_text() for text in axes.get_legend().get_texts())
+
+    assert "published frontier: 8 of them" in legend(crowded())
+    assert "published" not in legend(staircase(3))
+
+
+def test_labels_have_no_box_that_looks_like_a_missing_glyph():
+    figure = frontier_figure(staircase(3))
+    assert {"□" in text.get_text() for text in annotations(figure)} == {False}

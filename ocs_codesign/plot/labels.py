@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -57,10 +58,12 @@ class _Box:
         )
 
 
-def draw_labels(axes: Axes, labels: Sequence[Label], floor: float) -> None:
+def draw_labels(
+    axes: Axes, labels: Sequence[Label], floor: float, inner: Axes | None = None
+) -> None:
     """Write every label near its point, clear of the other labels and of all labelled points.
 
-    Labels also keep off the horizontal line at ``floor``.
+    Labels also keep off the horizontal line at ``floor``, and off ``inner`` axes with their ticks.
 
     Tries places above and below, right and left, further and further from the point; a thin line
     leads to a label that is not next to its point.
@@ -69,6 +72,9 @@ def draw_labels(axes: Axes, labels: Sequence[Label], floor: float) -> None:
     frame = axes.get_window_extent()
     room = _Box(frame.x0, frame.y0, frame.x1, frame.y1)
     taken = [_around(axes, label.x, label.y) for label in labels]
+    if inner is not None:
+        ends: Any = inner.get_tightbbox()
+        taken.append(_Box(ends.x0 - 5, ends.y0 - 5, ends.x1 + 5, ends.y1 + 5))
     height = float(axes.transData.transform((labels[0].x, floor))[1])
     taken.append(_Box(frame.x0, height - 3, frame.x1, height + 3))
     for label in sorted(labels, key=lambda one: (not one.strong, one.x, one.y)):
@@ -92,7 +98,14 @@ def draw_labels(axes: Axes, labels: Sequence[Label], floor: float) -> None:
 
 
 def shortened(label: str) -> str:
-    """The label, its end cut off when it is too long for a picture."""
+    """The label, its end cut off when it is too long for a picture.
+
+    A box, the sign of a product of graphs, would be taken for a glyph that is missing.
+
+    >>> shortened("(UniRing(1,4)□UniRing(1,8))□²")
+    '(UniRing(1,4)×UniRing(1,8))²'
+    """
+    label = re.sub("□(?=[²³⁴-⁹])", "", label).replace("□", "×")
     return label if len(label) <= _MAX_LABEL else label[: _MAX_LABEL - 1] + "…"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.cost import Messages
+from ocs_codesign.cost import Messages, undominated
+from ocs_codesign.plot.close_up import close_up, is_within
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import Label, draw_labels
 from ocs_codesign.plot.marks import BOUND, FRONT, REST, draw_legend, mark_best, mark_candidates
@@ -30,7 +31,8 @@ def frontier_figure(
     """The frontier as a staircase of steps against t_b, with what it dominates and the bounds.
 
     The published designs of the size are labelled too. With a cost model and message sizes, the
-    candidate with the least time for each is marked. Dominated candidates far from the frontier are
+    candidate with the least time for each is marked. Where many labelled points lie close above
+    the bound, a close-up shows them. Dominated candidates far from the frontier are
     left out of the picture and counted in its legend.
     """
     with drawing(8, 5.2) as figure:
@@ -40,11 +42,21 @@ def frontier_figure(
         _set_axes(axes, frontier, shown)
         _draw_bounds(axes, frontier.bound)
         _draw_dominated(axes, frontier, shown)
-        _draw_frontier(axes, [candidate.cost for candidate in frontier.candidates])
+        _draw_staircases(axes, frontier)
         published = [c for c in frontier.published if c in shown]
         labels = [_label(c, strong=True) for c in frontier.candidates]
         labels += [_label(c, strong=False) for c in published if c not in frontier.candidates]
-        draw_labels(axes, labels, float(frontier.bound.t_b))
+        least = float(frontier.bound.t_b)
+        close = close_up(axes, labels, [_point(c) for c in shown], least)
+        if close is not None:
+            _draw_bounds(close, frontier.bound)
+            _draw_dominated(close, frontier, shown)
+            _draw_staircases(close, frontier)
+            inside = [label for label in labels if is_within(close, label.x, label.y)]
+            draw_labels(close, inside, least)
+            labels = [label for label in labels if label not in inside]
+        if labels:
+            draw_labels(axes, labels, least, close)
         if model is not None and sizes_bytes:
             _draw_best(axes, frontier, Messages(model, sizes_bytes))
         draw_legend(axes)
@@ -147,17 +159,27 @@ def _dots(axes: Axes, candidates: Sequence[Design], label: str, **style: Any) ->
     axes.plot(x, y, linestyle="", marker="o", markersize=4.5, label=label, **style)
 
 
-def _draw_frontier(axes: Axes, costs: Sequence[Cost]) -> None:
-    steps = [cost.steps for cost in costs]
-    t_b = [float(cost.t_b) for cost in costs]
-    right, top = axes.get_xlim()[1], axes.get_ylim()[1]
-    axes.step(steps, t_b, where="post", color=FRONT, linewidth=1.4, zorder=1.8)
-    edges: dict[str, Any] = {"color": FRONT, "linewidth": 0.9, "alpha": 0.45, "zorder": 1.4}
-    axes.plot([steps[0], steps[0]], [t_b[0], top], **edges)
-    axes.plot([steps[-1], right], [t_b[-1], t_b[-1]], **edges)
-    axes.set_xlim(right=right)
-    axes.set_ylim(top=top)
-    mark_candidates(axes, steps, t_b)
+def _draw_staircases(axes: Axes, frontier: Frontier) -> None:
+    """The frontier, and that of the published designs alone where it is another."""
+    costs = [candidate.cost for candidate in frontier.candidates]
+    known = undominated(frontier.published, lambda design: design.cost)
+    published = [design.cost for design in known]
+    if published and published != costs:
+        note = f"published frontier: {len(published)} of them"
+        style: dict[str, Any] = {"color": _PUBLISHED, "linestyle": (0, (4, 2)), "zorder": 1.7}
+        _draw_staircase(axes, published, label=note, **style)
+    _draw_staircase(axes, costs, color=FRONT, zorder=1.8)
+    mark_candidates(axes, *zip(*((cost.steps, float(cost.t_b)) for cost in costs), strict=True))
+
+
+def _draw_staircase(axes: Axes, costs: Sequence[Cost], **style: Any) -> None:
+    """Steps down from one cost to the next, to the edges of the picture at both ends."""
+    limits = axes.get_xlim(), axes.get_ylim()
+    steps = [costs[0].steps, *(cost.steps for cost in costs), limits[0][1]]
+    t_b = [limits[1][1], *(float(cost.t_b) for cost in costs), float(costs[-1].t_b)]
+    axes.step(steps, t_b, where="post", linewidth=1.4, **style)
+    axes.set_xlim(limits[0])
+    axes.set_ylim(limits[1])
 
 
 def _draw_best(axes: Axes, frontier: Frontier, asked: Messages) -> None:

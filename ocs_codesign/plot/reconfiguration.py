@@ -173,7 +173,7 @@ def _draw_times(
         f"{format_bandwidth(model.node_bandwidth_Bps)} a node",
         fontsize=9.5,
     )
-    axes.legend(frameon=False, fontsize=FONT_SIZE)
+    axes.legend(framealpha=0.9, edgecolor="none", fontsize=FONT_SIZE)
 
 
 def _set_time_axes(axes: Axes) -> None:

@@ -19,6 +19,7 @@ body { color: var(--ink); font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; 
 h1 { font-size: 1.7rem; margin: 0; }
 h2 { border-top: 1px solid var(--line); font-size: 1.15rem; margin: 2.4rem 0 .6rem;
   padding-top: 1.2rem; }
+h1, p { overflow-wrap: anywhere; }
 p { max-width: 46rem; }
 .lead, figcaption, .note { color: var(--soft); }
 .table { overflow-x: auto; }
@@ -30,11 +31,19 @@ td.number, th.number { font-variant-numeric: tabular-nums; text-align: right; }
 td.number { white-space: nowrap; }
 td.code { font-family: ui-monospace, monospace; font-size: .82rem; min-width: 7rem;
   overflow-wrap: anywhere; }
-figure { margin: 1rem 0; }
+figure { margin: 1rem 0; overflow-x: auto; }
 img { display: block; max-width: 100%; width: 40rem; }
 nav { display: flex; flex-wrap: wrap; gap: 0 1rem; }
 nav a, td a { color: var(--accent); text-decoration: none; }
 .bad { color: #b3261e; font-weight: 600; }
+@media (max-width: 40rem) {
+  body { padding: 1rem .8rem 2rem; }
+  h1 { font-size: 1.35rem; }
+  th, td { padding-right: .7rem; }
+  td:not(.number):last-child { min-width: 10rem; }
+  td.code { min-width: 15rem; }
+  img { max-width: none; width: 34rem; }
+}
 @media print { nav { display: none; } h2 { break-after: avoid; } tr { break-inside: avoid; } }
 """
 
