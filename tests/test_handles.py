@@ -84,6 +84,7 @@ def test_handles_stand_wherever_a_recipe_does(capsys, tmp_path, monkeypatch):
         ["build", ring, "--out", "d"],
         ["topology", ring],
         ["paths", ring],
+        ["optimum", ring],
         ["rewire", ring, kautz],
         ["sequence", ring, kautz, "--out", "s"],
         ["deploy", f"one={ring}", kautz, "--fabric", "fabric.yaml", "--out", "b"],
