@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -10,9 +11,12 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from ocs_codesign.answers.sections import Table
 from ocs_codesign.cli import main
 from ocs_codesign.cli.handles import CACHE, MAX_BYTES, MAX_KEPT, keep, kept_path, kept_recipes
+from ocs_codesign.cli.output import show_table
 from ocs_codesign.graphs.handle import handle, recipes_of
 from ocs_codesign.graphs.text import parse
 
@@ -215,3 +219,26 @@ def test_tables_fit_a_page(capsys, words):
         assert max(map(len, table)) <= 100
         handles = [re.findall("#[0-9a-f]{6}", line) for line in table[1:] if line[:1] == " "]
         assert all(handles)
+
+
+def test_long_recipes_are_cut_but_remembered(capsys):
+    words = ["catalogue", "find", "--nodes", "97", "--degree", "4"]
+    out = out_of(capsys, *words)
+    recipes = [
+        each["recipe"] for each in json.loads(out_of(capsys, *words, "--json", "-"))["candidates"]
+    ]
+    (long,) = [text for text in recipes if len(text) > 400]
+    (line,) = [line for line in out.splitlines() if line.startswith(f"{handle(long)}  ")]
+    assert line.endswith(f"… of {len(long)} characters; the handle stands for all of them")
+    assert json.loads(out_of(capsys, "cost", handle(long), "--json", "-"))["recipe"] == long
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_tables_fit_a_terminal(columns):
+    rows = [("4", "97/97", handle(RECIPE), "L(DiC(97,{1,6,25,38}))" * 4, "L(DiC(8,{1,2,5}))" * 3)]
+    shown = Table(("steps", "t_b", "handle", "label", "dominated by"), rows, 2, texts=2, cut=True)
+    terminal = Console(width=columns, force_terminal=True, color_system=None, file=io.StringIO())
+    show_table(terminal, shown)
+    lines = terminal.file.getvalue().splitlines()
+    assert columns - 2 <= max(map(len, lines)) <= columns
+    assert all(text in terminal.file.getvalue() for text in ("97/97", handle(RECIPE)))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 _WIDE, _PAGE = 100_000, 100
-_LEAST_TEXT = 8
+_LEAST_TEXT, _LONGEST = 8, 400
 _WHOLE = ("recipe", "recipes")
 """Facts that are to be copied: they stay on one line."""
 
@@ -147,7 +147,8 @@ def show_recipes(on: Console, recipes: Sequence[str]) -> None:
         f"\nRecipes, for which handles can stand in later commands, as in '{handle(recipes[0])}':"
     )
     for text in recipes:
-        on.print(f"{handle(text)}  {text}", soft_wrap=True)
+        rest = f"{text[:_LONGEST]}… of {len(text)} characters; the handle stands for all of them"
+        on.print(f"{handle(text)}  {text if len(text) <= _LONGEST else rest}", soft_wrap=True)
     keep(recipes)
 
 
@@ -160,7 +161,8 @@ def show_table(on: Console, shown: Table) -> None:
     from rich.table import Table
 
     rows = [tuple(row) for row in shown.rows]
-    widths = _fitted(shown, on.width if on.is_terminal else _PAGE)
+    gaps = len(shown.columns) - 1
+    widths = _fitted(shown, on.width - 3 * gaps - 2 if on.is_terminal else _PAGE - 2 * gaps)
     table = Table(
         box=box.SIMPLE_HEAD if on.is_terminal else None, pad_edge=False, padding=(0, 2, 0, 0)
     )
@@ -178,13 +180,13 @@ def show_table(on: Console, shown: Table) -> None:
     _print(on, table)
 
 
-def _fitted(shown: Table, page: int) -> list[int]:
+def _fitted(shown: Table, room: int) -> list[int]:
     """The width of every column: texts share what numbers leave, the widest giving way first."""
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, cells)) for cells in zip(shown.columns, *shown.rows, strict=True)]
     texts = range(len(widths) - shown.texts, len(widths))
-    excess = sum(widths) + 2 * (len(widths) - 1) - page
+    excess = sum(widths) - room
     while excess > 0 and texts:
         widest = max(texts, key=lambda at: widths[at])
         if widths[widest] <= _LEAST_TEXT:
