@@ -36,6 +36,7 @@ from ocs_codesign.fabric.deployments.deployment import Failures
 from ocs_codesign.fabric.deployments.work import Action, joined_names
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.infeasible import InfeasibleError
+from ocs_codesign.fabric.states import rotations
 from ocs_codesign.fabric.wiring import Port
 from ocs_codesign.formats.fabric.fabric_files import save_fabric
 
@@ -187,6 +188,21 @@ def test_what_failed_and_works_again_is_a_spare(tmp_path):
     assert check_bundle(written(last, tmp_path / "last")).ok
     with pytest.raises(ValueError, match="host:h1 has not failed"):
         restored(last, Failures(("h1",)))
+
+
+def test_a_host_that_works_again_is_unplugged_from_a_port_that_does_not(tmp_path):
+    """While both have failed the strand may stay; then it is in no port, and the host a spare."""
+    broken = repaired(small_deployment(), Failures(("h3",)))[0]
+    broken = repaired(broken, Failures(ports=(Port("p0s0", "A", 4),)))[0]
+    assert broken.work.steps == ()
+    mended = restored(broken, Failures(("h3",)))
+    assert [(step.action, step.id) for step in mended.work.steps] == [(Action.UNPLUG, "4A")]
+    bundle = written(mended, tmp_path / "bundle")
+    assert check_bundle(bundle).ok
+    assert json.loads((bundle / "state.json").read_text())["unplugged"] == ["h3 p0 tx"]
+    last, done = repaired(read_bundle(bundle), Failures(("h1", "h2")))
+    assert {one.after for one in done.hosts} == {"h3", "h8"}
+    assert check_bundle(written(last, tmp_path / "last")).ok
 
 
 def test_configurations_come_and_go(tmp_path, capsys):
@@ -374,6 +390,7 @@ SEQUENCES = (
     (small_fabric(PortModel.MATCHING, 5), (("one", "BiRing(2, 8)"), ("two", "Hypercube(3)"))),
     (fabric(10, [[6, 6, 6]] * 3, spares=1, spare_hosts=2), ONE_WAY[:1]),
     (fabric(10, [[6] * 10] * 3, spares=1, spare_hosts=2, budget_db=20.0), ONE_WAY),
+    (fabric(10, [[8]] * 4, PortModel.RESTRICTED, states=rotations(8), spare_hosts=2), ONE_WAY),
 )
 
 
@@ -428,7 +445,7 @@ def deployed_once(kind):
     return deploy(there, named(*recipes), ("allgather",))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(len(SEQUENCES)))
 def test_random_sequences_are_valid_all_the_way(seed, tmp_path):
     assert set(sequence(seed, tmp_path, through_files=True)) - {"refused"}
 

@@ -16,11 +16,11 @@ from ocs_codesign.fabric.deployments.deploy import (
 )
 from ocs_codesign.fabric.deployments.deployment import Deployment, Failures, NamedRecipe
 from ocs_codesign.fabric.deployments.held import change_from_held
-from ocs_codesign.fabric.deployments.work import Work, change_steps, repair_steps
+from ocs_codesign.fabric.deployments.work import Work, change_steps, move_steps, repair_steps
 from ocs_codesign.fabric.embed.embedding import Prefer
 from ocs_codesign.fabric.infeasible import InfeasibleError
 from ocs_codesign.fabric.port_use import host_strands
-from ocs_codesign.fabric.repairs.repair import repair
+from ocs_codesign.fabric.repairs.repair import repair, unplugged
 from ocs_codesign.fabric.wiring import cable_name, port_name, strand_numbers
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def repaired(deployment: Deployment, lost: Failures) -> tuple[Deployment, Repair
 def restored(deployment: Deployment, mended: Failures) -> Deployment:
     """What had failed in service again, as a spare: no circuit moves back by itself.
 
+    A host's strand that is in a port that has failed is unplugged.
     Raises ValueError for what has not failed.
     """
     failed = deployment.failures
@@ -96,8 +97,23 @@ def restored(deployment: Deployment, mended: Failures) -> Deployment:
         tuple(port for port in failed.ports if port not in mended.ports),
         tuple(switch for switch in failed.switches if switch not in mended.switches),
     )
-    work = Work(f"restore {' '.join(mended.components())}", ())
-    return replace(deployment, failures=left, work=work)
+    title = f"restore {' '.join(mended.components())}"
+    olds = [made.configuration for made in deployment.configurations]
+    news, moves = unplugged(olds, left.hosts, left.ports, left.switches)
+    if not moves:
+        return replace(deployment, failures=left, work=Work(title, ()))
+    configurations = tuple(
+        replace(made, configuration=new)
+        for made, new in zip(deployment.configurations, news, strict=True)
+    )
+    return replace(
+        deployment,
+        cabling=news[0].cabling,
+        configurations=configurations,
+        changes=all_changes(configurations),
+        failures=left,
+        work=Work(title, move_steps(deployment.fabric, moves)),
+    )
 
 
 def extended(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.fabric.repairs.repair import JoinedPorts, Repair
+    from ocs_codesign.fabric.repairs.repair import JoinedPorts, Repair, StrandMove
     from ocs_codesign.fabric.rewiring.stages import Staged
     from ocs_codesign.fabric.wiring import Configuration
 
@@ -78,20 +78,21 @@ def joined_names(configuration: Configuration) -> list[tuple[str, str]]:
 
 def repair_steps(fabric: Fabric, repair: Repair) -> tuple[WorkStep, ...]:
     """The steps of a repair, all in one stage."""
-    moves = [
-        (action, port, move.cable)
-        for move in repair.moves
-        for action, port in ((Action.UNPLUG, move.before), (Action.PLUG, move.after))
-        if port is not None
-    ]
-    planes = {switch.name: switch.plane for switch in fabric.switches}
     return (
         *_joined_steps(fabric, Action.DELETE, repair.removed),
-        *(
-            WorkStep(1, action, port.switch, port.name, planes[port.switch], cable)
-            for action, port, cable in moves
-        ),
+        *move_steps(fabric, repair.moves),
         *_joined_steps(fabric, Action.CREATE, repair.made),
+    )
+
+
+def move_steps(fabric: Fabric, moves: Sequence[StrandMove]) -> tuple[WorkStep, ...]:
+    """The steps of cable ends that move, in their order."""
+    planes = {switch.name: switch.plane for switch in fabric.switches}
+    return tuple(
+        WorkStep(1, action, port.switch, port.name, planes[port.switch], move.cable)
+        for move in moves
+        for action, port in ((Action.UNPLUG, move.before), (Action.PLUG, move.after))
+        if port is not None
     )
 
 

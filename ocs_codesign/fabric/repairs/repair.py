@@ -128,6 +128,26 @@ def repair(
     )
 
 
+def unplugged(
+    olds: Sequence[Configuration],
+    lost_hosts: Sequence[str],
+    lost_ports: Sequence[Port],
+    lost_switches: Sequence[str],
+) -> tuple[list[Configuration], tuple[StrandMove, ...]]:
+    """The same circuits without the strands of working hosts that are in lost ports, and these.
+
+    A lost host's strand may stay in a lost port; when the host works again it cannot.
+    """
+    fabric = olds[0].cabling.fabric
+    names = [switch.name for switch in fabric.switches]
+    lost = _numbers("host", fabric.hosts, lost_hosts), _numbers("switch", names, lost_switches)
+    first, bench = Bench(olds), Bench(olds, *lost, _places(fabric, names, lost_ports))
+    stuck = bench.is_lost(bench.strand)
+    stuck[bench.lost_hosts] = False
+    bench.strand[stuck] = NOT_CABLED
+    return bench.configurations(), tuple(_moves(first, bench))
+
+
 def without_switches(configuration: Configuration, lost: Sequence[str]) -> Cabling:
     """The cables of a configuration without those that are plugged into lost switches."""
     names = [switch.name for switch in configuration.cabling.fabric.switches]
