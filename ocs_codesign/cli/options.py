@@ -250,13 +250,6 @@ class GivenGraph:
         return import_graph(self.path or "")
 
 
-def named_topology(text: str) -> tuple[str, Topology]:
-    """What a recipe, or the name of a graph file, is called, and its topology."""
-    is_file = "(" not in text or Path(text).is_file()
-    given = GivenGraph.of(None, text) if is_file else GivenGraph.of(text, None)
-    return given.name, given.topology()
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class SolverChoice:

@@ -16,6 +16,7 @@ from ocs_codesign.cli.deployed import (
 )
 from ocs_codesign.cli.file_options import INPUT, OUTPUT
 from ocs_codesign.cli.options import (
+    GivenGraph,
     delta_option,
     delta_per_circuit_option,
     json_option,
@@ -28,6 +29,7 @@ from ocs_codesign.quantities import parse_time
 if TYPE_CHECKING:
     from ocs_codesign.fabric.description import PortModel
     from ocs_codesign.reconfigure.change import ReconfigurationCost
+    from ocs_codesign.topology import Topology
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
 PORT_MODELS = ("simplex", "two-sided", "matching")
@@ -167,7 +169,6 @@ def _asked(
         rewiring_json,
         rewiring_sections,
     )
-    from ocs_codesign.cli.options import named_topology
     from ocs_codesign.fabric.planes.models import planes_of
     from ocs_codesign.fabric.rewiring.hosts import free_rewiring
     from ocs_codesign.fabric.rewiring.minimum import TIME_LIMIT_S, is_kept, minimum_rewiring
@@ -179,10 +180,10 @@ def _asked(
 
     with progress("Choosing planes") as shown:
         model, cost = _switches(port_model, profile, delta, delta_per_circuit)
-        name, target = named_topology(ends[-1])
+        name, target = _named_topology(ends[-1])
         as_it_comes = planes_of(target, model)
         if held_path is None:
-            held_name, first = named_topology(ends[0])
+            held_name, first = _named_topology(ends[0])
             if first.num_nodes != target.num_nodes:
                 raise ValueError(
                     f"{held_name} has {first.num_nodes} nodes and {name} {target.num_nodes}: "
@@ -216,6 +217,15 @@ def _asked(
     sections = [INVENTED, *rewiring_sections(answer, None if out == STDOUT else out)]
     invented = {"what_if": True, "note": INVENTED}
     emit({**rewiring_json(answer), **invented}, json_path, sections, files)
+
+
+def _named_topology(text: str) -> tuple[str, Topology]:
+    """What a recipe, or the name of a graph file, is called, and its topology."""
+    from pathlib import Path
+
+    is_file = "(" not in text or Path(text).is_file()
+    given = GivenGraph.of(None, text) if is_file else GivenGraph.of(text, None)
+    return given.name, given.topology()
 
 
 def _switches(
