@@ -62,8 +62,8 @@ def pool(
     effort = effort or Effort()
     answers: Answers | None
     if effort.work < Effort().work:
-        answers = _answers(question, effort, None, on_progress)
-        return _verified(searched(question, answers, effort, (), on_progress)[0], effort)
+        parts = _answers(question, effort, None, on_progress)
+        return _verified(searched(question, parts, effort, (), on_progress)[0], effort)
     with Catalogue(catalogue) as store:
         known = [entry.design() for entry in store.entries(question)]
         origin = store.provenance(question)
