@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 
-from ocs_codesign.cost import Cost, CostModel, no_worse
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost, CostModel
+from ocs_codesign.design import Design, Known
 from ocs_codesign.graphs.families.shifts import DeBruijn
 from ocs_codesign.reconfigure.frontier.factors import factor_options, factored_allreduces
 from ocs_codesign.reconfigure.frontier.reconfigured import (
@@ -21,10 +25,14 @@ from ocs_codesign.reconfigure.frontier.reconfigured import (
     t_b_bound,
     t_b_tree_bound,
 )
+from ocs_codesign.reconfigure.frontier.stepped import with_steps
+from ocs_codesign.reconfigure.program.alltoall import sequence_alltoall
 from ocs_codesign.reconfigure.program.designs import build_sequence
+from ocs_codesign.reconfigure.sequences.search import search_sequences
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.frontier import frontier, joint_frontier
 from ocs_codesign.topology import Topology
+from ocs_codesign.verification.programs import verify_program
 
 QUICK = Effort(work=2**22, num_groups=3, num_measured=6)
 MODEL = CostModel(1e-6, 50e9)
@@ -67,9 +75,10 @@ def test_gain_over_static_costs():
 
 
 def test_best_static_designs_are_in_it(alltoall, allreduce):
-    points = [one.cost.point() for one in alltoall.static]
-    for one in joint_frontier(12, 2, with_allgather=False).candidates:
-        assert any(no_worse(point, one.cost.point()) for point in points)
+    costs = [one.cost for one in alltoall.static]
+    joint = [one.cost for one in joint_frontier(12, 2, with_allgather=False).candidates]
+    for value in (lambda cost: cost.steps, lambda cost: cost.t_b):
+        assert min(map(value, costs)) <= min(map(value, joint))
     costs = [one.cost for one in allreduce.static]
     for candidate in frontier(27, 2, "allreduce").candidates:
         assert candidate.cost in costs
@@ -188,3 +197,39 @@ def test_factors_use_all_ports():
         for factor in factor_options(nodes, degree):
             assert (factor.recipe.num_nodes, factor.recipe.degree) == (nodes, degree)
     assert factored_allreduces(7, 2) == ()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "configurations", "expected"),
+    [(12, 2, {3: "13/8", 4: "3/2"}), (9, 3, {3: "32/27", 4: "10/9"})],
+)
+def test_an_alltoall_is_a_pair_that_one_schedule_has(nodes, configurations, expected):
+    """The best routing is not to be had in the fewest steps: each step is a schedule of its own."""
+    found = search_sequences(nodes, 2, configurations, effort=QUICK)
+    one = Design(Collective.ALLTOALL, found.alltoall.cost, "", Known.MEASURED, found.recipes)
+    pairs = {each.cost.steps: each for each in with_steps(one, found.alltoall.bound)}
+    assert {steps: str(each.cost.t_b) for steps, each in pairs.items()} == expected
+    topologies = [recipe.topology() for recipe in found.recipes]
+    for steps, each in pairs.items():
+        assert each.measured
+        assert each.cost.num_configurations == configurations
+        splits = product(range(1, steps), repeat=configurations)
+        costs = []
+        for split in splits:
+            if sum(split) == steps:
+                used = [at for at, count in enumerate(split) for _ in range(count)]
+                with contextlib.suppress(ValueError):  # not every pair is served
+                    (program, schedule, _), bound = sequence_alltoall(topologies, used)
+                    verdict = verify_program(program, schedule)
+                    assert verdict.ok
+                    costs.append((verdict.cost.t_b, bound))
+        assert min(costs) == (each.cost.t_b, each.least_t_b)
+
+
+def test_what_is_too_large_to_schedule_is_a_bound(monkeypatch):
+    monkeypatch.setattr("ocs_codesign.reconfigure.frontier.stepped.MAX_ARCS", 0)
+    answer = reconfigured_frontier(9, 2, "alltoall", max_configurations=3, effort=QUICK)
+    assert {one.known for one in answer.static} == {Known.BOUNDED}
+    assert all(one.measured for one in answer.switching)
+    assert answer.unsolved
+    assert all(one.changes and not one.measured for one in answer.unsolved)
