@@ -98,7 +98,7 @@ def num_program_arcs(configurations: Sequence[Topology], used: Sequence[int]) ->
 
     >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> num_program_arcs([DirectedCirculant(8, (1, 3)).topology()], [0, 0, 0])
-    36
+    30
     """
     layers = layered(configurations)
     whole = quotient_and_images(layers.topology)[0]
