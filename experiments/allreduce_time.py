@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise
 from math import isqrt
 from typing import TYPE_CHECKING, Any
@@ -46,6 +45,7 @@ from reporting import (
 )
 
 from ocs_codesign import Cost, GeneralizedKautz, Torus, UniRing, frontier, measure
+from ocs_codesign.search.baselines import double_binary_tree, pipelined_tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,21 +82,6 @@ class Option:
         return self.cost.time_s(TESTBED, message_bytes)
 
 
-def tree_cost(nodes: int, pieces: int = 1) -> Cost:
-    """Allreduce on a double binary tree embedded in four ports, each half of M in k pieces."""
-    height = (nodes - 1).bit_length()
-    steps = 2 * height + pieces - 1
-    return Cost(steps, Fraction(steps * DEGREE, 2 * pieces))
-
-
-def pipelined_tree(nodes: int, message_bytes: float) -> Option:
-    """The double binary tree with the number of pieces that suits the message."""
-    transfer = 2 * message_bytes / TESTBED.node_bandwidth_Bps / TESTBED.alpha_s
-    best = isqrt(int((2 * (nodes - 1).bit_length() - 1) * transfer))
-    choices = (Option("", tree_cost(nodes, pieces)) for pieces in (max(best, 1), best + 1))
-    return min(choices, key=lambda option: option.time_s(message_bytes))
-
-
 def fixed_designs(nodes: int) -> dict[str, list[Option]]:
     """Every design but the pipelined tree: the costs of which it takes the best for each size."""
     answer = frontier(nodes, DEGREE, "allreduce")
@@ -114,7 +99,8 @@ def fixed_designs(nodes: int) -> dict[str, list[Option]]:
         name: [Option(repr(candidate.recipe), candidate.cost) for candidate in candidates]
         for name, candidates in sets.items()
     }
-    return {**options, "double binary tree": [Option("", tree_cost(nodes))]}
+    tree = double_binary_tree(nodes, DEGREE)
+    return {**options, "double binary tree": [Option("", tree.cost)]}
 
 
 def best_options(
@@ -125,7 +111,8 @@ def best_options(
         name: min(options, key=lambda option: (option.time_s(message_bytes), option.cost.steps))
         for name, options in fixed.items()
     }
-    return {**best, "double binary tree, pipelined": pipelined_tree(nodes, message_bytes)}
+    pipelined = pipelined_tree(nodes, DEGREE, TESTBED, message_bytes)
+    return {**best, "double binary tree, pipelined": Option("", pipelined.cost)}
 
 
 def row(
