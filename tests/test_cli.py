@@ -98,7 +98,7 @@ USAGE = [
     (["cost", "Complete(4"], "not a call expression"),
     (["cost", "Complet(4)"], "did you mean Complete?"),
     (["cost", "Complete(1)"], "must be an integer of at least 2"),
-    (["cost", "Complete(999999)"], "too many links"),
+    (["cost", "Complete(999999)", "--collective", "alltoall"], "too many links"),
     (["cost", "__import__('os').system('true')"], "not allowed in a recipe"),
     (["cost", 'Named("nobody")'], "nobody"),
     (["cost", "--graph", "no-such-file"], "no-such-file: no such file or directory"),
@@ -118,7 +118,7 @@ USAGE = [
     (["verify"], "Missing argument"),
     (["verify", "no-such-file"], "no-such-file: no such file or directory"),
     (["verify", "."], "there is no schedule.npz in this directory"),
-    (["verify", "/dev/null"], "not a readable npz archive"),
+    (["verify", "/dev/null"], "pipes and devices are not read"),
 ]
 
 
