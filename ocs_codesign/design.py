@@ -16,14 +16,13 @@ from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, total
 from ocs_codesign.given import takes_topology
+from ocs_codesign.graphs.measurable import is_measurable
 from ocs_codesign.graphs.recipe import Base, Expanded, Recipe
 from ocs_codesign.graphs.text import as_recipe
-from ocs_codesign.reach import WORD_BITS
 from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.schedulers.bfb.loads import (
     MAX_WORK,
     bfb_loads,
-    can_measure,
     num_chunks_for,
     too_long,
 )
@@ -42,8 +41,6 @@ STORED = "stored"
 BEST = "best"
 
 _MAX_VERIFIED_SENDS = 2**22
-_LINK_WORK = 2**10
-"""Operations on words that building a link may take."""
 
 
 class Known(Enum):
@@ -206,20 +203,6 @@ def measure(
         _better_half(recipe, half, confirm, max_work) for half in Collective.ALLREDUCE.halves()
     )
     return of_halves(collective, scatter, gather)
-
-
-def is_measurable(recipe: Recipe, max_work: int = MAX_WORK) -> bool:
-    """Whether the exact cost of BFB takes about so many operations on words at most.
-
-    >>> is_measurable(as_recipe("GeneralizedKautz(2, 50)")), is_measurable(as_recipe("Complete(9)"))
-    (True, True)
-    """
-    if isinstance(recipe, Base) and recipe.loads() is not None:
-        return True
-    if recipe.num_nodes**3 << recipe.degree <= WORD_BITS * max_work:  # without building it
-        return True
-    can_build = recipe.num_nodes * recipe.degree * _LINK_WORK <= max_work
-    return can_build and can_measure(recipe.topology(), max_work)
 
 
 def can_confirm(recipe: Recipe) -> bool:

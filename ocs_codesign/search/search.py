@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.design import can_confirm, is_measurable, measure, predict
+from ocs_codesign.design import can_confirm, measure, predict
 from ocs_codesign.graphs.expansions.reverse import Transpose
+from ocs_codesign.graphs.measurable import is_measurable
 from ocs_codesign.graphs.recipe import Expanded, Recipe
 from ocs_codesign.question import Question
 from ocs_codesign.schedulers.bfb.loads import line_bfb_loads
