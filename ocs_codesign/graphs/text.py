@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
-from ocs_codesign.network import Network
-from ocs_codesign.networks.direct import direct
-from ocs_codesign.networks.registry import NETWORKS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ocs_codesign.network import Network
 
 MAX_TEXT = 100_000
 MAX_DEPTH = 64
@@ -53,7 +52,11 @@ def parse_network(text: str) -> Network:
     >>> parse_network("Torus((3, 3))")
     Network(9 hosts, 0 switches, 36 links)
     """
-    value = _parsed(text, "network", {**_CLASSES, **NETWORKS})
+    from ocs_codesign.network import Network
+    from ocs_codesign.networks.direct import direct
+    from ocs_codesign.networks.registry import NETWORKS
+
+    value = _parsed(text, "network", _CLASSES, NETWORKS)
     if isinstance(value, Recipe):
         return direct(value.topology(), 1)
     if not isinstance(value, Network):
@@ -61,7 +64,9 @@ def parse_network(text: str) -> Network:
     return value
 
 
-def _parsed(text: str, what: str, makers: Mapping[str, Any]) -> Any:
+def _parsed(
+    text: str, what: str, classes: ChainMap[str, Any], builders: Mapping[str, Any] | None = None
+) -> Any:
     """What the only call in a text makes."""
     if len(text) > MAX_TEXT:
         raise ValueError(f"a {what} of {len(text)} characters: at most {MAX_TEXT} are read")
@@ -71,7 +76,7 @@ def _parsed(text: str, what: str, makers: Mapping[str, Any]) -> Any:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(f"cannot read {_short(text)} as a {what}: not a call expression") from None
     try:
-        return _Reader(what, makers).value(tree.body, 0)
+        return _Reader(what, classes, builders or {}).value(tree.body, 0)
     except _NotAllowedError as error:
         part = ast.get_source_segment(text, error.node) or text
         raise ValueError(f"{_short(part)} is not allowed in a {what}") from None
@@ -103,10 +108,11 @@ class _NotAllowedError(Exception):
 @final
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads calls of ``makers``, whose names are those of all that a text may call."""
+    """Reads calls of ``classes``, and of ``builders``: they take topologies and named values."""
 
     what: str
-    makers: Mapping[str, Any]
+    classes: ChainMap[str, Any]
+    builders: Mapping[str, Any]
 
     def value(self, node: ast.expr, depth: int) -> Any:
         """What a part of the syntax tree stands for."""
@@ -124,7 +130,7 @@ class _Reader:
             case ast.Tuple(elts=entries) | ast.List(elts=entries):
                 return tuple(self.value(entry, depth + 1) for entry in entries)
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=named) if (
-                not named or name in NETWORKS
+                not named or name in self.builders
             ):
                 values = [self.value(argument, depth + 1) for argument in arguments]
                 options = {str(one.arg): self.value(one.value, depth + 1) for one in named}
@@ -137,16 +143,17 @@ class _Reader:
 
     def call(self, name: str, arguments: list[Any], options: dict[str, Any]) -> Any:
         """What a maker makes of its arguments."""
-        if name not in self.makers:
+        makers = ChainMap(dict(self.builders), self.classes)  # loads none of the classes
+        if name not in makers:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, self.makers, n=1)
+            near = get_close_matches(name, makers, n=1)
             raise ValueError(
                 f"unknown name {name!r} in a {self.what}"
                 + (f": did you mean {near[0]}?" if near else "")
             )
-        kind = self.makers[name]
-        if name in NETWORKS:
+        kind = makers[name]
+        if name in self.builders:
             arguments = [_graph(value) for value in arguments]
             options = {key: _graph(value) for key, value in options.items()}
         try:
