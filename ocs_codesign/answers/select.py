@@ -157,7 +157,7 @@ def _ranking(selection: Selection, plans: Sequence[tuple[int, RankedPlan]]) -> T
     ]
     if selection.serving is not None and rows:
         bound = fat_tree_time_s(selection.fabric, selection.workload)
-        text = "fat tree of as many ports: no less than this"
+        text = "fat tree, at least"
         cells = (
             "-",
             _time_text(bound),

@@ -223,7 +223,10 @@ def _named_topology(text: str) -> tuple[str, Topology]:
     """What a recipe, or the name of a graph file, is called, and its topology."""
     from pathlib import Path
 
-    is_file = "(" not in text or Path(text).is_file()
+    from ocs_codesign.graphs.handle import asked_digits
+
+    is_recipe = "(" in text or asked_digits(text) is not None
+    is_file = not is_recipe or Path(text).is_file()
     given = GivenGraph.of(None, text) if is_file else GivenGraph.of(text, None)
     return given.name, given.topology()
 
