@@ -7,7 +7,6 @@ import json
 import pytest
 
 from ocs_codesign.cli import main
-from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import Known, measure, predict
 from ocs_codesign.graphs.text import parse
@@ -89,10 +88,10 @@ def test_work_counts_receivers_or_steps():
 
 
 def test_the_finder_leaves_out_what_it_cannot_measure(monkeypatch):
-    asked = Question(60, 3), Collective.ALLGATHER, Effort(work=0)
-    every = search.enumerate_candidates(*asked)
+    asked = Question(60, 3), {}, Effort(work=0)
+    every = search.candidates_from(*asked)
     monkeypatch.setattr(search, "_MAX_WORK", 10_000)
-    some = search.enumerate_candidates(*asked)
+    some = search.candidates_from(*asked)
     recipes = {design.recipe for design in some}
     assert parse("GeneralizedKautz(3, 60)") in {design.recipe for design in every} - recipes
     assert parse("UniRing(3, 60)") in recipes
