@@ -98,9 +98,9 @@ def test_the_finder_leaves_out_what_it_cannot_measure(monkeypatch):
 
 
 def test_planes_beyond_those_of_use_are_idle(capsys):
-    command = ["rewire", "DirectedCirculant(8, (1, 3))", "GeneralizedKautz(2, 8)", "--json", "-"]
+    command = ["rewire", "DirectedCirculant(8, (1, 3))", "GeneralizedKautz(2, 8)", "--what-if"]
     made = []
     for planes in ("4", "4096"):
-        assert main([*command, "--planes", planes]) == 0
+        assert main([*command, "--json", "-", "--planes", planes]) == 0
         made.append(json.loads(capsys.readouterr().out))
     assert made[0] == made[1]
