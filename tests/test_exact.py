@@ -291,7 +291,7 @@ class TestHowItEnds:
             fractional_bound(Kautz(2, 1).topology(), 1, "reduce-scatter")
 
     def test_the_frontier_ends_at_the_bandwidth_bound(self):
-        (answer,) = exact_frontier(UniRing(1, 5).topology(), 100, 1)
+        (answer,) = exact_frontier(UniRing(1, 5).topology(), 12, 1)
         assert answer.cost == Cost(4, Fraction(4, 5))
         assert answer.status == "optimal: no schedule of 4 steps has less than t_b 4/5"
 

@@ -17,7 +17,7 @@ def handle(recipe: str, digits: int = DIGITS) -> str:
     """The handle of a recipe's text: ``#`` and the first digits of its SHA-256.
 
     >>> handle("Line(CompleteBipartite(4))")
-    '#3a46cf'
+    '#8de2d5'
     """
     return f"#{sha256(recipe.encode()).hexdigest()[:digits]}"
 
