@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.runs import starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -241,11 +242,6 @@ def _message_units(name: str, part: _Part) -> int:
         if name == "alltoall"
         else weight.sum()
     )
-
-
-def starts_of(sizes: NDArray[Any]) -> NDArray[np.int64]:
-    """Where each of so many runs of these sizes begins, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _check(demand: Demand) -> None:

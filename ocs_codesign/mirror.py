@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.demand import COPY, MOVE, SUM, Demand, starts_of
+from ocs_codesign.demand import COPY, MOVE, SUM, Demand
+from ocs_codesign.runs import places, starts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,12 +61,7 @@ def mirrored_pieces(
     base = first_chunk[demand.piece_start[item]]
     last_of = np.searchsorted(first_chunk, base + hi, side="left")
     first_of = np.searchsorted(first_chunk, base + lo, side="right") - 1
-    row = np.repeat(np.arange(len(item)), last_of - first_of)
-    piece = (
-        first_of[row]
-        + np.arange(len(row))
-        - np.repeat(np.cumsum(last_of - first_of) - (last_of - first_of), last_of - first_of)
-    )
+    row, piece = places(first_of, last_of - first_of)
     inside_lo = np.maximum(base[row] + lo[row] - first_chunk[piece], 0)
     inside_hi = np.minimum(base[row] + hi[row], first_chunk[piece + 1]) - first_chunk[piece]
     target = np.empty(demand.num_pieces, dtype=np.int64)

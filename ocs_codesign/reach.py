@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.runs import places
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -45,7 +47,7 @@ def in_neighbours(topology: Topology) -> InNeighbours:
     capacity = np.add.reduceat(speed, first) if len(first) else speed
     count = np.bincount(head, minlength=nodes)
     width = max(1, int(count.max(initial=0)))
-    column = np.arange(len(first)) - np.repeat(np.cumsum(count) - count, count)
+    column = places(np.zeros(nodes, dtype=np.int64), count)[1]
     table = np.repeat(np.arange(nodes, dtype=np.int32)[:, None], width, axis=1)
     table[head, column] = tail
     capacities = np.zeros((nodes, width), dtype=np.int64)

@@ -11,6 +11,7 @@ import numpy as np
 from ocs_codesign.cost import Cost
 from ocs_codesign.given import takes_topology
 from ocs_codesign.loads import busiest_links
+from ocs_codesign.runs import places
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -90,10 +91,8 @@ class Routes:
         """The largest chunks / bandwidth of a network link in every step."""
         if schedule.topology != self.topology:
             raise ValueError("the schedule is not on the topology of these routes")
-        hops = np.diff(self.start)[schedule.link]
-        row = np.repeat(np.arange(schedule.num_sends), hops)
-        within = np.arange(len(row)) - np.repeat(np.cumsum(hops) - hops, hops)
-        link = self.link[self.start[schedule.link[row]] + within]
+        row, place = places(self.start[schedule.link], np.diff(self.start)[schedule.link])
+        link = self.link[place]
         chunks = schedule.hi.astype(np.int64) - schedule.lo
         return busiest_links(step[row], link, chunks[row], self.network.bandwidth)
 

@@ -11,6 +11,7 @@ import numpy as np
 from ocs_codesign.graphs.call import superscript
 from ocs_codesign.graphs.recipe import Recipe, Unary
 from ocs_codesign.graphs.shape import Shape, size
+from ocs_codesign.runs import places
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Symmetry, Topology
 
@@ -125,10 +126,8 @@ def line_digraph(base: Topology) -> Topology:
     [1, 0]
     """
     out = base.links_by_tail()
-    count = np.diff(out.start)[base.head]
-    tail = np.repeat(np.arange(base.num_links), count)
-    within = np.arange(len(tail)) - np.repeat(np.cumsum(count) - count, count)
-    head = out.order[np.repeat(out.start[base.head], count) + within]
+    tail, place = places(out.start[base.head], np.diff(out.start)[base.head])
+    head = out.order[place]
     symmetry = None
     if base.symmetry is not None:
         orbit = base.symmetry.link_orbit.astype(np.int64)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.forest import Forest
+from ocs_codesign.runs import before, places, starts_of
 from ocs_codesign.schedulers.forest.few_trees import few_trees
 from ocs_codesign.schedulers.forest.optimum import optimum
 from ocs_codesign.schedulers.forest.packing import pack
@@ -141,22 +142,14 @@ def _routed(
     pair = trees.arc_into[tree, head]
     order = np.argsort(pair, kind="stable")
     pair, times = pair[order], trees.multiplicity[tree[order]]
-    # Use number i of a pair takes its capacity from begin to end, arc number j from low to high.
-    end = np.cumsum(times)
-    end -= np.append(0, end)[np.searchsorted(pair, pair)]
-    begin = end - times
-    high = np.cumsum(split.arcs.capacity[pairs.arc])
-    high -= np.append(0, high)[pairs.start[:-1]].repeat(np.diff(pairs.start))
-    low = high - split.arcs.capacity[pairs.arc]
-    # All on one line, a pair after the other, so that one search finds the arcs of every use.
-    offset = np.append(0, np.cumsum(pairs.capacity))
-    owner = np.repeat(np.arange(len(pairs.tail)), np.diff(pairs.start))
-    lows = low + offset[owner]
-    first = np.searchsorted(lows, begin + offset[pair], side="right") - 1
-    last = np.searchsorted(lows, end + offset[pair], side="left")
-    count = last - first
-    use = np.repeat(np.arange(len(pair)), count)
-    arc = first[use] + np.arange(len(use)) - np.repeat(np.cumsum(count) - count, count)
+    # All capacities on one line, a pair after the other, so that one search finds the arcs of
+    # every use: use number i takes from begin to end, arc number j has from low to high.
+    begin = starts_of(pairs.capacity)[pair] + before(pair, times)
+    end = begin + times
+    bounds = starts_of(split.arcs.capacity[pairs.arc])
+    low, high = bounds[:-1], bounds[1:]
+    first = np.searchsorted(low, begin, side="right") - 1
+    use, arc = places(first, np.searchsorted(low, end, side="left") - first)
     units = np.minimum(end[use], high[arc]) - np.maximum(begin[use], low[arc])
     used, path = np.unique(pairs.arc[arc], return_inverse=True)
     paths = [split.arcs.path(int(which)) for which in used]

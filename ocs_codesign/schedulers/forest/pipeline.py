@@ -10,6 +10,7 @@ import numpy as np
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.demand import demand_of
+from ocs_codesign.runs import before, places
 from ocs_codesign.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -53,15 +54,12 @@ class Pipeline:
 
     def _rows(self, forest: Forest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The part and the place in ``link`` of every hop of every part."""
-        hops = np.diff(forest.path_start)[forest.path]
-        part = np.repeat(np.arange(len(hops)), hops)
-        within = np.arange(len(part)) - np.repeat(np.cumsum(hops) - hops, hops)
-        return part, forest.path_start[forest.path[part]] + within
+        return places(forest.path_start[forest.path], np.diff(forest.path_start)[forest.path])
 
     def _trees(self, forest: Forest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         tree = forest.tree[self._rows(forest)[0]]
         factor = self._factor(forest)
-        return factor * _before(forest.root, forest.multiplicity)[tree], (
+        return factor * before(forest.root, forest.multiplicity)[tree], (
             factor * forest.multiplicity[tree]
         )
 
@@ -81,7 +79,7 @@ class Pipeline:
         step = forest.hops_before(most)[part] + relayed
         arc = forest.tree * self.network.num_hosts + forest.head
         factor = self._factor(forest)
-        first = factor * _before(arc, forest.units)[part]
+        first = factor * before(arc, forest.units)[part]
         return forest.root[forest.tree[part]], first, factor * forest.units[part], link, step
 
     @property
@@ -171,13 +169,3 @@ class Pipeline:
             num_hosts=hosts,
         )
         return made.reversed() if is_sum else made
-
-
-def _before(key: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sizes of all entries of the same key that come before, shape of ``key``."""
-    order = np.argsort(key, kind="stable")
-    total = np.cumsum(size[order]) - size[order]
-    first = np.searchsorted(key[order], key[order])
-    before = np.empty(len(key), dtype=np.int64)
-    before[order] = total - total[first]
-    return before

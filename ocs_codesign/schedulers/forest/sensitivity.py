@@ -67,12 +67,12 @@ def losses(found: Optimum, on_progress: Callable[[int, int], None] | None = None
     A cable is all links between two nodes, both ways. Hosts stay: a demand is of all of them.
     """
     network = found.network
-    cables = sorted({tuple(sorted(pair)) for pair in _ends(network)})
+    ends = np.sort([network.tail, network.head], axis=0).T
+    cables, cable_of = np.unique(ends, axis=0, return_inverse=True)
     switches = range(network.num_hosts, network.num_nodes)
     total, told = len(cables) + len(switches), []
-    for at, (one, other) in enumerate(cables):
-        of_cable = {(one, other), (other, one)}
-        lost = [link for link, pair in enumerate(_ends(network)) if pair in of_cable]
+    for at, (one, other) in enumerate(cables.tolist()):
+        lost = np.flatnonzero(cable_of.ravel() == at).tolist()
         what = f"cable {network.name(one)} - {network.name(other)}"
         told.append(RateLoss(what, _rate_left(found, network.without(links=lost))))
         if on_progress is not None:
@@ -83,10 +83,6 @@ def losses(found: Optimum, on_progress: Callable[[int, int], None] | None = None
         if on_progress is not None:
             on_progress(len(cables) + at + 1, total)
     return sorted(told, key=lambda loss: loss.rate_left)
-
-
-def _ends(network: Network) -> list[tuple[int, int]]:
-    return list(zip(network.tail.tolist(), network.head.tolist(), strict=True))
 
 
 def _rate_left(found: Optimum, network: Network) -> Fraction:
