@@ -27,7 +27,8 @@ class NetworkOptimum:
     """What collectives can do on a network called ``name``.
 
     ``helpful`` are links of which one alone raises the allgather's rate; ``allreduce`` is None
-    where the network is too large for its program, ``losses`` where they were not asked for.
+    where the network is too large for its program, ``losses`` and ``spare``, the bandwidth of every
+    link alone that the allgather can do without, where they were not asked for.
     """
 
     name: str
@@ -37,6 +38,7 @@ class NetworkOptimum:
     allreduce: Fraction | None
     helpful: tuple[int, ...]
     losses: tuple[RateLoss, ...] | None = None
+    spare: tuple[Fraction, ...] | None = None
 
     @property
     def halves_algbw(self) -> Fraction:
@@ -79,6 +81,11 @@ def optimum_json(found: NetworkOptimum) -> dict[str, Any]:
     if found.losses is not None:
         answer["losses"] = [
             {"lost": loss.what, "rate_left": str(loss.rate_left)} for loss in found.losses
+        ]
+    if found.spare is not None:
+        links = _links_json(found.network, list(range(found.network.num_links)))
+        answer["slack"] = [
+            {**link, "spare": str(spare)} for link, spare in zip(links, found.spare, strict=True)
         ]
     return answer
 
@@ -129,6 +136,26 @@ def optimum_sections(found: NetworkOptimum) -> Iterator[Section]:
         if len(found.losses) > _SHOWN_LOSSES:
             more = len(found.losses) - _SHOWN_LOSSES
             yield f"{more} more cost less: --json FILE has them all."
+    if found.spare is not None:
+        yield ""
+        yield from _slack_sections(network, found.spare)
+
+
+def _slack_sections(network: Network, spare: tuple[Fraction, ...]) -> Iterator[Section]:
+    """Kinds of links, of one bandwidth and as much to spare, the scarcest first."""
+    kinds: dict[tuple[Fraction, int], list[int]] = {}
+    for link, (width, left) in enumerate(zip(network.bandwidth.tolist(), spare, strict=True)):
+        kinds.setdefault((left / width, width), []).append(link)
+    rows = []
+    for (part, width), links in sorted(kinds.items()):
+        first = f"{network.name(int(network.tail[links[0]]))} > "
+        first += network.name(int(network.head[links[0]]))
+        rows.append(
+            (f"{float(part):.1%}", f"{width} {network.unit}".strip(), str(len(links)), first)
+        )
+    yield Table(("to spare", "of", "links", "such as"), rows[:_SHOWN_LOSSES], numbers=3)
+    if len(rows) > _SHOWN_LOSSES:
+        yield f"{len(rows) - _SHOWN_LOSSES} more kinds of links: --json FILE has them all."
 
 
 def _with_unit(rate: Fraction, unit: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.answers.optimum import NetworkOptimum, optimum_json, optimum_sections
+from ocs_codesign.cli.file_options import plot_option
 from ocs_codesign.cli.options import json_option, network_of
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
@@ -26,12 +27,23 @@ MAX_ALLREDUCE_LINKS = 400
     "--losses", "with_losses", is_flag=True, help="What is left when a cable or a switch is lost."
 )
 @click.option(
+    "--slack", "with_slack", is_flag=True, help="How much of every link nothing needs at that rate."
+)
+@click.option(
     "--allreduce/--no-allreduce",
     default=None,
     help="Solve for allreduces with unequal roots  [default: for small networks].",
 )
+@plot_option("the network and its bottleneck")
 @json_option
-def optimum(network: str, with_losses: bool, allreduce: bool | None, json_path: str | None) -> int:
+def optimum(
+    network: str,
+    with_losses: bool,
+    with_slack: bool,
+    allreduce: bool | None,
+    plot: str | None,
+    json_path: str | None,
+) -> int:
     """Find the highest rate of collectives on a NETWORK, and the cut that proves it.
 
     NETWORK is a file (JSON, YAML, edge list, node-link JSON, GraphML), a builder with its
@@ -45,12 +57,20 @@ def optimum(network: str, with_losses: bool, allreduce: bool | None, json_path: 
     Example:
       ocs-codesign optimum 'a100(2)' --losses
     """
-    check_outputs(json_path)
+    check_outputs(json_path, plot)
     given = network_of(network)
     with progress("Finding the optimum") as shown:
-        found = _found(_name(network), given, with_losses, allreduce, shown)
-    emit(optimum_json(found), json_path, optimum_sections(found))
+        found = _found(_name(network), given, with_losses, with_slack, allreduce, shown)
+        files = {} if plot is None else {plot: _picture(found, plot)}
+    emit(optimum_json(found), json_path, optimum_sections(found), files)
     return 0
+
+
+def _picture(found: NetworkOptimum, plot: str) -> bytes:
+    from ocs_codesign.plot.files import figure_bytes
+    from ocs_codesign.plot.network import network_figure
+
+    return figure_bytes(network_figure(found.allgather, found.name), Path(plot).suffix)
 
 
 def _name(text: str) -> str:
@@ -59,11 +79,16 @@ def _name(text: str) -> str:
 
 
 def _found(
-    name: str, network: Network, with_losses: bool, allreduce: bool | None, shown: Progress
+    name: str,
+    network: Network,
+    with_losses: bool,
+    with_slack: bool,
+    allreduce: bool | None,
+    shown: Progress,
 ) -> NetworkOptimum:
     from ocs_codesign.collective import Collective
     from ocs_codesign.schedulers.forest import optimum as forest
-    from ocs_codesign.schedulers.forest.sensitivity import helpful_links, losses
+    from ocs_codesign.schedulers.forest.sensitivity import helpful_links, losses, spare_bandwidth
 
     gather = forest.optimum(network, Collective.ALLGATHER)
     scatter = forest.optimum(network, Collective.REDUCE_SCATTER)
@@ -71,4 +96,8 @@ def _found(
         allreduce = network.num_links <= MAX_ALLREDUCE_LINKS
     rate = forest.allreduce_optimum(network) if allreduce else None
     lost = tuple(losses(gather, shown.tell)) if with_losses else None
-    return NetworkOptimum(name, network, gather, scatter, rate, tuple(helpful_links(gather)), lost)
+    spare = None
+    if with_slack:
+        spare = tuple(spare_bandwidth(gather, range(network.num_links), shown.tell))
+    helpful = tuple(helpful_links(gather))
+    return NetworkOptimum(name, network, gather, scatter, rate, helpful, lost, spare)
