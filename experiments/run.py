@@ -33,6 +33,7 @@ SLOW = (
     "overlap",
     "held_state",
     "worked_example",
+    "damage",
 )
 BENCHMARKS = ("benchmark_bfb", "generation_time")
 
