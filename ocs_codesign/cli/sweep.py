@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +13,9 @@ from ocs_codesign.cli.interruption import interruptions
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
+from ocs_codesign.cli.workers import executor_of, workers_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from concurrent.futures import Executor
-
     from ocs_codesign.question import Question
 
 
@@ -71,8 +68,7 @@ def read_range(ctx: click.Context, param: click.Parameter, value: str) -> range:
     required=True,
     help="The catalogue to fill.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Local processes; all cores by default.")
-@click.option("--dask", metavar="ADDRESS", help="A Dask scheduler to work on instead.")
+@workers_options
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Search seed.")
 @click.option(
     "--effort",
@@ -119,7 +115,7 @@ def sweep(
         with (
             interruptions(),
             progress("Sweeping") as shown,
-            _executor(workers, dask) as (executor, number),
+            executor_of(workers, dask) as (executor, number),
         ):
             answered = run(
                 Path(path),
@@ -149,37 +145,3 @@ def _questions(nodes: range, degrees: range, links: str) -> list[Question]:
         for bidirectional in kinds
         if degree < number
     ]
-
-
-@contextmanager
-def _executor(workers: int | None, scheduler: str | None) -> Iterator[tuple[Executor, int]]:
-    """Where tasks run, and how many at once."""
-    if scheduler is not None:
-        with _dask(scheduler) as found:
-            yield found
-        return
-    import multiprocessing
-    import os
-    from concurrent.futures import ProcessPoolExecutor
-
-    number = workers or os.cpu_count() or 1
-    context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(number, mp_context=context)
-    try:
-        yield executor, number
-    finally:
-        executor.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _dask(address: str) -> Iterator[tuple[Executor, int]]:
-    try:
-        from distributed import Client
-    except ImportError:
-        raise ValueError(
-            "a sweep on a cluster needs the extra dask: pip install 'ocs-codesign[dask]'"
-        ) from None
-    with Client(address, timeout="10s") as client:
-        number = sum(client.nthreads().values())
-        with client.get_executor() as executor:
-            yield executor, max(1, number)

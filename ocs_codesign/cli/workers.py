@@ -1,0 +1,58 @@
+"""Where long work runs: processes on this machine, or the workers of a Dask scheduler."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
+
+
+def workers_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options --workers and --dask, as the arguments ``workers`` and ``dask``."""
+    command = click.option(
+        *("--dask", "--scheduler-address", "dask"),
+        metavar="ADDRESS",
+        help="A Dask scheduler to work on instead.",
+    )(command)
+    return click.option(
+        "--workers", type=click.IntRange(1), help="Local processes; all cores by default."
+    )(command)
+
+
+@contextmanager
+def executor_of(workers: int | None, scheduler: str | None) -> Iterator[tuple[Executor, int]]:
+    """Where tasks run, and how many at once: local processes, or a Dask scheduler's workers."""
+    if scheduler is not None:
+        with _dask(scheduler) as found:
+            yield found
+        return
+    import multiprocessing
+    import os
+    from concurrent.futures import ProcessPoolExecutor
+
+    number = workers or os.cpu_count() or 1
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(number, mp_context=context)
+    try:
+        yield executor, number
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _dask(address: str) -> Iterator[tuple[Executor, int]]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError(
+            "work on a cluster needs the extra dask: pip install 'ocs-codesign[dask]'"
+        ) from None
+    with Client(address, timeout="10s") as client:
+        number = sum(client.nthreads().values())
+        with client.get_executor() as executor:
+            yield executor, max(1, number)
