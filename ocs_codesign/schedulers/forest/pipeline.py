@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import lcm
+from functools import cached_property
+from math import isqrt, lcm
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.cost import Cost
+from ocs_codesign.cost import Cost, total
 from ocs_codesign.demand import demand_of
+from ocs_codesign.quantities import exact
 from ocs_codesign.runs import before, places
 from ocs_codesign.schedule import Schedule
 
@@ -40,32 +42,19 @@ class Pipeline:
         self.network = forests[0].network
         self.trees_a_unit = lcm(*(forest.num_trees for forest in forests))
         sends = [self._sends(forest) for forest in forests]
-        self.root, self.first, self.units, self.link, self.step = (
-            np.concatenate(columns) for columns in zip(*sends, strict=True)
-        )
+        columns = (np.concatenate(column) for column in zip(*sends, strict=True))
+        self.root, self.first, self.units, self.link, self.step, *tree = columns
         # First unit and size of the tree that every send is of, for its place in a part.
-        self.tree_first, self.tree_units = (
-            np.concatenate(columns)
-            for columns in zip(*(self._trees(forest) for forest in forests), strict=True)
-        )
-
-    def _factor(self, forest: Forest) -> int:
-        return self.trees_a_unit // forest.num_trees
-
-    def _rows(self, forest: Forest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The part and the place in ``link`` of every hop of every part."""
-        return places(forest.path_start[forest.path], np.diff(forest.path_start)[forest.path])
-
-    def _trees(self, forest: Forest) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        tree = forest.tree[self._rows(forest)[0]]
-        factor = self._factor(forest)
-        return factor * before(forest.root, forest.multiplicity)[tree], (
-            factor * forest.multiplicity[tree]
-        )
+        self.tree_first, self.tree_units = tree
+        self._totals: dict[int, Fraction] = {}
 
     def _sends(self, forest: Forest) -> tuple[NDArray[np.int64], ...]:
-        """Root, first unit within its tree, units, link and step of every hop, step from 0."""
-        part, place = self._rows(forest)
+        """Root, first unit within its tree, units, link and step of every hop, step from 0.
+
+        Then the first unit and the size of its tree.
+        """
+        hops = np.diff(forest.path_start)[forest.path]
+        part, place = places(forest.path_start[forest.path], hops)
         link = forest.link[place]
         ends = (self.network.tail, self.network.head)
         tail = ends[forest.is_sum][link]
@@ -78,46 +67,81 @@ class Pipeline:
         np.maximum.at(most, part, relayed + 1)
         step = forest.hops_before(most)[part] + relayed
         arc = forest.tree * self.network.num_hosts + forest.head
-        factor = self._factor(forest)
+        tree, factor = forest.tree[part], self.trees_a_unit // forest.num_trees
         first = factor * before(arc, forest.units)[part]
-        return forest.root[forest.tree[part]], first, factor * forest.units[part], link, step
+        tree_first = factor * before(forest.root, forest.multiplicity)[tree]
+        sizes = factor * forest.units[part], factor * forest.multiplicity[tree]
+        return forest.root[tree], first, sizes[0], link, step, tree_first, sizes[1]
 
-    @property
+    @cached_property
     def num_steps(self) -> int:
         """Steps of one part."""
         return int(self.step.max()) + 1
 
+    @cached_property
+    def _carried(self) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:
+        """Units of one part that links have carried before every step and after the last.
+
+        Shape (steps + 1, links), links sorted by bandwidth; then where a bandwidth begins, and all.
+        """
+        order = np.argsort(self.network.bandwidth, kind="stable")
+        widths, begins = np.unique(self.network.bandwidth[order], return_index=True)
+        column = np.empty_like(order)
+        column[order] = np.arange(len(order))
+        units = np.zeros((self.num_steps + 1, len(order)), dtype=np.int64)
+        np.add.at(units, (self.step + 1, column[self.link]), self.units)
+        return np.cumsum(units, axis=0), begins, widths.tolist()
+
+    def _total(self, num_parts: int) -> Fraction:
+        """Units over bandwidth of the busiest link of every step, summed up.
+
+        From as many parts as one has steps, each more adds a step with every link in it.
+        """
+        steps, (until, begins, widths) = self.num_steps, self._carried
+        known = self._totals.get(num_parts)
+        if known is not None:
+            return known
+        if num_parts > steps:
+            return self._total(steps) + (num_parts - steps) * self._total(0)
+        step = np.arange(1, steps + num_parts)
+        sent = until[np.minimum(step, steps)] - until[np.maximum(step - num_parts, 0)]
+        busiest = np.maximum.reduceat(sent if num_parts else until[-1:], begins, axis=1)
+        each = (max(map(Fraction, row, widths)) for row in busiest.tolist())
+        return self._totals.setdefault(num_parts, total(each))
+
     def cost(self, num_parts: int) -> Cost:
         """Steps and exact t_b in so many parts when every step waits for the one before."""
-        widths = self.network.bandwidth
-        chunks = np.zeros((self.num_steps + 1, self.network.num_links), dtype=np.int64)
-        np.add.at(chunks, (self.step + 1, self.link), self.units)
-        until = np.cumsum(chunks, axis=0)
-        total = Fraction(0)
-        for step in range(1, self.num_steps + num_parts):
-            now = until[min(step, self.num_steps)] - until[max(0, step - num_parts)]
-            total += max(
-                Fraction(int(now[widths == width].max()), width)
-                for width in np.unique(widths).tolist()
-            )
-        demand = demand_of(self.collective, self.network.num_hosts)
-        units = demand.message_units * self.trees_a_unit * num_parts
-        t_b = total * self.network.host_bandwidth() / units
+        units = self._message_units * num_parts
+        t_b = self._total(num_parts) * self.network.host_bandwidth() / units
         return Cost(self.num_steps + num_parts - 1, t_b)
 
-    def best_parts(self, model: CostModel, message_bytes: float, max_parts: int) -> int:
-        """The number of parts with which a message takes least, of all up to ``max_parts``.
+    @cached_property
+    def _message_units(self) -> int:
+        return demand_of(self.collective, self.network.num_hosts).message_units * self.trees_a_unit
 
-        The time is convex but for rounding in steps: the best of a search by halves is taken.
+    def chunk_bytes(self, message_bytes: float, num_parts: int) -> Fraction:
+        """What a chunk of a message has in so many parts: no send is of less."""
+        return exact(message_bytes, "message_bytes") / (self._message_units * num_parts)
+
+    def best_parts(self, model: CostModel, message_bytes: float, max_parts: int) -> int:
+        """The fewest of the numbers of parts up to ``max_parts`` with which a message takes least.
+
+        From num_steps parts on the time is that of so many steps, of the fullest step as often, and
+        of filling and draining, which is the same divided by the parts: its least is a square root.
         """
-        low, high = 1, max_parts
-        while high - low > 2:
-            third = (high - low) // 3
-            left, right = low + third, high - third
-            times = [self.cost(parts).time_s(model, message_bytes) for parts in (left, right)]
-            low, high = (low, right) if times[0] <= times[1] else (left, high)
-        every = range(low, high + 1)
-        return min(every, key=lambda parts: self.cost(parts).time_s(model, message_bytes))
+        steps = self.num_steps
+        few = range(1, min(steps, max_parts) + 1)
+        fill = self._total(steps) - steps * self._total(0)
+        unit_s = self.network.host_bandwidth() * self.chunk_bytes(message_bytes, 1)
+        unit_s /= model.node_bandwidth_Bps
+        many = max_parts
+        if model.alpha_s:
+            many = isqrt(int(fill * unit_s / model.alpha_s))
+        ends = (min(max(number, 1), max_parts) for number in (many, many + 1))
+        return min(
+            sorted({*few, *ends}),
+            key=lambda parts: self.cost(parts).time_s(model, message_bytes),
+        )
 
     def parts_within(self, over: Fraction, max_sends: int) -> int:
         """The fewest parts, a power of 2, with which t_b is at most ``over`` times that of many.
@@ -125,8 +149,7 @@ class Pipeline:
         Fewer where that takes more sends than ``max_sends``.
         """
         worst = max(forest.inv_rate for forest in self.forests)
-        demand = demand_of(self.collective, self.network.num_hosts)
-        least = worst * self.network.host_bandwidth() / demand.message_units
+        least = worst * self.network.host_bandwidth() * self.trees_a_unit / self._message_units
         parts = 1
         while (
             self.cost(parts).t_b > over * least
