@@ -112,6 +112,11 @@ def test_what_a_graph_allows_is_said(capsys, tmp_path):
     assert code == 0
     assert "t_b 49/48 (1.02083) (no schedule on it can beat it), t_b is 142 % above it" in told
     assert "Large messages can be 2.42 times as fast on this graph" in told
+    assert "build --scheduler forest reaches t_b 49/48" in told
+    steps = int(re.search(r"its trees take (\d+) steps, t_b", told)[1])
+    told = run(capsys, "build", "--graph", str(box), "--scheduler", "forest", "--out", out)[1]
+    assert f"{steps} steps, t_b" in told
+    assert "Large messages" not in told
     code, told, _ = run(capsys, "cost", "--graph", str(box), "--json", "-")
     answer = json.loads(told)
     assert answer["topology_bound"]["t_b"] == "49/48"

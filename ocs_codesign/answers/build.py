@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.answers.choice import choice_json
 from ocs_codesign.answers.exact import proof_json
 from ocs_codesign.answers.sections import Facts
-from ocs_codesign.answers.texts import cost_json, cost_text, far_above_text, graph_bound_text
+from ocs_codesign.answers.texts import (
+    cost_json,
+    cost_text,
+    far_above_text,
+    graph_bound_text,
+    is_far_above,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,16 +34,22 @@ def built_json(
         proof |= proof_json(made.exact)
     elif made is not None and made.bound is not None:
         proof["t_b_bound"] = str(made.bound)
+    if made is not None and made.choices:
+        proof["choices"] = [choice_json(choice) for choice in made.choices]
     return {**record, **proof, "out": directory}
 
 
 def built_sections(
-    answer: dict[str, Any], design: Design, bound: Fraction | None, least: Cost | None
+    answer: dict[str, Any],
+    design: Design,
+    bound: Fraction | None,
+    least: Cost | None,
+    forest: Cost | None,
 ) -> Iterator[Section]:
     """What was built.
 
     ``bound`` is the t_b that no schedule under the same limits can beat, ``least`` what none on the
-    same graph can, None where it is not known.
+    same graph can, ``forest`` what one costs there, None where it is not known.
     """
     maker, _, proof = answer["schedule"].partition(", ")
     yield Facts(
@@ -52,11 +65,10 @@ def built_sections(
         ("chunks a shard", answer["num_chunks"]),
         ("saved in", answer["out"]),
     )
-    is_forest = maker == "forest"
-    far = least and not proof and not is_forest and far_above_text(design.cost, least)
-    if far:
+    compared = proof or maker == "forest" or "choices" in answer
+    if least is not None and not compared and is_far_above(design.cost, least):
         yield ""
-        yield far
+        yield far_above_text(design.cost, least, forest)
 
 
 def _bound_text(t_b: Fraction, least: Fraction) -> str:

@@ -13,6 +13,7 @@ from ocs_codesign.answers.texts import (
     far_above_text,
     graph_bound_text,
     in_decimals,
+    is_far_above,
     loads_table,
     optimality,
 )
@@ -66,13 +67,15 @@ class Subject:
 class Costs:
     """A design with what it is compared with.
 
-    ``predicted`` is None for a graph, ``topology_bound`` where the graph is too large to look at.
+    ``predicted`` is None for a graph, ``topology_bound`` where the graph is too large to look at;
+    ``forest`` is what spanning trees take, where that was asked.
     """
 
     design: Design
     predicted: Cost | None
     bound: Cost
     topology_bound: Cost | None
+    forest: Cost | None = None
 
     @property
     def bw_optimal(self) -> bool:
@@ -116,6 +119,7 @@ def cost_answer_json(subject: Subject, costs: Costs) -> dict[str, Any]:
         "bound": cost_json(costs.bound),
         "topology_bound": known(costs.topology_bound),
         "over_topology_bound": costs.over_topology_bound,
+        "forest": known(costs.forest),
         "bw_optimal": costs.bw_optimal,
         "moore_optimal": costs.moore_optimal,
         "allgather": cost_json(design.cost_of(Collective.ALLGATHER)),
@@ -143,10 +147,10 @@ def cost_sections(subject: Subject, costs: Costs) -> Iterator[Section]:
         ("schedule", design.maker),
         ("chunks a shard", design.num_chunks),
     )
-    far = costs.topology_bound and far_above_text(design.cost, costs.topology_bound)
-    if far:
+    least = costs.topology_bound
+    if least is not None and is_far_above(design.cost, least):
         yield ""
-        yield far
+        yield far_above_text(design.cost, least, costs.forest)
     yield ""
     yield loads_table(design.loads)
 

@@ -22,8 +22,8 @@ MAX_FRACTION = 24
 
 ASK_FOR_A_MODEL = "Give --alpha, --bandwidth and --message to learn which is fastest for them."
 
-_FEW_PERCENT = 3
-"""How far above the bound of its graph a schedule may be without a word."""
+WORTH_TREES_PERCENT = 10
+"""How far above the bound of its graph a cost is where trees are tried, to say what they take."""
 
 _HEAD_ROWS, _TAIL_ROWS = 24, 8
 
@@ -69,18 +69,25 @@ def graph_bound_text(cost: Cost, least: Cost, collective: Collective) -> str:
     return f"{cost_text(least)} (no {what} on it can beat it){above}"
 
 
-def far_above_text(cost: Cost, least: Cost) -> str | None:
-    """What to tell who takes a schedule of ``cost`` where one near ``least`` exists, if anything.
+def is_far_above(cost: Cost, least: Cost, percent: int = 3) -> bool:
+    """Whether a t_b is so much above the least that who takes it should know."""
+    return cost.t_b * 100 > least.t_b * (100 + percent)
+
+
+def far_above_text(cost: Cost, least: Cost, reached: Cost | None) -> str:
+    """What to tell who takes a schedule of ``cost`` where one near ``least`` exists.
 
     ``least`` is the bound of the same graph for an allgather, a reduce-scatter or one after the
-    other, which forests attain but for the filling of their trees.
+    other, which forests attain but for the filling of their trees; ``reached`` is what one costs,
+    where it is known.
     """
-    if cost.t_b * 100 <= least.t_b * (100 + _FEW_PERCENT):
-        return None
+    told = "spanning trees in many pieces come as near to it as steps allow"
+    if reached is not None:
+        told = f"its trees take {cost_text(reached)}, with more --parts less t_b and more steps"
     return (
         f"Large messages can be {float(cost.t_b / least.t_b):.3g} times as fast on this graph: "
-        f"spanning trees in many pieces come near t_b {t_b_text(least.t_b)}, "
-        "which BFB and mapped schedules do not reach here. Try build --scheduler forest."
+        f"build --scheduler forest reaches t_b {t_b_text(least.t_b)}, "
+        f"which BFB and mapped schedules do not; {told}."
     )
 
 

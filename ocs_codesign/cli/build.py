@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ocs_codesign.answers.build import built_json, built_sections
+from ocs_codesign.answers.choice import choices_sections
+from ocs_codesign.answers.texts import WORTH_TREES_PERCENT, is_far_above
 from ocs_codesign.cli.choices import LiveChoice
 from ocs_codesign.cli.exact import chunks_option, refuse
 from ocs_codesign.cli.file_options import design_directory_option
+from ocs_codesign.cli.message_options import asked_messages, message_option, min_chunk_option
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
     GivenGraph,
     SolverChoice,
+    alpha_option,
+    bandwidth_option,
     collective_choice,
     graph_option,
     json_option,
@@ -68,8 +73,12 @@ BEST, STEPPED, FOREST = "best", "stepped", "forest"
     "--parts",
     type=click.IntRange(min=1, max=4096),
     help="Parts of a tree's data that follow each other: more steps, a lower t_b (default: enough "
-    "to come within 10 % of the optimum).",
+    "to come within 10 % of the optimum, or best for --message).",
 )
+@alpha_option
+@bandwidth_option
+@message_option
+@min_chunk_option
 @design_directory_option
 @solver_options
 @json_option
@@ -84,6 +93,10 @@ def build(
     max_chunks: int | None,
     trees: int | None,
     parts: int | None,
+    alpha: float | None,
+    bandwidth: float | None,
+    message: float | None,
+    min_chunk: float | None,
     directory: str,
     json_path: str | None,
     choice: SolverChoice,
@@ -98,7 +111,9 @@ def build(
     1 if no schedule has so few steps.
 
     A forest is spanning trees in many pieces, whose data follow each other down the trees: as fast
-    for long messages as the links allow, over switches as well.
+    for long messages as the links allow, over switches as well. With --message, --alpha and
+    --bandwidth it is the fastest of several with few trees and many, in the best number of parts,
+    or BFB where that is faster.
 
     \b
     Example:
@@ -115,6 +130,8 @@ def build(
         "max_chunks": max_chunks,
         "trees": trees,
         "parts": parts,
+        "message": asked_messages(alpha, bandwidth, () if message is None else (message,)),
+        "min_chunk": min_chunk,
     }
     _check_usage(source, collective, scheduler, limits, choice)
     from ocs_codesign.formats.designs.design_files import check_design_directory, save_design
@@ -130,7 +147,11 @@ def build(
         save_design(design, directory, source.graph_name)
     least = None if source.network is not None else _least_of_graph(design)
     answer = built_json(design_record(design, source.graph_name), made, least, directory)
-    emit(answer, json_path, built_sections(answer, design, made.bound, least))
+    forest = _cost_of_forest(design, least)
+    sections = [*built_sections(answer, design, made.bound, least, forest)]
+    halves = [half.name for half in design.collective.halves()]
+    sections += choices_sections(halves, made.choices) if made.choices else ()
+    emit(answer, json_path, sections)
     return 0
 
 
@@ -144,11 +165,22 @@ def _least_of_graph(design: Design) -> Cost | None:
     return topology_bound(design.schedule.topology, design.collective, reached_t_b=design.cost.t_b)
 
 
+def _cost_of_forest(design: Design, least: Cost | None) -> Cost | None:
+    """What spanning trees take on the graph of a design that is far above its bound."""
+    from ocs_codesign.schedulers.forest.choice import cost_near_optimum
+
+    if least is None or not is_far_above(design.cost, least, WORTH_TREES_PERCENT):
+        return None
+    return cost_near_optimum(
+        design.schedule.topology, design.collective, design.cost.t_b / least.t_b
+    )
+
+
 def _check_usage(
     source: GivenGraph,
     collective: str,
     scheduler: str,
-    limits: dict[str, int | None],
+    limits: dict[str, Any],
     choice: SolverChoice,
 ) -> None:
     """UsageError for what the scheduler cannot make, or a limit that it does not heed."""
@@ -163,6 +195,8 @@ def _check_usage(
     for name, value in limits.items():
         if value is not None and name not in heeded:
             raise click.UsageError(f"--{name.replace('_', '-')} is for {_who_heeds(name)}")
+    if limits["min_chunk"] is not None and limits["message"] is None:
+        raise click.UsageError("--min-chunk is for --message")
     if "options" not in heeded:
         choice.check_unused(_who_heeds("options"))
 
@@ -180,7 +214,7 @@ def _built(
     source: GivenGraph,
     collective: str,
     scheduler: str,
-    limits: dict[str, int | None],
+    limits: dict[str, Any],
     choice: SolverChoice,
     shown: Progress,
 ) -> tuple[Design | None, Made]:

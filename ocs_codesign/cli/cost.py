@@ -14,7 +14,7 @@ from ocs_codesign.answers.cost import (
     cost_answer_json,
     cost_sections,
 )
-from ocs_codesign.answers.texts import times_json, times_sections
+from ocs_codesign.answers.texts import WORTH_TREES_PERCENT, is_far_above, times_json, times_sections
 from ocs_codesign.cli.exact import chunks_option, cost_exactly
 from ocs_codesign.cli.message_options import asked_messages, messages_option
 from ocs_codesign.cli.options import (
@@ -129,8 +129,16 @@ def _measured(source: GivenGraph, collective_name: str) -> tuple[Subject, Costs]
         design = of_halves(collective, *halves)
     subject = source.subject(topology)
     least = bound(subject.num_nodes, subject.degree, collective)
-    own = _topology_bound(topology, design)
-    return subject, Costs(design, predicted, least, own)
+    own, forest = _topology_bound(topology, design), None
+    if (
+        topology is not None
+        and own is not None
+        and is_far_above(design.cost, own, WORTH_TREES_PERCENT)
+    ):
+        from ocs_codesign.schedulers.forest.choice import cost_near_optimum
+
+        forest = cost_near_optimum(topology, collective, design.cost.t_b / own.t_b)
+    return subject, Costs(design, predicted, least, own, forest)
 
 
 def _topology_bound(topology: Topology | None, design: Design) -> Cost | None:

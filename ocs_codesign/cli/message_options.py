@@ -22,6 +22,9 @@ messages_option = quantity_option(
     "messages",
     multiple=True,
 )
+min_chunk_option = quantity_option(
+    "--min-chunk", parse_size, "Least size of a chunk that parts may cut (default: 1KiB)."
+)
 
 
 def asked_messages(

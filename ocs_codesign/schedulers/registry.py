@@ -15,10 +15,12 @@ from ocs_codesign.collective import GATHERING, Collective
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ocs_codesign.cost import Messages
     from ocs_codesign.lp import Options
     from ocs_codesign.network import Network
     from ocs_codesign.schedule import Schedule
     from ocs_codesign.schedulers.exact.answers import ExactAnswer
+    from ocs_codesign.schedulers.forest.choice import Choice
     from ocs_codesign.topology import Topology
 
 
@@ -28,7 +30,8 @@ class Task:
     """What a schedule is wanted for: a collective on a topology, perhaps built from a recipe.
 
     ``steps``, ``chunks``, ``max_chunks``, ``trees`` (of a unit of a root) and ``parts`` (of what a
-    tree carries) are limits, None for the maker's own; ``options`` are those of a solver;
+    tree carries) are limits, None for the maker's own; ``message`` is the size that it should be
+    fast for, in chunks of ``min_chunk`` bytes or more; ``options`` are those of a solver;
     ``on_progress(done, total)`` is told how far it is. ``network`` is what the links of the
     topology are, None for links between hosts.
     """
@@ -43,6 +46,8 @@ class Task:
     on_progress: Callable[[int, int], None] | None = None
     trees: int | None = None
     parts: int | None = None
+    message: Messages | None = None
+    min_chunk: float | None = None
     network: Network | None = None
 
 
@@ -52,13 +57,15 @@ class Made:
     """A schedule, None if there is none, by which maker, and what is known of better ones.
 
     No schedule under the limits of the task has a lower t_b than ``bound``, if it is known;
-    ``exact`` is the answer of the integer program, where one was solved.
+    ``exact`` is the answer of the integer program, where one was solved; ``choices`` are what was
+    compared for a message, one of a collective or one of each half.
     """
 
     schedule: Schedule | None
     maker: str
     bound: Fraction | None = None
     exact: ExactAnswer | None = None
+    choices: tuple[Choice, ...] = ()
 
 
 @final
@@ -117,7 +124,9 @@ def made_by(name: str, task: Task) -> Made:
     schedules = [half.schedule for half in halves]
     if schedules[0] is None or schedules[1] is None:
         return halves[schedules[0] is not None]
-    return Made(schedules[0].then(schedules[1]), halves[0].maker)
+    makers = "+".join(dict.fromkeys(half.maker for half in halves))
+    choices = halves[0].choices + halves[1].choices
+    return Made(schedules[0].then(schedules[1]), makers, choices=choices)
 
 
 def _bfb(task: Task) -> Made:
@@ -162,29 +171,26 @@ def _stepped(task: Task) -> Made:
     return Made(plan.schedule, "time-stepped", plan.bound)
 
 
-_NEAR_OPTIMUM = Fraction(11, 10)
-"""How far above the steady state of its forest a schedule may be, if sends allow."""
-
-_MAX_SENDS = 2**21
-
-
 def _forest(task: Task) -> Made:
     from ocs_codesign.networks.direct import direct
-    from ocs_codesign.schedulers.forest.building import forests
+    from ocs_codesign.schedulers.forest.choice import MIN_CHUNK_BYTES, contenders, near_optimum
     from ocs_codesign.schedulers.forest.optimum import optimum
-    from ocs_codesign.schedulers.forest.pipeline import Pipeline
-    from ocs_codesign.verification.forests import check_forest
 
     network = task.network or direct(task.topology, 1)
-    made = forests(network, task.collective, task.trees, on_progress=task.on_progress)
-    for forest in made:
-        witness = check_forest(forest)
-        if witness is not None:
-            raise RuntimeError(f"the forest is wrong: {witness}")
-    pipeline = Pipeline(made, task.collective)
-    parts = task.parts or pipeline.parts_within(_NEAR_OPTIMUM, _MAX_SENDS)
-    schedule = pipeline.schedule(parts, task.topology)
-    return Made(schedule, "forest", optimum(network, task.collective).t_b)
+    if task.message is None:
+        limits = (task.trees, task.parts, task.on_progress)
+        pipeline, parts = near_optimum(network, task.collective, *limits)
+        schedule = pipeline.schedule(parts, task.topology)
+        return Made(schedule, "forest", optimum(network, task.collective).t_b)
+    field = contenders(network, task.collective, task.trees, task.topology, task.on_progress)
+    (size,) = task.message.sizes_bytes
+    least_chunk = MIN_CHUNK_BYTES if task.min_chunk is None else task.min_chunk
+    choice = field.choice(task.message.model, size, task.parts, least_chunk)
+    best = choice.best
+    if best.pipeline is None:
+        return replace(_bfb(task), choices=(choice,))
+    schedule = best.pipeline.schedule(best.num_parts, task.topology)
+    return Made(schedule, best.maker, choice.least.t_b, choices=(choice,))
 
 
 SCHEDULERS: dict[str, Scheduler] = {
@@ -204,7 +210,7 @@ SCHEDULERS: dict[str, Scheduler] = {
         "spanning trees in many pieces, as fast as the links allow",
         _forest,
         ("allgather", "reduce-scatter", "broadcast", "reduce"),
-        ("trees", "parts"),
+        ("trees", "parts", "message", "min_chunk"),
         knows_switches=True,
     ),
     "stepped": Scheduler(

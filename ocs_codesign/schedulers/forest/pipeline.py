@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
 MAX_PARTS = 4096
+MAX_SENDS = 2**21
+"""Sends up to which parts are added."""
 
 
 @final
@@ -119,9 +121,14 @@ class Pipeline:
     def _message_units(self) -> int:
         return demand_of(self.collective, self.network.num_hosts).message_units * self.trees_a_unit
 
-    def chunk_bytes(self, message_bytes: float, num_parts: int) -> Fraction:
+    def chunk_bytes(self, message_bytes: float, num_parts: int = 1) -> Fraction:
         """What a chunk of a message has in so many parts: no send is of less."""
         return exact(message_bytes, "message_bytes") / (self._message_units * num_parts)
+
+    def most_parts(self, message_bytes: float, min_chunk_bytes: float) -> int:
+        """Parts of a message whose chunks are not smaller and sends not too many; at least 1."""
+        chunks = int(self.chunk_bytes(message_bytes) / exact(min_chunk_bytes, "min_chunk_bytes"))
+        return max(1, min(chunks, MAX_SENDS // len(self.link), MAX_PARTS))
 
     def best_parts(self, model: CostModel, message_bytes: float, max_parts: int) -> int:
         """The fewest of the numbers of parts up to ``max_parts`` with which a message takes least.
@@ -132,28 +139,29 @@ class Pipeline:
         steps = self.num_steps
         few = range(1, min(steps, max_parts) + 1)
         fill = self._total(steps) - steps * self._total(0)
-        unit_s = self.network.host_bandwidth() * self.chunk_bytes(message_bytes, 1)
+        unit_s = self.network.host_bandwidth() * self.chunk_bytes(message_bytes)
         unit_s /= model.node_bandwidth_Bps
         many = max_parts
         if model.alpha_s:
             many = isqrt(int(fill * unit_s / model.alpha_s))
         ends = (min(max(number, 1), max_parts) for number in (many, many + 1))
-        return min(
-            sorted({*few, *ends}),
-            key=lambda parts: self.cost(parts).time_s(model, message_bytes),
-        )
 
-    def parts_within(self, over: Fraction, max_sends: int) -> int:
+        def time_s(parts: int) -> Fraction:
+            return self.cost(parts).time_s(model, message_bytes)
+
+        return min(sorted({*few, *ends}), key=time_s)
+
+    def parts_within(self, over: Fraction) -> int:
         """The fewest parts, a power of 2, with which t_b is at most ``over`` times that of many.
 
-        Fewer where that takes more sends than ``max_sends``.
+        Fewer where that takes more than MAX_SENDS.
         """
         worst = max(forest.inv_rate for forest in self.forests)
         least = worst * self.network.host_bandwidth() * self.trees_a_unit / self._message_units
         parts = 1
         while (
             self.cost(parts).t_b > over * least
-            and 2 * parts * len(self.link) <= max_sends
+            and 2 * parts * len(self.link) <= MAX_SENDS
             and 2 * parts <= MAX_PARTS
         ):
             parts *= 2

@@ -1,0 +1,245 @@
+"""Which schedule a message takes least time in: of several forests in many parts, and BFB."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost, total
+from ocs_codesign.networks.direct import direct
+from ocs_codesign.schedulers.bfb.loads import bfb_loads, can_measure
+from ocs_codesign.schedulers.forest.building import forests
+from ocs_codesign.schedulers.forest.few_trees import few_trees
+from ocs_codesign.schedulers.forest.optimum import optimum
+from ocs_codesign.schedulers.forest.pipeline import Pipeline
+from ocs_codesign.verification.forests import check_forest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ocs_codesign.cost import CostModel
+    from ocs_codesign.forest import Forest
+    from ocs_codesign.network import Network
+    from ocs_codesign.schedulers.forest.optimum import Optimum
+    from ocs_codesign.topology import Topology
+
+MIN_CHUNK_BYTES = 1024
+"""What a chunk has at least, where it is not said: parts do not cut smaller."""
+
+_NEAR_OPTIMUM = Fraction(11, 10)
+"""How far above the steady state of its forest a schedule may be, if sends allow."""
+
+_MAX_HOSTS_IN_PASSING = 64
+_FEW_TREES, _MAX_HOSTS_OF_SEVERAL = (1, 2, 4), 128
+"""Trees a unit that are tried beside those of the optimum, and up to how many hosts."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Contender:
+    """A schedule that a message could take, with its exact cost.
+
+    ``maker`` is a scheduler. Of a forest the ``pipeline`` is known, with so many ``num_parts``.
+    """
+
+    maker: str
+    cost: Cost
+    pipeline: Pipeline | None = None
+    num_parts: int = 1
+
+    @property
+    def height(self) -> int:
+        """Arcs from a root to its farthest leaf: the steps where nothing is cut into parts."""
+        return self.cost.steps + 1 - self.num_parts
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """What a message of ``message_bytes`` could take, the fastest first; on a tie fewer steps.
+
+    No schedule whatever has a lower t_b or fewer steps than ``least``.
+    """
+
+    model: CostModel
+    message_bytes: float
+    contenders: tuple[Contender, ...]
+    least: Cost
+
+    @property
+    def best(self) -> Contender:
+        """What is to be built."""
+        return self.contenders[0]
+
+    def time_s(self, cost: Cost) -> Fraction:
+        """Seconds that the message takes at a cost."""
+        return cost.time_s(self.model, self.message_bytes)
+
+    @property
+    def pipelined_s(self) -> float:
+        """What trees as high as the best take, (sqrt T_B + sqrt((H - 1) alpha))^2, T_B optimal.
+
+        The least of (P + H - 1)(alpha + T_B / P): all steps counted as full, any P.
+        """
+        t_b_s = self.time_s(replace(self.least, steps=0))
+        return (sqrt(t_b_s) + sqrt((self.best.height - 1) * self.model.alpha_s)) ** 2
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Contenders:
+    """Forests of a collective on a network, as pipelines, and what BFB takes where it applies.
+
+    No schedule has a lower t_b or fewer steps than ``least``.
+    """
+
+    pipelines: tuple[Pipeline, ...]
+    bfb: Cost | None
+    least: Cost
+
+    def choice(
+        self,
+        model: CostModel,
+        message_bytes: float,
+        num_parts: int | None = None,
+        min_chunk_bytes: float = MIN_CHUNK_BYTES,
+    ) -> Choice:
+        """The contenders for a message, every forest in its best number of parts or in so many.
+
+        Parts do not make chunks of less than ``min_chunk_bytes``. With ``num_parts`` BFB is no
+        contender.
+        """
+        found = []
+        for pipeline in self.pipelines:
+            parts = num_parts
+            if parts is None:
+                most = pipeline.most_parts(message_bytes, min_chunk_bytes)
+                parts = pipeline.best_parts(model, message_bytes, most)
+            found.append(Contender("forest", pipeline.cost(parts), pipeline, parts))
+        if self.bfb is not None and num_parts is None:
+            found.append(Contender("bfb", self.bfb))
+        found.sort(key=lambda one: (one.cost.time_s(model, message_bytes), one.cost.steps))
+        return Choice(model, message_bytes, tuple(found), self.least)
+
+
+def contenders(
+    network: Network,
+    collective: Collective,
+    num_trees: int | None = None,
+    topology: Topology | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Contenders:
+    """Forests of few trees and of those of the optimum, and BFB; ``topology`` has the same links.
+
+    With ``num_trees`` only the forest of at most so many. Raises ValueError for what ``optimum``
+    refuses, and where so many trees cannot be built.
+
+    >>> from ocs_codesign.cost import CostModel
+    >>> from ocs_codesign.networks.products import dgx1
+    >>> field = contenders(dgx1(), Collective.ALLGATHER)
+    >>> best = [field.choice(CostModel(1e-5, 150e9), size).best for size in (2**20, 2**30)]
+    >>> [(one.maker, one.cost.steps, one.num_parts) for one in best]
+    [('bfb', 2, 1), ('forest', 39, 34)]
+    """
+    found = optimum(network, collective)
+    numbers = (None, *_fewer(found)) if num_trees is None else (num_trees,)
+    made = []
+    for number in numbers:
+        try:
+            made.append(_checked(network, collective, number, on_progress))
+        except ValueError:
+            if number == num_trees:
+                raise
+    pipelines = tuple(Pipeline(one, collective) for one in made)
+    bfb = _bfb_cost(network, collective, topology) if num_trees is None else None
+    return Contenders(pipelines, bfb, Cost(_fewest_steps(found), found.t_b))
+
+
+def near_optimum(
+    network: Network,
+    collective: Collective,
+    num_trees: int | None = None,
+    num_parts: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    over: Fraction = _NEAR_OPTIMUM,
+) -> tuple[Pipeline, int]:
+    """The forest of the optimum, or of so many trees, and so many parts, or enough of them.
+
+    That is the fewest parts, a power of 2, whose t_b is ``over`` times the forest's steady state at
+    most, if sends allow. Raises ValueError as ``contenders`` does.
+    """
+    pipeline = Pipeline(_checked(network, collective, num_trees, on_progress), collective)
+    return pipeline, num_parts or pipeline.parts_within(over)
+
+
+def cost_near_optimum(
+    topology: Topology, collective: Collective, over_bound: Fraction
+) -> Cost | None:
+    """What forests take that are worth it for who takes ``over_bound`` times the bound.
+
+    Those of ``near_optimum`` in parts enough to be half as far above it; an allreduce's one after
+    the other. None for more hosts than one wants to wait for.
+    """
+    if topology.num_nodes > _MAX_HOSTS_IN_PASSING:
+        return None
+    network, over = direct(topology, 1), min(_NEAR_OPTIMUM, (over_bound + 1) / 2)
+    made = (near_optimum(network, half, over=over) for half in collective.halves())
+    costs = [pipeline.cost(parts) for pipeline, parts in made]
+    return sum(costs[1:], costs[0])
+
+
+def _checked(
+    network: Network,
+    collective: Collective,
+    num_trees: int | None,
+    on_progress: Callable[[int, int], None] | None,
+) -> tuple[Forest, ...]:
+    """The forests that ``forests`` builds; RuntimeError if one is wrong."""
+    made = forests(network, collective, num_trees, on_progress)
+    for forest in made:
+        witness = check_forest(forest)
+        if witness is not None:
+            raise RuntimeError(f"the forest is wrong: {witness}")
+    return made
+
+
+def _fewer(found: Optimum) -> list[int]:
+    """Numbers of trees below the optimum's that are worth a try."""
+    if found.shares is not None or found.network.num_hosts > _MAX_HOSTS_OF_SEVERAL:
+        return []
+    few = {few_trees(found, number).num_trees for number in _FEW_TREES if number < found.trees[1]}
+    return sorted(few)
+
+
+def _bfb_cost(network: Network, collective: Collective, topology: Topology | None) -> Cost | None:
+    """What BFB takes where it applies: between hosts alone, all data to all."""
+    if network.num_hosts < network.num_nodes or collective not in Collective.ALLREDUCE.halves():
+        return None
+    topology = topology or network.topology()
+    if not can_measure(topology):
+        return None
+    is_sum = collective == Collective.REDUCE_SCATTER
+    loads = bfb_loads(topology.transpose() if is_sum else topology)
+    return Cost(len(loads), topology.t_b(total(loads)))
+
+
+def _fewest_steps(found: Optimum) -> int:
+    """Links into hosts on the longest of the shortest ways from the roots: switches pass on."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import dijkstra
+
+    network, most = found.network, 0.0
+    for task in found.tasks:
+        problem = task.problem
+        pairs = np.unique(np.stack([problem.tail, problem.head]), axis=1)
+        # So little for a switch that all of them on a way are less than one host.
+        length = np.where(pairs[1] < network.num_hosts, network.num_nodes, 1)
+        graph = csr_matrix((length, pairs), shape=(network.num_nodes, network.num_nodes))
+        ways = dijkstra(graph, indices=np.flatnonzero(problem.weight > 0))
+        most = max(most, float(ways[:, problem.is_rank].max()))
+    return int(most) // network.num_nodes

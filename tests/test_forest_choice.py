@@ -1,0 +1,147 @@
+"""The choice of trees, parts or BFB for a message size: exact against trying all, within bounds."""
+
+from __future__ import annotations
+
+import json
+from math import sqrt
+
+import pytest
+from forest_samples import known_network, networks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ocs_codesign.cli import main
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import CostModel
+from ocs_codesign.graphs.text import as_recipe
+from ocs_codesign.networks.direct import direct
+from ocs_codesign.networks.switched import star
+from ocs_codesign.schedulers.forest.building import forests
+from ocs_codesign.schedulers.forest.choice import contenders
+from ocs_codesign.schedulers.forest.optimum import optimum
+from ocs_codesign.schedulers.forest.pipeline import Pipeline
+from ocs_codesign.verification.schedules import verify
+
+AG = Collective.ALLGATHER
+MESSAGE = 2**24
+
+
+@settings(max_examples=40, deadline=None)
+@given(network=networks(), exponent=st.integers(0, 34), alpha=st.sampled_from([0, 1e-7, 1e-5]))
+def test_the_best_parts_are_the_best_of_all(network, exponent, alpha):
+    try:
+        made = forests(network, AG)
+    except ValueError:
+        return
+    pipeline, model = Pipeline(made, AG), CostModel(alpha, 1e10)
+    for most in (1, 3, 40):
+        times = [pipeline.cost(parts).time_s(model, 2**exponent) for parts in range(1, most + 1)]
+        best = pipeline.best_parts(model, 2**exponent, most)
+        assert (times[best - 1], times.index(min(times))) == (min(times), best - 1)
+
+
+@settings(max_examples=15, deadline=None)
+@given(network=networks(), parts=st.integers(1, 12))
+def test_costs_are_those_of_the_schedule(network, parts):
+    """Also where parts are more than the steps of one, whose cost is not summed up."""
+    try:
+        pipeline = Pipeline(forests(network, AG), AG)
+    except ValueError:
+        return
+    if pipeline.trees_a_unit < 1000:
+        verdict = verify(pipeline.schedule(parts), pipeline.cost(parts))
+        assert verdict.ok, verdict.witness
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1e-5])
+@pytest.mark.parametrize(
+    ("network", "bandwidth"),
+    [
+        (direct(as_recipe("Hypercube(6)").topology(), 1), 12.5e9),
+        (direct(as_recipe("Torus((8, 8))").topology(), 1), 12.5e9),
+        (known_network("mi250-2"), 316e9),
+    ],
+)
+def test_the_time_of_16_mib_is_that_of_full_pipelines_or_less(network, bandwidth, alpha):
+    model = CostModel(alpha, bandwidth)
+    field = contenders(network, AG)
+    choice = field.choice(model, MESSAGE)
+    t_b_s = float(optimum(network, AG).t_b) * MESSAGE / bandwidth
+    assert len({one.pipeline for one in choice.contenders}) >= 2
+    best = next(one for one in choice.contenders if one.pipeline is not None)
+    assert best.height == best.pipeline.forests[0].height
+    assert best.pipeline.chunk_bytes(MESSAGE, best.num_parts) >= 1024
+    full_s = (sqrt(t_b_s) + sqrt((best.height - 1) * alpha)) ** 2
+    assert t_b_s + alpha * choice.least.steps <= choice.time_s(best.cost) <= 1.15 * full_s
+    times = [choice.time_s(one.cost) for one in choice.contenders]
+    assert times == sorted(times)
+
+
+def test_least_steps_count_hosts_alone():
+    for network, steps in (
+        (star(5, 3), 1),
+        (known_network("leafspine-4x4-2-4-4"), 1),
+        (known_network("a100-4"), 2),
+        (direct(as_recipe("GeneralizedKautz(2, 9)").topology(), 1), 3),
+    ):
+        assert contenders(network, AG).least.steps == steps
+    ring = direct(as_recipe("UniRing(1, 5)").topology(), 1)
+    assert contenders(ring, Collective("broadcast", root=2)).least.steps == 4
+    assert contenders(ring, Collective("reduce", root=2)).least.steps == 4
+    assert contenders(ring, Collective("allgather", groups=[(0, 2)])).least.steps == 3
+
+
+def built(capsys, tmp_path, *options):
+    out = str(tmp_path / "d")
+    assert main(["build", *options, "--out", out, "--json", "-"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert main(["verify", out]) == 0
+    capsys.readouterr()
+    return answer
+
+
+MODEL = ("--alpha", "10us", "--bandwidth", "150GB/s")
+
+
+def test_the_fastest_is_built(capsys, tmp_path):
+    command = ("--network", "dgx1()", *MODEL, "--message")
+    small = built(capsys, tmp_path, *command, "1MiB")
+    assert small["schedule"] == "bfb"
+    large = built(capsys, tmp_path, *command, "1GiB")
+    assert large["schedule"].startswith("forest")
+    (choice,) = large["choices"]
+    best = choice["contenders"][0]
+    assert {key: best[key] for key in ("steps", "t_b", "t_b_float")} == large["cost"]
+    assert best["steps"] == best["parts"] + best["height"] - 1
+    assert choice["bound"]["time_s"] * choice["over_bound"] == pytest.approx(best["time_s"])
+    assert choice["full_pipeline_s"] * choice["over_full_pipeline"] == pytest.approx(best["time_s"])
+    coarse = built(capsys, tmp_path, *command, "1GiB", "--min-chunk", "8MiB", "--trees", "6")
+    (choice,) = coarse["choices"]
+    assert [one["schedule"] for one in choice["contenders"]] == ["forest"]
+    assert choice["contenders"][0]["chunk_bytes"] >= 2**23
+    both = built(capsys, tmp_path, *command, "1GiB", "--collective", "allreduce", "--parts", "4")
+    assert [one["contenders"][0]["parts"] for one in both["choices"]] == [4, 4]
+
+
+def test_the_choice_is_told(capsys, tmp_path):
+    command = ["build", "--network", "dgx1()", *MODEL, "--message", "1GiB", "--out"]
+    assert main([*command, str(tmp_path / "d")]) == 0
+    told = capsys.readouterr().out
+    assert "Best for 1 GiB, allgather at alpha 10 us" in told
+    assert "Nothing takes less than 6.283 ms: 2 steps and the bytes at t_b 0.875." in told
+    assert "(sqrt(T_B) + sqrt((H - 1) alpha))^2" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        (("--message", "1MiB"), "only given together"),
+        ((*MODEL, "--message", "1MiB", "--scheduler", "bfb"), "--message is for --scheduler"),
+        (("--min-chunk", "4KiB", "--scheduler", "forest"), "--min-chunk is for --message"),
+        ((*MODEL, "--message", "1MiB", "--min-chunk", "0", "--scheduler", "forest"), "min-chunk"),
+    ],
+)
+def test_bad_questions(capsys, tmp_path, options, rule):
+    assert main(["build", "Torus((3, 3))", *options, "--out", str(tmp_path / "d")]) == 2
+    assert rule in capsys.readouterr().err
+    assert not (tmp_path / "d").exists()
