@@ -19,10 +19,9 @@ from ocs_codesign.given import takes_topology
 from ocs_codesign.graphs.measurable import is_measurable
 from ocs_codesign.graphs.recipe import Base, Expanded, Recipe
 from ocs_codesign.graphs.text import as_recipe
-from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.schedulers.bfb.assembly import bfb, loads_of_half
 from ocs_codesign.schedulers.bfb.loads import (
     MAX_WORK,
-    bfb_loads,
     num_chunks_for,
     too_long,
 )
@@ -219,10 +218,7 @@ def measure_topology(
     if collective == Collective.ALLREDUCE:
         scatter = measure_topology(topology, Collective.REDUCE_SCATTER)
         return scatter.then(measure_topology(topology, Collective.ALLGATHER))
-    if collective == Collective.ALLGATHER:
-        loads = bfb_loads(topology)
-    else:
-        loads = bfb_loads(topology.transpose())[::-1]
+    loads = loads_of_half(topology, collective)
     cost = Cost(len(loads), topology.t_b(total(loads)))
     return Design(collective, cost, BFB, Known.MEASURED, loads=loads)
 

@@ -123,6 +123,53 @@ def test_the_fastest_is_built(capsys, tmp_path):
     assert [one["contenders"][0]["parts"] for one in both["choices"]] == [4, 4]
 
 
+def test_cost_compares_trees_with_all_others(capsys):
+    sizes = ("--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1KiB,16MiB,1GiB")
+    asked = ("--exact", "--chunks", "2", "--max-steps", "4", "--scheduler", "forest", *sizes)
+    assert main(["cost", "GeneralizedKautz(2, 9)", *asked, "--json", "-"]) == 0
+    (half,) = json.loads(capsys.readouterr().out)["halves"]
+    assert (half["collective"], half["bound"]) == ("allgather", {"steps": 3, "t_b": "8/9"})
+    found = [(one["schedule"], one["steps"], one["t_b"]) for one in half["schedules"]]
+    assert found == [
+        ("bfb", 3, "14/9"),
+        ("exact", 3, "14/9"),
+        ("exact", 4, "10/9"),
+        ("forest", 6, "2"),
+    ]
+    assert half["schedules"][-1]["least_t_b"] == "8/9"
+    winners = [one["contenders"][0]["schedule"] for one in half["messages"]]
+    assert winners == ["bfb", "exact", "forest"]
+    assert main(["cost", "GeneralizedKautz(2, 9)", *asked]) == 0
+    told = capsys.readouterr().out
+    assert "nothing beats 3 steps, t_b 8/9 (0.888889); trees reach the t_b." in told
+    assert "1 KiB  30.07 us     1  30.13 us" in told
+
+
+def test_cost_of_a_network(capsys):
+    assert main(["cost", "--network", "star(3, (2, 2, 1))", "--collective", "allreduce"]) == 0
+    told = capsys.readouterr().out
+    assert "hosts, switches  3, 1" in told
+    assert "Reduce-scatter: nothing beats 1 step, t_b 4/3 (1.33333); trees reach the t_b." in told
+    assert "Times at" not in told
+    assert main(["cost", "Line(Complete(3))", "--scheduler", "forest"]) == 0
+    assert "Allgather: nothing beats 2 steps" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        (("--network", "star(3, 2)", "--scheduler", "best"), "--scheduler best is for a RECIPE"),
+        (("--network", "star(3, 2)", "--collective", "alltoall"), "not for alltoall"),
+        (("--network", "star(3, 2)", "--exact"), "links between hosts"),
+        (("Complete(3)", "--scheduler", "forest", "--gap", "1%"), "--gap and --fallback are for"),
+        (("Complete(3)", "--network", "star(3, 2)"), "give either a RECIPE"),
+    ],
+)
+def test_bad_costs(capsys, options, rule):
+    assert main(["cost", *options]) == 2
+    assert rule in capsys.readouterr().err
+
+
 def test_the_choice_is_told(capsys, tmp_path):
     command = ["build", "--network", "dgx1()", *MODEL, "--message", "1GiB", "--out"]
     assert main([*command, str(tmp_path / "d")]) == 0

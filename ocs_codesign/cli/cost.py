@@ -16,6 +16,7 @@ from ocs_codesign.answers.cost import (
 )
 from ocs_codesign.answers.texts import WORTH_TREES_PERCENT, is_far_above, times_json, times_sections
 from ocs_codesign.cli.exact import chunks_option, cost_exactly
+from ocs_codesign.cli.forests import cost_of_forests
 from ocs_codesign.cli.message_options import asked_messages, messages_option
 from ocs_codesign.cli.options import (
     ALLTOALL,
@@ -27,6 +28,7 @@ from ocs_codesign.cli.options import (
     collective_choice,
     graph_option,
     json_option,
+    network_option,
     recipe_argument,
     solver_options,
 )
@@ -38,13 +40,21 @@ if TYPE_CHECKING:
     from ocs_codesign.design import Design
     from ocs_codesign.topology import Topology
 
+BEST, FOREST = "best", "forest"
 MAX_BOUND_NODES = 2**14
 
 
 @click.command(short_help="Exact cost of one recipe or graph.")
 @recipe_argument
 @graph_option
+@network_option
 @collective_choice(*GATHERING, ALLTOALL)
+@click.option(
+    "--scheduler",
+    type=click.Choice([BEST, FOREST]),
+    help="The best of BFB and the schedules mapped through the expansions, or spanning trees in "
+    "many pieces beside them (default: best; of a network forest).",
+)
 @click.option(
     "--exact", is_flag=True, help="The frontier of all schedules of few steps, by integer programs."
 )
@@ -62,7 +72,9 @@ MAX_BOUND_NODES = 2**14
 def cost(
     recipe: str | None,
     graph: str | None,
+    network: str | None,
     collective: str,
+    scheduler: str | None,
     exact: bool,
     max_steps: int | None,
     chunks: int | None,
@@ -72,7 +84,7 @@ def cost(
     json_path: str | None,
     choice: SolverChoice,
 ) -> int:
-    """Measure the exact cost of a RECIPE, or of a graph from a file.
+    """Measure the exact cost of a RECIPE, of a graph from a file, or of a network.
 
     It builds the graph and takes the better of the balanced breadth-first broadcast (BFB) and the
     schedule mapped through the recipe's expansions. For an all-to-all it finds the best routing of
@@ -82,6 +94,9 @@ def cost(
     chunks, and what no number of chunks can beat. --time-limit (a minute if not given) is for all
     of them; what is not proven by then is said to be open.
 
+    With --scheduler forest, and for a network, it compares what spanning trees take with that, and
+    with the exact schedules if --exact is given, and with the bound that nothing beats.
+
     With --alpha, --bandwidth and --message it also says how long messages of every size take. An
     all-to-all then takes the diameter as steps.
 
@@ -89,7 +104,12 @@ def cost(
     Example:
       ocs-codesign cost 'Line(CompleteBipartite(4))' --collective allreduce
     """
-    source = GivenGraph.of(recipe, graph)
+    source = GivenGraph.of(recipe, graph, network)
+    by_forests = scheduler == FOREST or (scheduler is None and network is not None)
+    if network is not None and not by_forests:
+        raise click.UsageError("--scheduler best is for a RECIPE or --graph FILE")
+    if by_forests and collective == ALLTOALL:
+        raise click.UsageError("--scheduler forest is not for alltoall")
     if not exact and (max_steps is not None or chunks is not None):
         raise click.UsageError("--max-steps and --chunks are for --exact")
     if exact and collective == ALLTOALL:
@@ -99,6 +119,9 @@ def cost(
     if collective == ALLTOALL:
         _cost_of_alltoall(source, choice, asked, json_path)
         return 0
+    if by_forests:
+        walk = (max_steps, chunks) if exact else None
+        return cost_of_forests(source, collective, walk, asked, choice, json_path)
     if exact:
         return cost_exactly(source, collective, max_steps, chunks, asked, choice, json_path)
     choice.check_unused("--exact and --collective alltoall")

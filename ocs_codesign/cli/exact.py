@@ -44,7 +44,7 @@ def refuse(made: Made, json_path: str | None) -> int:
     return NEGATIVE
 
 
-def _walked(
+def walked(
     topology: Topology, max_steps: int, num_chunks: int, collective: str, choice: SolverChoice
 ) -> tuple[tuple[ExactAnswer, ...], str | None, int]:
     """The answers, what stopped them if anything, and the exit code.
@@ -100,7 +100,7 @@ def cost_exactly(
         with choice.solving(LIMIT_S) as options:
             task = Task(topology, Collective.parse(collective), None, most, chunks, None, options)
             return refuse(made_by("exact", task), json_path)
-    answers, stopped, code = _walked(topology, most, num_chunks, collective, choice)
+    answers, stopped, code = walked(topology, most, num_chunks, collective, choice)
     eager = measure_topology(topology, collective).cost
     walk = Walk(collective, num_chunks, most, least, eager, answers, asked, stopped)
     subject = source.subject(topology)

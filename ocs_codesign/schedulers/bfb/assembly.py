@@ -24,6 +24,7 @@ from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 
 MAX_SENDS = 400_000_000
 """Largest schedule that is built: 8 GB of columns."""
+
+
+def loads_of_half(topology: Topology, collective: Collective) -> tuple[Fraction, ...]:
+    """The loads of an allgather, or of a reduce-scatter: those of the reversed graph, backwards."""
+    if collective == Collective.ALLGATHER:
+        return bfb_loads(topology)
+    return bfb_loads(topology.transpose())[::-1]
 
 
 @takes_topology

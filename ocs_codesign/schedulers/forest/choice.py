@@ -12,7 +12,8 @@ import numpy as np
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, total
 from ocs_codesign.networks.direct import direct
-from ocs_codesign.schedulers.bfb.loads import bfb_loads, can_measure
+from ocs_codesign.schedulers.bfb.assembly import loads_of_half
+from ocs_codesign.schedulers.bfb.loads import can_measure
 from ocs_codesign.schedulers.forest.building import forests
 from ocs_codesign.schedulers.forest.few_trees import few_trees
 from ocs_codesign.schedulers.forest.optimum import optimum
@@ -93,14 +94,19 @@ class Choice:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Contenders:
-    """Forests of a collective on a network, as pipelines, and what BFB takes where it applies.
+    """Forests of a collective on a network, as pipelines, and ``others``, such as BFB.
 
-    No schedule has a lower t_b or fewer steps than ``least``.
+    No schedule has a lower t_b or fewer steps than ``least``; ``optimum`` is what proves it.
     """
 
+    optimum: Optimum
     pipelines: tuple[Pipeline, ...]
-    bfb: Cost | None
+    others: tuple[Contender, ...]
     least: Cost
+
+    def forests(self) -> list[Contender]:
+        """Every forest in one part."""
+        return [Contender("forest", one.cost(1), one) for one in self.pipelines]
 
     def choice(
         self,
@@ -111,18 +117,16 @@ class Contenders:
     ) -> Choice:
         """The contenders for a message, every forest in its best number of parts or in so many.
 
-        Parts do not make chunks of less than ``min_chunk_bytes``. With ``num_parts`` BFB is no
-        contender.
+        Parts do not make chunks of less than ``min_chunk_bytes``. With ``num_parts`` others are no
+        contenders.
         """
-        found = []
+        found = [*self.others] if num_parts is None else []
         for pipeline in self.pipelines:
             parts = num_parts
             if parts is None:
                 most = pipeline.most_parts(message_bytes, min_chunk_bytes)
                 parts = pipeline.best_parts(model, message_bytes, most)
             found.append(Contender("forest", pipeline.cost(parts), pipeline, parts))
-        if self.bfb is not None and num_parts is None:
-            found.append(Contender("bfb", self.bfb))
         found.sort(key=lambda one: (one.cost.time_s(model, message_bytes), one.cost.steps))
         return Choice(model, message_bytes, tuple(found), self.least)
 
@@ -157,7 +161,8 @@ def contenders(
                 raise
     pipelines = tuple(Pipeline(one, collective) for one in made)
     bfb = _bfb_cost(network, collective, topology) if num_trees is None else None
-    return Contenders(pipelines, bfb, Cost(_fewest_steps(found), found.t_b))
+    others = () if bfb is None else (Contender("bfb", bfb),)
+    return Contenders(found, pipelines, others, Cost(_fewest_steps(found), found.t_b))
 
 
 def near_optimum(
@@ -223,8 +228,7 @@ def _bfb_cost(network: Network, collective: Collective, topology: Topology | Non
     topology = topology or network.topology()
     if not can_measure(topology):
         return None
-    is_sum = collective == Collective.REDUCE_SCATTER
-    loads = bfb_loads(topology.transpose() if is_sum else topology)
+    loads = loads_of_half(topology, collective)
     return Cost(len(loads), topology.t_b(total(loads)))
 
 

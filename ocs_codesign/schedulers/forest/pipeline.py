@@ -117,6 +117,11 @@ class Pipeline:
         t_b = self._total(num_parts) * self.network.host_bandwidth() / units
         return Cost(self.num_steps + num_parts - 1, t_b)
 
+    @property
+    def steady_state_t_b(self) -> Fraction:
+        """What t_b comes near to in many parts: the time of the busiest link's bytes."""
+        return self._total(0) * self.network.host_bandwidth() / self._message_units
+
     @cached_property
     def _message_units(self) -> int:
         return demand_of(self.collective, self.network.num_hosts).message_units * self.trees_a_unit
@@ -149,18 +154,17 @@ class Pipeline:
         def time_s(parts: int) -> Fraction:
             return self.cost(parts).time_s(model, message_bytes)
 
-        return min(sorted({*few, *ends}), key=time_s)
+        best: int = min(sorted({*few, *ends}), key=time_s)
+        return best
 
     def parts_within(self, over: Fraction) -> int:
         """The fewest parts, a power of 2, with which t_b is at most ``over`` times that of many.
 
         Fewer where that takes more than MAX_SENDS.
         """
-        worst = max(forest.inv_rate for forest in self.forests)
-        least = worst * self.network.host_bandwidth() * self.trees_a_unit / self._message_units
         parts = 1
         while (
-            self.cost(parts).t_b > over * least
+            self.cost(parts).t_b > over * self.steady_state_t_b
             and 2 * parts * len(self.link) <= MAX_SENDS
             and 2 * parts <= MAX_PARTS
         ):
