@@ -62,8 +62,9 @@ class Design:
     ``maker`` names what achieves the cost: a scheduler, or one for each half of an allreduce as in
     ``bfb+expansion``. ``loads`` are the largest link loads, in shards, of every step, where they
     are known; no schedule over these topologies has a t_b below ``least_t_b``, None if nothing is
-    proven. ``others`` are what the same topology costs for other collectives. ``built`` is the
-    verified schedule, if it was built, from whose sends the cost was computed.
+    proven; ``forest_t_b`` is what forests come near to, None if it was not asked. ``others`` are
+    what the same topology costs for other collectives. ``built`` is the verified schedule, if it
+    was built, from whose sends the cost was computed.
     """
 
     collective: Collective
@@ -73,6 +74,7 @@ class Design:
     recipes: tuple[Recipe, ...] = ()
     loads: tuple[Fraction, ...] = ()
     least_t_b: Fraction | None = None
+    forest_t_b: Fraction | None = None
     others: tuple[Design, ...] = ()
     built: Schedule | None = None
     name: str = ""

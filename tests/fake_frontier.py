@@ -35,6 +35,7 @@ class FakeFrontier:
     collective: Collective
     candidates: tuple[Design, ...]
     dominated: tuple[Design, ...]
+    criteria: tuple[str, ...] = ("steps", "t_b")
 
     @property
     def published(self):

@@ -28,8 +28,9 @@ def found(monkeypatch):
     """Let the finder answer with two candidates and a number of dominated ones."""
 
     def arrange(dominated: int = 1):
-        def find(num_nodes, degree, collective, *, bidirectional, on_progress):
+        def find(num_nodes, degree, collective, *, bidirectional, forests, on_progress):
             assert not bidirectional
+            assert not forests
             on_progress("Scoring", 1, 2)
             front = (
                 candidate(QUICK, 6, Fraction(261, 256)),
@@ -183,3 +184,23 @@ def test_the_real_finder(capsys, collective):
         again = measure(parse(entry["recipe"]), collective)
         assert (again.cost.steps, str(again.cost.t_b)) == (entry["steps"], entry["t_b"])
     assert all(entry["dominated_by"] for entry in given["dominated"])
+
+
+def test_forests_are_a_criterion(capsys, tmp_path):
+    picture = tmp_path / "frontier.svg"
+    asked = ["frontier", "--nodes", "64", "--degree", "4", "--forests"]
+    assert main([*asked, "--plot", str(picture), "--json", "-"]) == 0
+    found = json.loads(capsys.readouterr().out)["candidates"]
+    assert [one["forest_t_b"] for one in found] == ["63/64", "63/64"]
+    assert found[0]["t_b"] == "17/16"
+    assert "what forests come near to" in picture.read_text(encoding="utf-8")
+    assert main(asked) == 0
+    told = capsys.readouterr().out
+    assert "    3  17/16    1.0625        3, 17/16    63/64  Moore" in told
+    assert "forests: the t_b that spanning trees in many pieces come near to" in told
+
+
+@pytest.mark.parametrize("more", [["--joint"], ["--collective", "alltoall"], ["--delta", "1us"]])
+def test_forests_are_for_one_collective(capsys, more):
+    assert main([*ASK, "--forests", *more]) == 2
+    assert "--forests is for one collective that is not alltoall" in capsys.readouterr().err

@@ -18,6 +18,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.graphs.handle import handle
 from ocs_codesign.quantities import format_size, format_time
 from ocs_codesign.search.baselines import closed_baselines
+from ocs_codesign.search.pareto import FOREST_T_B
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,6 +77,8 @@ def _candidate_json(candidate: Design, asked: Messages | None) -> dict[str, Any]
         "allgather": cost_json(candidate.cost_of(Collective.ALLGATHER)),
         "reduce_scatter": cost_json(candidate.cost_of(Collective.REDUCE_SCATTER)),
     }
+    if candidate.forest_t_b is not None:
+        value["forest_t_b"] = str(candidate.forest_t_b)
     if asked is not None:
         value["time_s"] = list(asked.times_s(candidate.cost))
     return value
@@ -95,6 +98,8 @@ def frontier_sections(
         f"These are the best of {len(answer.looked_at)} designs known or found; no topology of "
         f"this size can beat {cost_text(answer.bound)}."
     )
+    if FOREST_T_B in answer.criteria:
+        yield "forests: the t_b that spanning trees in many pieces come near to; no other beats it."
     if asked is None:
         yield ASK_FOR_A_MODEL
     else:
@@ -126,6 +131,8 @@ def _candidates(
     columns = ["steps", "t_b", "decimal", *(asked.columns("time") if asked else ())]
     halves = [half for half in _HALVES if any(one.collective != half for one in candidates)]
     columns += [half.name for half in halves]
+    with_forests = any(one.forest_t_b is not None for one in candidates)
+    columns += ["forests"] * with_forests
     numbers = len(columns)
     columns += ["optimal", "cost", "handle", "label"]
     rows = []
@@ -136,6 +143,8 @@ def _candidates(
             row += map(format_time, asked.times_s(candidate.cost))
         costs = (candidate.cost_of(half) for half in halves)
         row += [f"{cost.steps}, {cost.t_b}" for cost in costs]
+        if with_forests:
+            row.append("-" if candidate.forest_t_b is None else str(candidate.forest_t_b))
         row += [
             optimality(candidate.bw_optimal, candidate.moore_optimal),
             "measured" if candidate.measured else "predicted",

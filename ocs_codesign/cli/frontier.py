@@ -50,6 +50,11 @@ _SOLVED = "all-to-all on one configuration (--collective alltoall or --joint)"
 @click.option(
     "--joint", is_flag=True, help="Topologies for both allgather and all-to-all: three criteria."
 )
+@click.option(
+    "--forests",
+    is_flag=True,
+    help="Compare by the least t_b of any schedule on a topology too: what forests come near to.",
+)
 @reconfiguration_options
 @pick_option
 @click.option("--all", "show_all", is_flag=True, help="List dominated candidates too.")
@@ -65,6 +70,7 @@ def frontier(
     messages: tuple[float, ...],
     bidirectional: bool,
     joint: bool,
+    forests: bool,
     deltas: tuple[float, ...],
     max_configurations: int | None,
     pick: int | None,
@@ -81,6 +87,9 @@ def frontier(
     allgather and an all-to-all. --time-limit covers the programs that are solved, not the
     search for topologies; what is not solved in time is named.
 
+    With --forests it says of every candidate what no schedule on it can beat for long messages:
+    spanning trees in many pieces come near to it, as 'build --scheduler forest' does.
+
     With --delta, designs that change circuits join for allreduce and all-to-all, and it
     says whether and from which dead time and message size changing them pays.
 
@@ -91,7 +100,10 @@ def frontier(
     """
     asked = asked_messages(alpha, bandwidth, messages)
     check_outputs(json_path, plot)
-    if deltas or max_configurations is not None:
+    changes = bool(deltas) or max_configurations is not None
+    if forests and (changes or joint or collective == ALLTOALL):
+        raise click.UsageError("--forests is for one collective that is not alltoall, no --delta")
+    if changes:
         choice.check_unused(_SOLVED)
         check_reconfiguration(
             collective, deltas, joint=joint, bidirectional=bidirectional, show_all=show_all
@@ -118,6 +130,7 @@ def frontier(
             degree,
             collective,
             bidirectional=bidirectional,
+            forests=forests,
             on_progress=shown.tell_phase,
         )
         files = {} if plot is None else {plot: _figure(answer, asked, plot)}

@@ -59,11 +59,16 @@ class _Box:
 
 
 def draw_labels(
-    axes: Axes, labels: Sequence[Label], floor: float, inner: Axes | None = None
+    axes: Axes,
+    labels: Sequence[Label],
+    floor: float,
+    inner: Axes | None = None,
+    drops: Sequence[tuple[float, float, float]] = (),
 ) -> None:
     """Write every label near its point, clear of the other labels and of all labelled points.
 
-    Labels also keep off the horizontal line at ``floor``, and off ``inner`` axes with their ticks.
+    Labels also keep off the horizontal line at ``floor``, off ``inner`` axes with their ticks, and
+    off ``drops``: vertical lines at an x from one height to another.
 
     Tries places above and below, right and left, further and further from the point; a thin line
     leads to a label that is not next to its point.
@@ -72,6 +77,9 @@ def draw_labels(
     frame = axes.get_window_extent()
     room = _Box(frame.x0, frame.y0, frame.x1, frame.y1)
     taken = [_around(axes, label.x, label.y) for label in labels]
+    for x, low, high in drops:
+        foot, head = _around(axes, x, low), _around(axes, x, high)
+        taken.append(_Box(foot.left, foot.bottom, head.right, head.top))
     if inner is not None:
         ends: Any = inner.get_tightbbox()
         taken.append(_Box(ends.x0 - 5, ends.y0 - 5, ends.x1 + 5, ends.y1 + 5))

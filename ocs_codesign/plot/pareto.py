@@ -36,13 +36,15 @@ def frontier_figure(
     left out of the picture and counted in its legend.
     """
     with drawing(8, 5.2) as figure:
-        figure.subplots_adjust(left=0.09, right=0.97, top=0.91, bottom=0.235)
+        bottom = 0.27 if _drops(frontier) else 0.235  # room for one more line of the legend
+        figure.subplots_adjust(left=0.09, right=0.97, top=0.91, bottom=bottom)
         axes = figure.add_subplot()
         shown = _in_view(frontier)
         _set_axes(axes, frontier, shown)
         _draw_bounds(axes, frontier.bound)
         _draw_dominated(axes, frontier, shown)
         _draw_staircases(axes, frontier)
+        _draw_forests(axes, frontier)
         published = [c for c in frontier.published if c in shown]
         labels = [_label(c, strong=True) for c in frontier.candidates]
         labels += [_label(c, strong=False) for c in published if c not in frontier.candidates]
@@ -52,11 +54,12 @@ def frontier_figure(
             _draw_bounds(close, frontier.bound)
             _draw_dominated(close, frontier, shown)
             _draw_staircases(close, frontier)
+            _draw_forests(close, frontier)
             inside = [label for label in labels if is_within(close, label.x, label.y)]
-            draw_labels(close, inside, least)
+            draw_labels(close, inside, least, drops=_drops(frontier))
             labels = [label for label in labels if label not in inside]
         if labels:
-            draw_labels(axes, labels, least, close)
+            draw_labels(axes, labels, least, close, _drops(frontier))
         if model is not None and sizes_bytes:
             _draw_best(axes, frontier, Messages(model, sizes_bytes))
         draw_legend(axes)
@@ -180,6 +183,26 @@ def _draw_staircase(axes: Axes, costs: Sequence[Cost], **style: Any) -> None:
     axes.step(steps, t_b, where="post", linewidth=1.4, **style)
     axes.set_xlim(limits[0])
     axes.set_ylim(limits[1])
+
+
+def _drops(frontier: Frontier) -> list[tuple[float, float, float]]:
+    """Steps, what forests come near to, and t_b of every candidate that they take down."""
+    return [
+        (design.cost.steps, float(design.forest_t_b), float(design.cost.t_b))
+        for design in frontier.candidates
+        if design.forest_t_b is not None and design.forest_t_b < design.cost.t_b
+    ]
+
+
+def _draw_forests(axes: Axes, frontier: Frontier) -> None:
+    drops = _drops(frontier)
+    style: dict[str, Any] = {"color": FRONT, "zorder": 1.9}
+    for x, low, high in drops:
+        axes.plot([x, x], [low, high], linestyle=(0, (1, 1.5)), linewidth=1.1, **style)
+    if drops:
+        x, low, _ = zip(*drops, strict=True)
+        mark: dict[str, Any] = {"marker": "D", "markersize": 5, "markerfacecolor": "white"}
+        axes.plot(x, low, linestyle="", label="what forests come near to", **mark, **style)
 
 
 def _draw_best(axes: Axes, frontier: Frontier, asked: Messages) -> None:

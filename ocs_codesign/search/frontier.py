@@ -8,7 +8,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.given import whole
 from ocs_codesign.question import Question
 from ocs_codesign.search.effort import Effort
-from ocs_codesign.search.pareto import Frontier, pareto
+from ocs_codesign.search.pareto import WITH_FORESTS, Frontier, pareto, with_forests
 from ocs_codesign.search.pool import pool
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def frontier(
     collective: Collective | str = Collective.ALLGATHER,
     *,
     bidirectional: bool = False,
+    forests: bool = False,
     effort: Effort | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Frontier:
@@ -32,9 +33,11 @@ def frontier(
 
     Bases of theory, named graphs and a seeded search, under nested expansions; the most promising
     are measured exactly. ``bidirectional`` asks for topologies whose links come in pairs, one in
-    each direction, as many fabrics force; ``effort`` limits the search; ``on_progress(phase, done,
-    total)`` is told how far it is. The same question always has the same answer. Raises ValueError
-    unless 2 <= N <= MAX_NODES and 1 <= d < N, or if no topology of the size is known.
+    each direction, as many fabrics force; with ``forests`` the least t_b of any schedule on a
+    topology counts as well, which spanning trees come near to; ``effort`` limits the search;
+    ``on_progress(phase, done, total)`` is told how far it is. The same question always has the same
+    answer. Raises ValueError unless 2 <= N <= MAX_NODES and 1 <= d < N, or if no topology of the
+    size is known.
 
     >>> [(c.recipe.label(), c.cost.steps, str(c.cost.t_b)) for c in frontier(8, 4).candidates]
     [('K4,4', 2, '7/8')]
@@ -42,10 +45,12 @@ def frontier(
     collective = Collective.parse_gathering(collective)
     question = _question(num_nodes, degree, bidirectional)
     designs = pool(question, effort, on_progress)
-    candidates, dominated = pareto([design.of(collective) for design in designs])
+    scored = [design.of(collective) for design in designs]
+    candidates, dominated = with_forests(scored) if forests else pareto(scored)
     if not candidates:
         raise ValueError(_nothing_known(question))
-    return Frontier(question, collective, tuple(candidates), tuple(dominated))
+    criteria = WITH_FORESTS if forests else ("steps", "t_b")
+    return Frontier(question, collective, tuple(candidates), tuple(dominated), criteria)
 
 
 def joint_frontier(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.bounds import bound
+from ocs_codesign.bounds import bound, topology_bound
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost, no_worse, split_dominated
 from ocs_codesign.design import Design, Known
@@ -20,10 +20,33 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
 
+FOREST_T_B = "forest t_b"
+
+
+def forest_t_b(design: Design) -> Fraction:
+    """The t_b that no schedule on a design's topology beats and forests come near to.
+
+    Nothing is built where the design's own t_b is the least of any topology.
+
+    >>> from ocs_codesign.design import measure
+    >>> design = measure("GeneralizedKautz(2, 9)")
+    >>> design.cost.t_b, forest_t_b(design)
+    (Fraction(14, 9), Fraction(8, 9))
+    """
+    if design.forest_t_b is not None:
+        return design.forest_t_b
+    cost = design.cost
+    if design.bw_optimal:
+        return cost.t_b
+    topology = design.recipe.topology()
+    return topology_bound(topology, design.collective, cost.steps, cost.t_b).t_b
+
+
 CRITERIA: dict[str, Callable[[Design], Fraction | int]] = {
     "configurations": lambda design: design.cost.num_configurations,
     "steps": lambda design: design.cost.steps,
     "t_b": lambda design: design.cost.t_b,
+    FOREST_T_B: forest_t_b,
     "allgather steps": lambda design: design.cost_of(Collective.ALLGATHER).steps,
     "allgather t_b": lambda design: design.cost_of(Collective.ALLGATHER).t_b,
     "reduce-scatter steps": lambda design: design.cost_of(Collective.REDUCE_SCATTER).steps,
@@ -32,6 +55,8 @@ CRITERIA: dict[str, Callable[[Design], Fraction | int]] = {
     "allreduce t_b": lambda design: design.cost_of(Collective.ALLREDUCE).t_b,
 }
 """What designs can be compared by; less is better."""
+
+WITH_FORESTS = ("steps", "t_b", FOREST_T_B)
 
 
 def criteria_of(collectives: Collection[Collective]) -> tuple[str, ...]:
@@ -51,9 +76,16 @@ def point_of(design: Design, criteria: Iterable[str]) -> Point:
 
 
 def least_point_of(design: Design, criteria: Iterable[str]) -> Point:
-    """The same with the t_b that is proven where that is less than what was found."""
+    """The same with the t_b that is proven where that is less than what was found.
+
+    What forests could do on a topology that was not asked for it is taken to be all that is
+    possible.
+    """
     at_best = replace(design.cost, t_b=proven_t_b(design))
-    return point_of(replace(design, cost=at_best), criteria)
+    least = design.forest_t_b
+    if least is None:
+        least = design.bound.t_b if design.recipes else at_best.t_b
+    return point_of(replace(design, cost=at_best, forest_t_b=least), criteria)
 
 
 def proven_t_b(design: Design) -> Fraction:
@@ -161,6 +193,27 @@ class Frontier:
             if no_worse(point_of(candidate, self.criteria), mine):
                 return candidate
         return None
+
+
+def with_forests(designs: Iterable[Design]) -> tuple[list[Design], list[Design]]:
+    """Undominated designs in steps, t_b and what forests come near to, and the rest, ascending.
+
+    The cuts of a topology are looked at only where it could be undominated.
+    """
+    front: list[Design] = []
+    rest: list[Design] = []
+    for design in sorted(designs, key=lambda one: (*one.cost.point(), not one.measured)):
+        found = design
+        if not _is_beaten(least_point_of(design, WITH_FORESTS), front):
+            found = replace(design, forest_t_b=forest_t_b(design))
+        is_beaten = _is_beaten(least_point_of(found, WITH_FORESTS), front)
+        (rest if is_beaten else front).append(found)
+    best, beaten = split_dominated(front, lambda design: point_of(design, WITH_FORESTS))
+    return best, [*beaten, *rest]
+
+
+def _is_beaten(point: Point, front: Iterable[Design]) -> bool:
+    return any(no_worse(point_of(design, WITH_FORESTS), point) for design in front)
 
 
 def pareto(
