@@ -47,11 +47,19 @@ def forests(
     >>> forest.inv_rate, forest.height
     (Fraction(3, 25), 2)
     """
-    found = optimum(network, collective)
+    return forests_of(optimum(network, collective), num_trees, on_progress)
+
+
+def forests_of(
+    found: Optimum,
+    num_trees: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> tuple[Forest, ...]:
+    """The forest of every group of a known optimum; see ``forests``."""
     made = []
     for at, task in enumerate(found.tasks):
         capacity, trees, scale = _capacities(found, at, num_trees)
-        made.append(_forest(network, task, capacity, trees, scale, on_progress))
+        made.append(_forest(found.network, task, capacity, trees, scale, on_progress))
     return tuple(made)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.cuts.dissemination import Dissemination, first_short
+from ocs_codesign.cuts.dissemination import Dissemination, first_short, scaled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,15 +81,14 @@ def exactly(found: Optimum, num_trees: int) -> FewTrees:
 def _each_link(found: Optimum) -> Dissemination:
     """The problem with parallel links apart: a tree takes one of them, not parts of several."""
     network, task = found.network, found.tasks[0]
-    proper = network.tail != network.head
-    ends = (network.tail[proper].astype(np.int64), network.head[proper].astype(np.int64))
-    tail, head = ends[::-1] if task.is_sum else ends
-    problem = task.problem
-    return Dissemination(problem.is_rank, problem.weight, tail, head, network.bandwidth[proper])
+    tail, head = task.ends(network)
+    proper, problem = tail != head, task.problem
+    links = (tail[proper], head[proper], network.bandwidth[proper])
+    return Dissemination(problem.is_rank, problem.weight, *links)
 
 
 def _fits(problem: Dissemination, num_trees: int, scale: Fraction) -> bool:
     """Whether capacities rounded down serve all ranks, in the sense of cuts."""
     ranks: NDArray[np.int64] = np.flatnonzero(problem.is_rank)
-    capacity = problem.capacity.astype(object) * scale.numerator // scale.denominator
+    capacity = scaled(problem.capacity, scale.numerator, scale.denominator)
     return first_short(problem, ranks, 0, capacity, num_trees * problem.weight)[0] == len(ranks)

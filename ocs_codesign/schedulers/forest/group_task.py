@@ -34,10 +34,16 @@ class GroupTask:
 
     def is_balanced(self, capacity: Any, nodes: NDArray[np.bool_]) -> bool:
         """Whether as much leads into these nodes (bool) as out, where links have this capacity."""
-        surplus = np.zeros(self.problem.num_nodes, dtype=object)
-        np.add.at(surplus, self.problem.head, capacity)
-        np.subtract.at(surplus, self.problem.tail, capacity)
+        amount = np.asarray(capacity)
+        surplus = np.zeros(self.problem.num_nodes, dtype=amount.dtype)
+        np.add.at(surplus, self.problem.head, amount)
+        np.subtract.at(surplus, self.problem.tail, amount)
         return not surplus[nodes].any()
+
+    def ends(self, network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Tail and head of every link of the network as the trees go: from the root on."""
+        ends = (network.tail.astype(np.int64), network.head.astype(np.int64))
+        return ends[::-1] if self.is_sum else ends
 
 
 def group_tasks(network: Network, demand: Demand) -> list[GroupTask]:

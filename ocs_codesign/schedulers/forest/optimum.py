@@ -72,15 +72,14 @@ class Optimum:
 
         Of the shares where there are some, of the first group if there are more.
         """
-        if self.shares is None:
-            capacities = [Fraction(value) for value in self.tasks[0].problem.capacity.tolist()]
-        else:
-            capacities = list(self.shares.capacity[0])
+        shares = self.shares
+        given = self.tasks[0].problem.capacity.tolist()
+        distinct = set(given if shares is None else shares.capacity[0])
         # U / inv_rate = k and U times every capacity must be whole.
         up, down = self.inv_rate.numerator, self.inv_rate.denominator
         divisor = Fraction(down)
-        for value in capacities:
-            divisor = _common_divisor(divisor, value * up)
+        for value in distinct:
+            divisor = _common_divisor(divisor, Fraction(value * up))
         scale = up / divisor
         return scale, int(scale / self.inv_rate)
 
@@ -88,8 +87,7 @@ class Optimum:
         """Ids of the network links that leave the cut: only they can raise the rate, if any."""
         if self.cut is None:
             return np.zeros(0, dtype=np.int64)
-        ends = (self.network.tail, self.network.head)
-        tail, head = ends[::-1] if self.tasks[0].is_sum else ends
+        tail, head = self.tasks[0].ends(self.network)
         return np.flatnonzero(self.cut.side[tail] & ~self.cut.side[head])
 
 

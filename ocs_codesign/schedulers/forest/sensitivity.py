@@ -115,8 +115,7 @@ def _spare(found: Optimum, link: int) -> Fraction:
     """By Newton's method: the link has what the cuts found so far need, until none is short."""
     network, task = found.network, found.tasks[0]
     problem = task.problem
-    ends = (int(network.tail[link]), int(network.head[link]))
-    tail, head = ends[::-1] if task.is_sum else ends
+    tail, head = (int(ends[link]) for ends in task.ends(network))
     width = int(network.bandwidth[link])
     if tail == head:
         return Fraction(width)

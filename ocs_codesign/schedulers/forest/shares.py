@@ -1,7 +1,7 @@
 """Capacities shared among trees of several kinds, by a linear program with cuts added as needed.
 
 Where switches that only forward cannot let out what they let in, where groups run side by side, or
-where sums and copies do, the narrowest cut is no longer the answer: the program says which task of
+where sums and copies do, the narrowest cut is no longer the answer: the program says which part of
 every link which trees should have. Its cuts are found by the same sweep of flows.
 """
 
