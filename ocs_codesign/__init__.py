@@ -146,8 +146,9 @@ if TYPE_CHECKING:
     from ocs_codesign.schedulers.exact.answers import exact_frontier as exact_frontier
     from ocs_codesign.schedulers.exact.answers import exact_schedule as exact_schedule
     from ocs_codesign.schedulers.exact.answers import fractional_bound as fractional_bound
+    from ocs_codesign.schedulers.forest.allreduce import allreduce_optimum as allreduce_optimum
+    from ocs_codesign.schedulers.forest.allreduce import allreduce_pipelines as allreduce_pipelines
     from ocs_codesign.schedulers.forest.building import forests as forests
-    from ocs_codesign.schedulers.forest.optimum import allreduce_optimum as allreduce_optimum
     from ocs_codesign.schedulers.forest.optimum import optimum as optimum
     from ocs_codesign.schedulers.forest.pipeline import Pipeline as Pipeline
     from ocs_codesign.search.frontier import frontier as frontier
@@ -242,8 +243,9 @@ _NAMES_BY_MODULE = {
     "schedulers.exact.answers": (
         "ExactAnswer exact_answers exact_frontier exact_schedule fractional_bound"
     ),
+    "schedulers.forest.allreduce": "allreduce_optimum allreduce_pipelines",
     "schedulers.forest.building": "forests",
-    "schedulers.forest.optimum": "allreduce_optimum optimum",
+    "schedulers.forest.optimum": "optimum",
     "schedulers.forest.pipeline": "Pipeline",
     "search.frontier": "frontier joint_frontier",
     "search.pareto": "Frontier",

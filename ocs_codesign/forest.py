@@ -21,7 +21,8 @@ class Forest:
 
     ``weight`` (int64, hosts) is what a host is the root of, ``is_rank`` (bool, hosts) tells the
     group. Tree t is rooted at host ``root[t]`` and taken ``multiplicity[t]`` times. Part p leads
-    into host ``head[p]`` of tree ``tree[p]`` from host ``tail[p]`` over the links
+    into node ``head[p]`` of tree ``tree[p]`` from node ``tail[p]``, hosts of the group or switches
+    that copy (add up) and at which a tree may branch, over the links
     ``link[path_start[path[p]] : path_start[path[p] + 1]]`` and is taken ``units[p]`` times; parts
     of one arc are neighbours and add up to the multiplicity of their tree. Loads are at most
     ``scale`` times a link's bandwidth, so a unit of weight takes scale / num_trees where a unit of
@@ -64,14 +65,20 @@ class Forest:
 
     @property
     def height(self) -> int:
-        """Arcs from the root to the farthest leaf of the tallest tree."""
-        return int(self.hops_before(np.ones(len(self.tree), dtype=np.int64)).max(initial=-1)) + 1
+        """Hosts from the root to the farthest leaf of the tallest tree, the root not counted."""
+        hops = self.from_hosts().astype(np.int64)
+        return int((self.hops_before(hops) + hops).max(initial=0))
+
+    def from_hosts(self) -> NDArray[np.bool_]:
+        """Whether the tail of every part is a host, which passes on a step after it got."""
+        is_host: NDArray[np.bool_] = self.tail < self.network.num_hosts
+        return is_host
 
     def hops_before(self, hops: NDArray[np.int64]) -> NDArray[np.int64]:
         """Hops from the root to every part's tail, where an arc takes the most of its parts."""
-        hosts = self.network.num_hosts
-        into = np.full(len(self.root) * hosts, -1)
-        place, above = self.tree * hosts + self.head, self.tree * hosts + self.tail
+        nodes = self.network.num_nodes
+        into = np.full(len(self.root) * nodes, -1)
+        place, above = self.tree * nodes + self.head, self.tree * nodes + self.tail
         into[place] = above
         most = np.zeros(len(into), dtype=np.int64)
         np.maximum.at(most, place, hops)

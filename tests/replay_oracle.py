@@ -35,7 +35,7 @@ def is_valid(schedule: Schedule) -> bool:
     reduces = schedule.collective != Collective.ALLGATHER
     gathers = schedule.collective != Collective.REDUCE_SCATTER
     for root in range(schedule.topology.num_nodes):
-        for chunk in range(schedule.num_chunks):
+        for chunk in range(_chunks_of(schedule, root)):
             complete = 0
             if reduces:
                 hops = sums[root, chunk]
@@ -45,6 +45,12 @@ def is_valid(schedule: Schedule) -> bool:
             if gathers and not _copies_once(schedule, root, copies[root, chunk], complete):
                 return False
     return True
+
+
+def _chunks_of(schedule: Schedule, root: int) -> int:
+    """The chunks of a root's shard: an allreduce may have unequal ones."""
+    sizes = schedule.collective.sizes
+    return schedule.num_chunks if sizes is None else schedule.num_chunks * sizes[root] // max(sizes)
 
 
 def _copies_once(schedule: Schedule, root: int, hops: list[Hop], complete: int) -> bool:
@@ -112,6 +118,8 @@ def runs_correctly(schedule: Schedule) -> bool:
     nodes, chunks = schedule.topology.num_nodes, schedule.num_chunks
     given = np.random.default_rng(7).integers(1, 2**40, (nodes, nodes, chunks))
     owner = np.arange(nodes)
+    for root in owner:
+        given[:, root, _chunks_of(schedule, root) :] = 0
     held = given.copy()
     if schedule.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
         held[:] = -1

@@ -46,7 +46,7 @@ def test_plain_json_of_links(capsys, tmp_path):
 def test_tables(capsys):
     assert main(["optimum", "star(4, (10, 10, 10, 1))", "--losses"]) == 0
     told = capsys.readouterr().out
-    assert "algbw 1 with unequal roots, 2/3 (0.666667) as a reduce-scatter" in told
+    assert "algbw 1 with both halves at once, 2/3 (0.666667) as a reduce-scatter" in told
     assert "3 hosts reach h3 over 1" in told
     assert "1 link: s0 > h3" in told
     assert "0.0%  cable h0 - s0" in told

@@ -120,7 +120,10 @@ def test_the_fastest_is_built(capsys, tmp_path):
     assert [one["schedule"] for one in choice["contenders"]] == ["forest"]
     assert choice["contenders"][0]["chunk_bytes"] >= 2**23
     both = built(capsys, tmp_path, *command, "1GiB", "--collective", "allreduce", "--parts", "4")
-    assert [one["contenders"][0]["parts"] for one in both["choices"]] == [4, 4]
+    # Both halves at once, where the next part is summed up while one is copied, is faster.
+    (choice,) = both["choices"]
+    assert [one.get("parts") for one in choice["contenders"]] == [4, None]
+    assert choice["contenders"][0]["schedule"] == both["schedule"] == "forests of both halves"
 
 
 def test_cost_compares_trees_with_all_others(capsys):

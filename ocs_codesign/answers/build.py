@@ -65,7 +65,7 @@ def built_sections(
         ("chunks a shard", answer["num_chunks"]),
         ("saved in", answer["out"]),
     )
-    compared = proof or maker == "forest" or "choices" in answer
+    compared = proof or maker.startswith("forest") or "choices" in answer
     if least is not None and not compared and is_far_above(design.cost, least):
         yield ""
         yield far_above_text(design.cost, least, forest)

@@ -27,8 +27,9 @@ class NetworkOptimum:
     """What collectives can do on a network called ``name``.
 
     ``helpful`` are links of which one alone raises the allgather's rate; ``allreduce`` is None
-    where the network is too large for its program, ``losses`` and ``spare``, the bandwidth of every
-    link alone that the allgather can do without, where they were not asked for.
+    (what nothing exceeds) where the network is too large for its program, ``losses`` and
+    ``spare``, the bandwidth of every link alone that the allgather can do without, where they were
+    not asked for.
     """
 
     name: str
@@ -163,7 +164,10 @@ def _with_unit(rate: Fraction, unit: str) -> str:
 
 
 def _rate_text(found: Optimum) -> str:
-    kind = "attained" if found.is_attained else "nothing is faster; switches would have to copy"
+    kind = "attained"
+    if not found.is_attained:
+        most = found.algbw * found.inv_rate / found.least_inv_rate
+        kind += f", nothing exceeds {_with_unit(most, found.network.unit)}"
     return f"algbw {_with_unit(found.algbw, found.network.unit)}, {kind}"
 
 
@@ -172,9 +176,11 @@ def _allreduce_text(found: NetworkOptimum) -> str:
     if found.allreduce is None:
         return f"algbw {halves}, as a reduce-scatter and then an allgather"
     if found.allreduce == found.halves_algbw:
-        return f"algbw {halves}, no trees with other roots do more"
+        return f"algbw {halves}, both halves at once do no more"
     best = _with_unit(found.allreduce, found.network.unit)
-    return f"algbw {best} with unequal roots, {halves} as a reduce-scatter and then an allgather"
+    return (
+        f"algbw {best} with both halves at once, {halves} as a reduce-scatter and then an allgather"
+    )
 
 
 def _trees_text(found: Optimum) -> str:

@@ -149,8 +149,10 @@ def build(
     answer = built_json(design_record(design, source.graph_name), made, least, directory)
     forest = _cost_of_forest(design, least)
     sections = [*built_sections(answer, design, made.bound, least, forest)]
-    halves = [half.name for half in design.collective.halves()]
-    sections += choices_sections(halves, made.choices) if made.choices else ()
+    compared = [half.name for half in design.collective.halves()]
+    if len(made.choices) < len(compared):
+        compared = [design.collective.name] * len(made.choices)
+    sections += choices_sections(compared, made.choices)
     emit(answer, json_path, sections)
     return 0
 

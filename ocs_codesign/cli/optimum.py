@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.network import Network
 
-MAX_ALLREDUCE_LINKS = 400
-"""Links of a network up to which the program of the allreduce is solved without being asked for."""
-
 
 @click.command(short_help="The best rate of collectives on a network, with its bottleneck.")
 @click.argument("network")
@@ -32,7 +29,7 @@ MAX_ALLREDUCE_LINKS = 400
 @click.option(
     "--allreduce/--no-allreduce",
     default=None,
-    help="Solve for allreduces with unequal roots  [default: for small networks].",
+    help="Solve for allreduces of both halves at once  [default: for small networks].",
 )
 @plot_option("the network and its bottleneck")
 @json_option
@@ -87,14 +84,15 @@ def _found(
     shown: Progress,
 ) -> NetworkOptimum:
     from ocs_codesign.collective import Collective
-    from ocs_codesign.schedulers.forest import optimum as forest
+    from ocs_codesign.schedulers.forest.allreduce import MAX_LINKS, allreduce_optimum
+    from ocs_codesign.schedulers.forest.optimum import optimum as trees_optimum
     from ocs_codesign.schedulers.forest.sensitivity import helpful_links, losses, spare_bandwidth
 
-    gather = forest.optimum(network, Collective.ALLGATHER)
-    scatter = forest.optimum(network, Collective.REDUCE_SCATTER)
+    gather = trees_optimum(network, Collective.ALLGATHER)
+    scatter = trees_optimum(network, Collective.REDUCE_SCATTER)
     if allreduce is None:
-        allreduce = network.num_links <= MAX_ALLREDUCE_LINKS
-    rate = forest.allreduce_optimum(network) if allreduce else None
+        allreduce = network.num_links <= MAX_LINKS
+    rate = allreduce_optimum(network) if allreduce else None
     lost = tuple(losses(gather, shown.tell)) if with_losses else None
     spare = None
     if with_slack:

@@ -120,7 +120,12 @@ def made_by(name: str, task: Task) -> Made:
         raise ValueError(f"scheduler {name} is for links between hosts: this network has switches")
     if wanted.name in scheduler.collectives:
         return scheduler.make(task)
-    halves = [scheduler.make(replace(task, collective=half)) for half in wanted.halves()]
+    return _in_turn(scheduler.make, task)
+
+
+def _in_turn(make: Callable[[Task], Made], task: Task) -> Made:
+    """An allreduce of what is made of its halves, one after the other."""
+    halves = [make(replace(task, collective=half)) for half in task.collective.halves()]
     schedules = [half.schedule for half in halves]
     if schedules[0] is None or schedules[1] is None:
         return halves[schedules[0] is not None]
@@ -177,6 +182,8 @@ def _forest(task: Task) -> Made:
     from ocs_codesign.schedulers.forest.optimum import optimum
 
     network = task.network or direct(task.topology, 1)
+    if task.collective.name == Collective.ALLREDUCE.name:
+        return _forest_allreduce(task, network)
     if task.message is None:
         limits = (task.trees, task.parts, task.on_progress)
         pipeline, parts = near_optimum(network, task.collective, *limits)
@@ -191,6 +198,48 @@ def _forest(task: Task) -> Made:
         return replace(_bfb(task), choices=(choice,))
     schedule = best.pipeline.schedule(best.num_parts, task.topology)
     return Made(schedule, best.maker, choice.least.t_b, choices=(choice,))
+
+
+def _forest_allreduce(task: Task, network: Network) -> Made:
+    """What takes least: both halves at once, by either forests, or in turn, for a message."""
+    from ocs_codesign.cost import Cost
+    from ocs_codesign.schedulers.forest.allreduce import allreduce_pipelines
+    from ocs_codesign.schedulers.forest.choice import (
+        MIN_CHUNK_BYTES,
+        NEAR_OPTIMUM,
+        Choice,
+        Contender,
+    )
+
+    limits = (task.trees, task.on_progress)
+    pipelines, bound = allreduce_pipelines(network, task.collective, *limits)
+    found = []
+    for maker, pipeline in pipelines.items():
+        if task.parts is not None or task.message is None:
+            parts = task.parts or pipeline.parts_within(NEAR_OPTIMUM)
+        else:
+            (size,), least = task.message.sizes_bytes, task.min_chunk or MIN_CHUNK_BYTES
+            most = pipeline.most_parts(size, least)
+            parts = pipeline.best_parts(task.message.model, size, most)
+        found.append(Contender(maker, pipeline.cost(parts), pipeline, parts))
+    choices: tuple[Choice, ...] = ()
+    if task.message is None:
+        best = min(found, key=lambda one: (one.cost.t_b, one.cost.steps))
+    else:
+        model, (size,) = task.message.model, task.message.sizes_bytes
+        in_turn = _in_turn(_forest, task)
+        assert in_turn.schedule is not None
+        found.append(Contender(in_turn.maker, in_turn.schedule.synchronous_cost()))
+        found.sort(key=lambda one: (one.cost.time_s(model, size), one.cost.steps))
+        best = found[0]
+        if best.pipeline is None:
+            return in_turn
+        # Neither half alone takes fewer steps, so both do not.
+        steps = max(choice.least.steps for choice in in_turn.choices)
+        choices = (Choice(model, size, tuple(found), Cost(steps, bound)),)
+    assert best.pipeline is not None
+    schedule = best.pipeline.schedule(best.num_parts, task.topology)
+    return Made(schedule, best.maker, bound, choices=choices)
 
 
 SCHEDULERS: dict[str, Scheduler] = {
@@ -209,7 +258,7 @@ SCHEDULERS: dict[str, Scheduler] = {
     "forest": Scheduler(
         "spanning trees in many pieces, as fast as the links allow",
         _forest,
-        ("allgather", "reduce-scatter", "broadcast", "reduce"),
+        ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce"),
         ("trees", "parts", "message", "min_chunk"),
         knows_switches=True,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,11 +11,15 @@ import numpy as np
 from ocs_codesign.verification.witness import Witness
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from ocs_codesign.forest import Forest
 
 NOT_A_RANK = "the tree leads to or from a host that is not of the group"
+NOT_ABLE = "the tree branches at a switch that only forwards"
+KEPT = "the tree ends at a switch, which keeps nothing"
 TWO_PARENTS = "the tree enters this host from two hosts"
 NO_PARENT = "the tree does not reach this host"
 INTO_THE_ROOT = "the tree leads into its own root"
@@ -32,9 +37,27 @@ def check_forest(forest: Forest) -> Witness | None:
 
     Every tree reaches every host of its group once from its root, every root has as many trees as
     its weight asks for, arcs lead over links end to end with nothing of the group inside, and no
-    link carries more than ``scale`` times its bandwidth.
+    link carries more than ``scale`` times its bandwidth. At a switch a tree may branch if that
+    copies (adds up, for sums): it gets there once, all of it, and goes on.
     """
     return _misshapen(forest) or _broken_tree(forest) or _broken_path(forest) or _overload(forest)
+
+
+def check_forests(forests: Sequence[Forest], inv_rate: Fraction) -> Witness | None:
+    """The first rule that one of these forests breaks, or all of them when they run at once.
+
+    Then a unit of weight of every one takes ``inv_rate``, so what all of them carry of it must be
+    within that times the bandwidth of every link.
+    """
+    for forest in forests:
+        witness = check_forest(forest)
+        if witness is not None:
+            return witness
+    common = lcm(*(forest.num_trees for forest in forests))
+    load = sum(common // forest.num_trees * _loads(forest) for forest in forests)
+    most = forests[0].network.bandwidth.astype(object) * inv_rate.numerator * common
+    over = load * inv_rate.denominator > most
+    return Witness(OVERLOADED, link=int(over.argmax())) if over.any() else None
 
 
 def check_inv_rate(forest: Forest, side: NDArray[np.bool_], inv_rate: Fraction) -> Witness | None:
@@ -65,7 +88,8 @@ def _misshapen(forest: Forest) -> Witness | None:
         and len(forest.weight) == len(forest.is_rank) == hosts
         and len(forest.root) == len(forest.multiplicity)
         and _within(forest.tree, len(forest.root))
-        and all(_within(ends, hosts) for ends in (forest.root, forest.tail, forest.head))
+        and all(_within(ends, forest.network.num_nodes) for ends in (forest.tail, forest.head))
+        and _within(forest.root, hosts)
         and _within(forest.path, len(forest.path_start) - 1)
         and _within(forest.link, forest.network.num_links)
         and forest.path_start[0] == 0
@@ -82,12 +106,17 @@ def _within(values: NDArray[np.int64], end: int) -> bool:
 
 
 def _broken_tree(forest: Forest) -> Witness | None:
-    hosts, trees = forest.network.num_hosts, len(forest.root)
-    outside = ~(forest.is_rank[forest.tail] & forest.is_rank[forest.head])
-    if outside.any():
-        return Witness(NOT_A_RANK, row=int(outside.argmax()))
-    parent = np.full((trees, hosts), -1)
-    units = np.zeros((trees, hosts), dtype=np.int64)
+    network, trees, hosts = forest.network, len(forest.root), forest.network.num_hosts
+    nodes = network.num_nodes
+    may_be_in = np.array(network.aggregate if forest.is_sum else network.multicast)
+    may_be_in[:hosts] = forest.is_rank
+    for ends in (forest.tail, forest.head):
+        outside = ~may_be_in[ends]
+        if outside.any():
+            row = int(outside.argmax())
+            return Witness(NOT_A_RANK if ends[row] < hosts else NOT_ABLE, row=row)
+    parent = np.full((trees, nodes), -1)
+    units = np.zeros((trees, nodes), dtype=np.int64)
     parent[forest.tree, forest.head] = forest.tail
     differs = parent[forest.tree, forest.head] != forest.tail
     if differs.any():
@@ -97,10 +126,16 @@ def _broken_tree(forest: Forest) -> Witness | None:
     if (parent[every, forest.root] >= 0).any():
         tree = int((parent[every, forest.root] >= 0).argmax())
         return Witness(INTO_THE_ROOT, root=int(forest.root[tree]), row=tree)
-    needed = np.tile(forest.is_rank, (trees, 1))
+    goes_on = np.zeros((trees, nodes), dtype=bool)
+    goes_on[forest.tree, forest.tail] = True
+    needed = goes_on.copy()
+    needed[:, :hosts] = forest.is_rank
     needed[every, forest.root] = False
+    ends_there = (parent >= 0) & ~goes_on
+    ends_there[:, :hosts] = False
     for rule, wrong in (
         (NO_PARENT, needed & (parent < 0)),
+        (KEPT, ends_there),
         (NOT_WHOLE, needed & (units != forest.multiplicity[:, None])),
         (CYCLE, needed & ~_rooted(forest, parent)),
     ):
@@ -115,9 +150,9 @@ def _broken_tree(forest: Forest) -> Witness | None:
 
 def _rooted(forest: Forest, parent: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which nodes of which trees end at the root when one goes up often enough, by doubling."""
-    hosts = parent.shape[1]
-    above = np.where(parent < 0, np.arange(hosts), parent)
-    for _ in range(max(1, hosts.bit_length())):
+    nodes = parent.shape[1]
+    above = np.where(parent < 0, np.arange(nodes), parent)
+    for _ in range(max(1, nodes.bit_length())):
         above = np.take_along_axis(above, above, axis=1)
     is_rooted: NDArray[np.bool_] = above == forest.root[:, None]
     return is_rooted
@@ -143,14 +178,18 @@ def _broken_path(forest: Forest) -> Witness | None:
 
 
 def _overload(forest: Forest) -> Witness | None:
-    network = forest.network
+    most = forest.network.bandwidth.astype(object) * forest.scale.numerator
+    over = _loads(forest) * forest.scale.denominator > most
+    return Witness(OVERLOADED, link=int(over.argmax())) if over.any() else None
+
+
+def _loads(forest: Forest) -> NDArray[np.object_]:
+    """How often every link is taken, in Python's integers."""
     of_path = np.zeros(len(forest.path_start) - 1, dtype=np.int64)
     np.add.at(of_path, forest.path, forest.units)
-    load = np.zeros(network.num_links, dtype=object)
+    load = np.zeros(forest.network.num_links, dtype=object)
     np.add.at(load, forest.link, np.repeat(of_path, np.diff(forest.path_start)))
-    most = network.bandwidth.astype(object) * forest.scale.numerator
-    over = load * forest.scale.denominator > most
-    return Witness(OVERLOADED, link=int(over.argmax())) if over.any() else None
+    return load
 
 
 def _at(forest: Forest, rule: str, part: int) -> Witness:

@@ -14,6 +14,7 @@ from ocs_codesign.schedulers.forest.few_trees import few_trees
 from ocs_codesign.schedulers.forest.optimum import optimum
 from ocs_codesign.schedulers.forest.packing import pack
 from ocs_codesign.schedulers.forest.shallow import shallow_trees
+from ocs_codesign.schedulers.forest.spanning import without_idle_switches
 from ocs_codesign.schedulers.forest.splitting import split_off, without_common_divisor
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def _forest(
     trees = shallow_trees(*graph)
     if trees is None:
         trees = pack(*graph, on_progress)
+    trees = without_idle_switches(trees, pairs.tail, hosts < network.num_hosts)
     return _routed(network, task, smaller, scale, hosts, pairs, trees)
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MIN_CHUNK_BYTES = 1024
 """What a chunk has at least, where it is not said: parts do not cut smaller."""
 
-_NEAR_OPTIMUM = Fraction(11, 10)
+NEAR_OPTIMUM = Fraction(11, 10)
 """How far above the steady state of its forest a schedule may be, if sends allow."""
 
 _MAX_HOSTS_IN_PASSING = 64
@@ -171,7 +171,7 @@ def near_optimum(
     num_trees: int | None = None,
     num_parts: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
-    over: Fraction = _NEAR_OPTIMUM,
+    over: Fraction = NEAR_OPTIMUM,
 ) -> tuple[Pipeline, int]:
     """The forest of the optimum, or of so many trees, and so many parts, or enough of them.
 
@@ -192,7 +192,7 @@ def cost_near_optimum(
     """
     if topology.num_nodes > _MAX_HOSTS_IN_PASSING:
         return None
-    network, over = direct(topology, 1), min(_NEAR_OPTIMUM, (over_bound + 1) / 2)
+    network, over = direct(topology, 1), min(NEAR_OPTIMUM, (over_bound + 1) / 2)
     made = (near_optimum(network, half, over=over) for half in collective.halves())
     costs = [pipeline.cost(parts) for pipeline, parts in made]
     return sum(costs[1:], costs[0])

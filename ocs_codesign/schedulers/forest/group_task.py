@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -23,22 +23,38 @@ class GroupTask:
     """What the hosts of one group copy to each other, or add up from each other.
 
     ``problem`` is the dissemination; for a sum it is over reversed links, with its links in the
-    same order, for the trees of a sum are those of a copy turned round. ``must_balance`` (bool,
-    nodes) tells the nodes that let out as much as they let in: those that are no ranks and cannot
-    copy (add up).
+    same order, for the trees of a sum are those of a copy turned round. ``able`` (bool, nodes)
+    tells the switches that copy (add up). The ranks of the problem are the hosts of the group, and
+    switches that every tree spans.
     """
 
     problem: Dissemination
-    must_balance: NDArray[np.bool_]
+    able: NDArray[np.bool_]
     is_sum: bool
 
-    def is_balanced(self, capacity: Any, nodes: NDArray[np.bool_]) -> bool:
-        """Whether as much leads into these nodes (bool) as out, where links have this capacity."""
-        amount = np.asarray(capacity)
-        surplus = np.zeros(self.problem.num_nodes, dtype=amount.dtype)
-        np.add.at(surplus, self.problem.head, amount)
-        np.subtract.at(surplus, self.problem.tail, amount)
-        return not surplus[nodes].any()
+    @property
+    def must_balance(self) -> NDArray[np.bool_]:
+        """The nodes (bool) that let out as much as they let in: no ranks, and not able."""
+        return ~self.problem.is_rank & ~self.able
+
+    def spanning(self, switches: NDArray[np.bool_]) -> GroupTask:
+        """The task whose trees span those of these nodes that are able; others only forward."""
+        is_rank = self.problem.is_rank | (self.able & switches)
+        return GroupTask(
+            replace(self.problem, is_rank=is_rank), np.zeros_like(self.able), self.is_sum
+        )
+
+    def weighted(self, weight: NDArray[np.int64]) -> GroupTask:
+        """The task whose nodes send so much."""
+        return GroupTask(replace(self.problem, weight=weight), self.able, self.is_sum)
+
+    @property
+    def is_balanced(self) -> bool:
+        """Whether as much leads into every node that must balance as out."""
+        surplus = np.zeros(self.problem.num_nodes, dtype=np.int64)
+        np.add.at(surplus, self.problem.head, self.problem.capacity)
+        np.subtract.at(surplus, self.problem.tail, self.problem.capacity)
+        return not surplus[self.must_balance].any()
 
     def ends(self, network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Tail and head of every link of the network as the trees go: from the root on."""
@@ -94,4 +110,4 @@ def _task(network: Network, is_sum: bool, hosts: list[int], weight: NDArray[np.i
     links = (network.tail, network.head, network.bandwidth)
     problem = dissemination(is_rank, weight, *links)
     able = network.aggregate if is_sum else network.multicast
-    return GroupTask(problem.reversed() if is_sum else problem, ~is_rank & ~able, is_sum)
+    return GroupTask(problem.reversed() if is_sum else problem, able, is_sum)

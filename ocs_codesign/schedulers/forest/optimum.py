@@ -13,12 +13,14 @@ from ocs_codesign.cuts.dissemination import Cut, bottleneck
 from ocs_codesign.demand import Demand, demands_of
 from ocs_codesign.schedulers.forest.group_task import GroupTask, group_tasks
 from ocs_codesign.schedulers.forest.shares import SharedLinks, Tenant, best_shares
+from ocs_codesign.schedulers.forest.spanning import best_spanning, forwarding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.collective import Collective
     from ocs_codesign.network import Network
+    from ocs_codesign.schedulers.forest.spanning import Tasks
 
 
 @final
@@ -27,11 +29,11 @@ class Optimum:
     """The least time of long messages, over all schedules in which switches forward what they get.
 
     A unit of demand takes ``inv_rate`` times what a unit of capacity takes for it, in as many
-    pieces as one likes. ``tasks`` say what every group asks. Where they need ``shares`` of the
-    links, these are the program's exact optimum, else ``cut`` is the narrowest one and attained.
-    ``cut.inv_rate`` is never above ``inv_rate``; it is None for more than one group. Where
-    ``is_attained`` is false, switches that copy or add up let out more than they let in, and the
-    rate is one that nothing exceeds, but perhaps nothing reaches.
+    pieces as one likes. ``tasks`` say what every group asks, and which switches that copy or add up
+    its trees span. Where they need ``shares`` of the links, these are the program's exact optimum,
+    else the trees attain their narrowest cut. ``cut`` is the narrowest around hosts, None for more
+    than one task. No schedule takes less than ``least_inv_rate``; that is less than ``inv_rate``
+    only where it is not known how switches that copy or add up could reach it.
     """
 
     network: Network
@@ -40,6 +42,7 @@ class Optimum:
     inv_rate: Fraction
     cut: Cut | None
     shares: SharedLinks | None
+    least_inv_rate: Fraction
 
     @property
     def rate(self) -> Fraction:
@@ -48,13 +51,8 @@ class Optimum:
 
     @property
     def is_attained(self) -> bool:
-        """Whether schedules come as close to the rate as one likes."""
-        given = [task.problem.capacity for task in self.tasks]
-        used = given if self.shares is None else self.shares.capacity
-        return all(
-            task.is_balanced(capacity, ~task.problem.is_rank)
-            for task, capacity in zip(self.tasks, used, strict=True)
-        )
+        """Whether schedules come as close as one likes to a rate that none exceeds."""
+        return self.inv_rate == self.least_inv_rate
 
     @property
     def algbw(self) -> Fraction:
@@ -65,6 +63,11 @@ class Optimum:
     def t_b(self) -> Fraction:
         """The time in M/B, B being the largest bandwidth out of a host."""
         return self.network.host_bandwidth() / self.algbw
+
+    @property
+    def least_t_b(self) -> Fraction:
+        """The t_b that no schedule goes below."""
+        return self.t_b * self.least_inv_rate / self.inv_rate
 
     @property
     def trees(self) -> tuple[Fraction, int]:
@@ -101,9 +104,9 @@ def optimum(network: Network, collective: Collective | Demand) -> Optimum:
     """The highest rate of a collective that copies or adds up: allgather, broadcast, reduce, ...
 
     Shards may be unequal, groups run side by side at one rate, hosts outside of a group pass on
-    what they get. An allreduce has no optimum of this kind: its two halves have, and
-    ``allreduce_optimum``. Raises ValueError for it and for what moves, such as an all-to-all, and
-    if a rank cannot be reached. Source: Edmonds (1973); Zhao et al., ForestColl (2024).
+    what they get. An allreduce is two demands: ``allreduce.allreduce_at_once`` takes both. Raises
+    ValueError for it and for what moves, such as an all-to-all, and if a rank cannot be reached.
+    Source: Edmonds (1973); Zhao et al., ForestColl (2024).
 
     >>> from ocs_codesign.collective import Collective
     >>> from ocs_codesign.networks.boxes import boxes
@@ -115,44 +118,29 @@ def optimum(network: Network, collective: Collective | Demand) -> Optimum:
     if not isinstance(demand, Demand):
         demand, *second = demands_of(demand, network.num_hosts)
         if second:
-            raise ValueError("an allreduce is two demands: ask for each, or for both together")
+            raise ValueError("an allreduce is two demands: ask for each, or for both at once")
     tasks = tuple(group_tasks(network, demand))
     if not tasks:
         raise ValueError("nothing is to be sent: no host wants what another has")
-    if len(tasks) == 1:
-        cut = bottleneck(tasks[0].problem)
-        if tasks[0].is_balanced(tasks[0].problem.capacity, tasks[0].must_balance):
-            return Optimum(network, demand, tasks, cut.inv_rate, cut, None)
-    else:
-        cut = None
-    tenants = [Tenant(task, *_at_one_rate(task)) for task in tasks]
+    cut = bottleneck(tasks[0].problem) if len(tasks) == 1 else None
+    plain = forwarding(tasks)
+    if cut is not None and plain[0].is_balanced:
+        return Optimum(network, demand, plain, cut.inv_rate, cut, None, cut.inv_rate)
+    most, shares = at_one_rate(tasks)
+    rate = most
+    if any(task.able.any() for task in tasks):
+        tasks, (rate, shares) = best_spanning(tasks, network.num_hosts, at_one_rate, most)
+    return Optimum(network, demand, tasks, 1 / rate, cut, shares, 1 / most)
+
+
+def at_one_rate(tasks: Tasks) -> tuple[Fraction, SharedLinks | None]:
+    """The highest rate that every task can have, and its shares where no cut alone attains it."""
+    if len(tasks) == 1 and tasks[0].is_balanced:
+        return 1 / bottleneck(tasks[0].problem).inv_rate, None
+    weights = [task.problem.weight for task in tasks]
+    tenants = [
+        Tenant(task, np.where(weight > 0, 0, -1), weight)
+        for task, weight in zip(tasks, weights, strict=True)
+    ]
     shares = best_shares(tenants)
-    return Optimum(network, demand, tasks, 1 / shares.total_rate, cut, shares)
-
-
-def _at_one_rate(task: GroupTask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    weight = task.problem.weight
-    return np.where(weight > 0, 0, -1), weight
-
-
-def allreduce_optimum(network: Network) -> Fraction:
-    """The most that an allreduce can do per time when hosts may be roots of unequal shares.
-
-    Every host u is the root of x_u units, summed up along one forest and then copied along
-    another, both at the same time for the next and the last pieces; the sum of x_u over the time,
-    in the network's unit of bandwidth, is exact. A reduce-scatter and then an allgather is never
-    better. Without switches on links both ways it is the graph's strength (Tutte, Nash-Williams).
-
-    >>> from ocs_codesign.networks.switched import star
-    >>> allreduce_optimum(star(4, [10, 10, 10, 1]))
-    Fraction(1, 1)
-    """
-    from ocs_codesign.collective import Collective
-
-    halves = demands_of(Collective.ALLREDUCE, network.num_hosts)
-    tasks = [task for half in halves for task in group_tasks(network, half)]
-    if not tasks:
-        raise ValueError("an allreduce needs at least two hosts")
-    rank = tasks[0].problem.is_rank
-    rate = np.where(rank, np.cumsum(rank) - 1, -1)
-    return best_shares([Tenant(task, rate, rank.astype(np.int64)) for task in tasks]).total_rate
+    return shares.total_rate, shares

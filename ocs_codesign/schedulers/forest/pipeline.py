@@ -1,4 +1,4 @@
-"""Forests as schedules: every tree's data cut into parts that follow each other down the tree."""
+"""Forests as schedules: data cut into parts that follow each other up and down the trees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.cost import Cost, total
-from ocs_codesign.demand import demand_of
+from ocs_codesign.demand import demands_of
 from ocs_codesign.quantities import exact
 from ocs_codesign.runs import before, places
 from ocs_codesign.schedule import Schedule
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.collective import Collective
     from ocs_codesign.cost import CostModel
+    from ocs_codesign.demand import Demand
     from ocs_codesign.forest import Forest
     from ocs_codesign.topology import Topology
 
@@ -32,29 +33,28 @@ MAX_SENDS = 2**21
 
 @final
 class Pipeline:
-    """The sends of one part of every tree's data: part p makes them p steps later.
+    """The sends of one part of all data: part p makes them p steps later.
 
-    A path makes all its hops in one step where it leads through switches; a host of another group
-    that it leads through passes on in the next step.
+    Sums go up their trees, and then, in an allreduce, copies go down theirs, while the next parts
+    are summed up. A path makes all its hops in one step where it leads through switches; a host of
+    another group that it leads through passes on in the next step.
     """
 
     def __init__(self, forests: Sequence[Forest], collective: Collective) -> None:
-        """The forests are those of the groups of a collective that copies or adds up."""
+        """The forests are those of the groups of a collective that copies, adds up, or both."""
         self.forests, self.collective = tuple(forests), collective
         self.network = forests[0].network
         self.trees_a_unit = lcm(*(forest.num_trees for forest in forests))
         sends = [self._sends(forest) for forest in forests]
         columns = (np.concatenate(column) for column in zip(*sends, strict=True))
-        self.root, self.first, self.units, self.link, self.step, *tree = columns
-        # First unit and size of the tree that every send is of, for its place in a part.
-        self.tree_first, self.tree_units = tree
+        self.root, self.first, self.units, self.link, self.step, self.is_sum = columns
+        # Sums were taken from the root on as well: time goes the other way, and then come copies.
+        summing = int(self.step[self.is_sum].max(initial=-1)) + 1
+        self.step = np.where(self.is_sum, summing - 1 - self.step, summing + self.step)
         self._totals: dict[int, Fraction] = {}
 
     def _sends(self, forest: Forest) -> tuple[NDArray[np.int64], ...]:
-        """Root, first unit within its tree, units, link and step of every hop, step from 0.
-
-        Then the first unit and the size of its tree.
-        """
+        """Root, first unit, units, link, step from 0 and whether it sums up, of every hop."""
         hops = np.diff(forest.path_start)[forest.path]
         part, place = places(forest.path_start[forest.path], hops)
         link = forest.link[place]
@@ -66,14 +66,16 @@ class Pipeline:
         runs = np.diff(np.append(np.flatnonzero(starts), len(part)))
         relayed: NDArray[np.int64] = passed - np.repeat(passed[starts], runs)
         most = np.zeros(len(forest.tree), dtype=np.int64)
-        np.maximum.at(most, part, relayed + 1)
-        step = forest.hops_before(most)[part] + relayed
-        arc = forest.tree * self.network.num_hosts + forest.head
+        # A switch at which a tree branches passes on in the step in which it gets.
+        begins = forest.from_hosts().astype(np.int64)
+        np.maximum.at(most, part, relayed + begins[part])
+        step = forest.hops_before(most)[part] + relayed + begins[part] - 1
+        arc = forest.tree * self.network.num_nodes + forest.head
         tree, factor = forest.tree[part], self.trees_a_unit // forest.num_trees
-        first = factor * before(arc, forest.units)[part]
-        tree_first = factor * before(forest.root, forest.multiplicity)[tree]
-        sizes = factor * forest.units[part], factor * forest.multiplicity[tree]
-        return forest.root[tree], first, sizes[0], link, step, tree_first, sizes[1]
+        first = before(forest.root, forest.multiplicity)[tree] + before(arc, forest.units)[part]
+        is_sum = np.full(len(part), forest.is_sum)
+        units = forest.units[part]
+        return forest.root[tree], factor * first, factor * units, link, step, is_sum
 
     @cached_property
     def num_steps(self) -> int:
@@ -124,7 +126,17 @@ class Pipeline:
 
     @cached_property
     def _message_units(self) -> int:
-        return demand_of(self.collective, self.network.num_hosts).message_units * self.trees_a_unit
+        return self._demand.message_units * self.trees_a_unit
+
+    @cached_property
+    def _demand(self) -> Demand:
+        """What is demanded, of an allreduce either half: they have the same items."""
+        return demands_of(self.collective, self.network.num_hosts)[0]
+
+    def num_chunks(self, num_parts: int) -> int:
+        """Chunks of the largest item of a schedule in so many parts."""
+        largest = int(self._demand.item_weight().max())
+        return largest * self.trees_a_unit * num_parts
 
     def chunk_bytes(self, message_bytes: float, num_parts: int = 1) -> Fraction:
         """What a chunk of a message has in so many parts: no send is of less."""
@@ -176,31 +188,22 @@ class Pipeline:
 
         Raises ValueError if that makes more chunks than a schedule can have.
         """
+        columns = (self.root, self.first, self.units, self.link, self.step, self.is_sum)
+        root, first, units, link, step, is_sum = (np.tile(each, num_parts) for each in columns)
         parts = np.repeat(np.arange(num_parts), len(self.link))
-        root, first, units, link, step, tree_first, tree_units = (
-            np.tile(column, num_parts)
-            for column in (
-                *(self.root, self.first, self.units, self.link, self.step),
-                *(self.tree_first, self.tree_units),
-            )
-        )
-        low = tree_first * num_parts + parts * tree_units + first
-        is_sum = self.forests[0].is_sum
-        collective = self.collective.mirrored if is_sum else self.collective
         hosts = self.network.num_hosts
-        demand = demand_of(collective, hosts)
         item = np.full(hosts, -1)
-        item[demand.root] = np.arange(demand.num_items)
-        topology = topology or self.network.topology()
-        made = Schedule(
-            topology.transpose() if is_sum else topology,
-            collective,
-            int(demand.item_weight().max()) * self.trees_a_unit * num_parts,
+        item[self._demand.root] = np.arange(self._demand.num_items)
+        low = parts * self._demand.item_weight()[item[root]] * self.trees_a_unit + first
+        return Schedule(
+            topology or self.network.topology(),
+            self.collective,
+            self.num_chunks(num_parts),
             item[root],
             low,
             low + units,
             link,
             step + parts + 1,
+            (~is_sum).astype(np.int32) if self.collective.name == "allreduce" else None,
             num_hosts=hosts,
         )
-        return made.reversed() if is_sum else made

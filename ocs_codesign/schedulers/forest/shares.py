@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _OPTIONS = Options(SIMPLEX, tolerance=1e-9)
 
+_MAX_EXACT = 2**53
+"""Whole numbers up to here are floats."""
+
 _FINE = 2**30
 """Parts of the largest capacity in which capacities that are not exact yet are counted."""
 
@@ -70,12 +73,29 @@ class _Row:
     upper: float
 
 
-def best_shares(tenants: Sequence[Tenant]) -> SharedLinks:
+def best_shares(tenants: Sequence[Tenant], *, levelled: bool = False) -> SharedLinks:
     """The exact best shares of tenants of the same links.
 
-    Raises ValueError if a rank cannot be reached, and RuntimeError if no exact optimum is found.
+    With ``levelled`` the largest rate is as low as the largest sum of rates allows. Raises
+    ValueError if a rank cannot be reached, and RuntimeError if no exact optimum is found.
     """
     num_rates = 1 + max(int(tenant.rate.max()) for tenant in tenants)
+    rows = _first_rows(tenants, num_rates)
+    found = _solved(tenants, rows, num_rates)
+    total = found.total_rate
+    if not levelled or max(total.numerator, total.denominator) > _MAX_EXACT:
+        return found
+    rates, columns = np.arange(num_rates), num_rates + len(tenants) * len(found.capacity[0])
+    up, down = total.numerator, total.denominator
+    rows.append(_Row(rates, np.full(num_rates, down), float(up), float(up)))
+    rows += [
+        _Row(np.array([rate, columns]), np.array([-1, 1]), 0.0, np.inf) for rate in rates.tolist()
+    ]
+    return _solved(tenants, rows, num_rates, levelled=True)
+
+
+def _first_rows(tenants: Sequence[Tenant], num_rates: int) -> list[_Row]:
+    """What links bear, what switches balance, and the cuts around single ranks."""
     rows = _capacity_rows(tenants, num_rates)
     for at, tenant in enumerate(tenants):
         rows += _balance_rows(tenant, _first_column(tenants, num_rates, at))
@@ -83,9 +103,16 @@ def best_shares(tenants: Sequence[Tenant]) -> SharedLinks:
         for rank in ranks.tolist():
             outside = np.arange(tenant.task.problem.num_nodes) == rank
             rows.append(_cut_row(tenants, num_rates, at, outside))
+    return rows
+
+
+def _solved(
+    tenants: Sequence[Tenant], rows: list[_Row], num_rates: int, *, levelled: bool = False
+) -> SharedLinks:
+    """The exact optimum under these rows and all cuts; those that were needed join the rows."""
     capacity = tenants[0].task.problem.capacity
     while True:
-        program = _program(rows, num_rates, len(tenants), capacity)
+        program = _program(rows, num_rates, len(tenants), capacity, levelled=levelled)
         solution = solve(program, options=_OPTIONS)
         point, _ = solution.point_and_duals()
         new = _missing_cuts(tenants, num_rates, *_fine(point, capacity))
@@ -156,12 +183,24 @@ def _cut_row(
 
 
 def _program(
-    rows: Sequence[_Row], num_rates: int, num_tenants: int, capacity: NDArray[np.int64]
+    rows: Sequence[_Row],
+    num_rates: int,
+    num_tenants: int,
+    capacity: NDArray[np.int64],
+    *,
+    levelled: bool,
 ) -> LinearProgram:
-    columns = num_rates + num_tenants * len(capacity)
-    most = np.concatenate([np.full(num_rates, np.inf), *[capacity.astype(float)] * num_tenants])
+    """For the largest sum of rates, or for the least largest one, which is then the last column."""
+    columns = num_rates + num_tenants * len(capacity) + levelled
+    most = np.full(columns, np.inf)
+    most[num_rates : columns - levelled] = np.tile(capacity, num_tenants)
+    cost = np.zeros(columns)
+    if levelled:
+        cost[-1] = 1.0
+    else:
+        cost[:num_rates] = -1.0
     return LinearProgram(
-        -(np.arange(columns) < num_rates).astype(float),
+        cost,
         np.concatenate([[0], np.cumsum([len(row.column) for row in rows])]).astype(np.int64),
         np.concatenate([row.column for row in rows]),
         np.concatenate([row.value for row in rows]).astype(float),

@@ -1,0 +1,160 @@
+"""Allreduces by forests whose sums and copies share the links at the same time.
+
+A reduce-scatter and then an allgather wait for each other: what one half leaves idle is lost. Here
+links are divided between the trees that sum up and those that copy out, so that parts of the data
+are copied while later ones are still summed up. Hosts may be roots of unequal shares.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd, lcm
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.demand import demands_of
+from ocs_codesign.schedulers.forest.building import forests_of
+from ocs_codesign.schedulers.forest.group_task import group_tasks
+from ocs_codesign.schedulers.forest.optimum import Optimum, at_one_rate, optimum
+from ocs_codesign.schedulers.forest.pipeline import Pipeline
+from ocs_codesign.schedulers.forest.shares import SharedLinks, Tenant, best_shares
+from ocs_codesign.schedulers.forest.spanning import best_spanning
+from ocs_codesign.verification.forests import check_forests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ocs_codesign.forest import Forest
+    from ocs_codesign.network import Network
+    from ocs_codesign.schedulers.forest.group_task import GroupTask
+    from ocs_codesign.schedulers.forest.spanning import Tasks
+
+FORESTS_OF_HALVES, SHARED_FORESTS = "forests of both halves", "forests that share the links"
+"""What makes allreduces: forests that could each have all links, or that cannot."""
+
+MAX_LINKS = 1000
+"""Links of a network up to which the program of both halves is solved without being asked for."""
+
+_MAX_SIZE = 2**20
+"""The largest of unequal shards: a schedule counts its chunks in 31 bits."""
+
+
+def allreduce_optimum(network: Network) -> Fraction:
+    """The most that an allreduce can do per time when hosts may be roots of unequal shares.
+
+    Every host u is the root of x_u units, summed up along one forest and then copied along
+    another, both at the same time for the next and the last pieces; the sum of x_u over the time,
+    in the network's unit of bandwidth, is exact. A reduce-scatter and then an allgather is never
+    better. Without switches on links both ways it is the graph's strength (Tutte, Nash-Williams).
+    Where switches copy or add up it is a rate that nothing exceeds. Raises ValueError for fewer
+    than two hosts, and if one cannot be reached.
+
+    >>> from ocs_codesign.networks.switched import star
+    >>> allreduce_optimum(star(4, [10, 10, 10, 1]))
+    Fraction(1, 1)
+    """
+    return _with_any_roots(_tasks(network, Collective.ALLREDUCE))[0]
+
+
+def allreduce_at_once(
+    network: Network, collective: Collective = Collective.ALLREDUCE
+) -> tuple[Collective, Optimum]:
+    """The best shares of the links for both halves of an allreduce at the same time.
+
+    The collective that is returned is the given one, but for the sizes of its shards where it
+    leaves them open and unequal ones do better; its largest is then as small as that allows. The
+    optimum has the tasks of the sums first. Raises ValueError for what is no allreduce, and as
+    ``optimum`` does.
+
+    >>> from ocs_codesign.networks.direct import mesh
+    >>> collective, found = allreduce_at_once(mesh((4, 4), 1))
+    >>> collective, found.algbw
+    (Collective('allreduce'), Fraction(8, 5))
+    """
+    tasks, hosts = _tasks(network, collective), network.num_hosts
+    demand = demands_of(collective, hosts)[1]
+    units = demand.message_units
+    is_open = collective.sizes is None and collective.groups is None
+    most = _with_any_roots(tasks)[0] / units if is_open else at_one_rate(tasks)[0]
+    made, (rate, shares) = best_spanning(tasks, hosts, at_one_rate, most)
+    if rate < most and is_open:
+        total, _ = _with_any_roots(made)
+        sized = _sized(network, made, most * units) if total > rate * units else None
+        if sized is not None:
+            return sized
+    return collective, Optimum(network, demand, made, 1 / rate, None, shares, 1 / most)
+
+
+def _tasks(network: Network, collective: Collective) -> Tasks:
+    if collective.name != "allreduce":
+        raise ValueError(f"{collective.name} has no two halves: this is for an allreduce")
+    halves = demands_of(collective, network.num_hosts)
+    tasks = tuple(task for half in halves for task in group_tasks(network, half))
+    if not tasks:
+        raise ValueError("an allreduce needs at least two hosts")
+    return tasks
+
+
+def _any_roots(tasks: Sequence[GroupTask]) -> list[Tenant]:
+    is_root = tasks[0].problem.weight > 0
+    rate = np.where(is_root, np.cumsum(is_root) - 1, -1)
+    return [Tenant(task, rate, is_root.astype(np.int64)) for task in tasks]
+
+
+def _with_any_roots(tasks: Tasks) -> tuple[Fraction, SharedLinks]:
+    shares = best_shares(_any_roots(tasks))
+    return shares.total_rate, shares
+
+
+def _sized(network: Network, tasks: Tasks, most: Fraction) -> tuple[Collective, Optimum] | None:
+    """The allreduce of the shards that hosts are best the roots of, None if they are too uneven."""
+    shares = best_shares(_any_roots(tasks), levelled=True)
+    common = lcm(*(rate.denominator for rate in shares.rates))
+    whole = [int(rate * common) for rate in shares.rates]
+    sizes = [size // gcd(*whole) for size in whole]
+    if max(sizes) > _MAX_SIZE:
+        return None
+    collective = Collective("allreduce", sizes=sizes)
+    demand = demands_of(collective, network.num_hosts)[1]
+    weight = np.zeros(network.num_nodes, dtype=np.int64)
+    weight[: network.num_hosts] = sizes
+    weighted = tuple(task.weighted(weight) for task in tasks)
+    units, total = sum(sizes), shares.total_rate
+    one_rate = SharedLinks((total / units,), shares.capacity)
+    return collective, Optimum(
+        network, demand, weighted, units / total, None, one_rate, units / most
+    )
+
+
+def allreduce_pipelines(
+    network: Network,
+    collective: Collective = Collective.ALLREDUCE,
+    num_trees: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> tuple[dict[str, Pipeline], Fraction]:
+    """An allreduce by the forests of its halves, and by forests that share the links if better.
+
+    Then the t_b that nothing goes below: for at most MAX_LINKS links and any number of trees that
+    of the best shares, else that of either half alone. Raises ValueError as ``optimum`` does.
+    """
+    found = [optimum(network, half) for half in collective.halves()]
+    made = [forests_of(half, num_trees, on_progress) for half in found]
+    in_turn = sum((max(forest.inv_rate for forest in half) for half in made), Fraction(0))
+    _check([forest for half in made for forest in half], in_turn)
+    pipelines = {FORESTS_OF_HALVES: Pipeline([*made[0], *made[1]], collective)}
+    if num_trees is not None or network.num_links > MAX_LINKS:
+        return pipelines, max(half.least_t_b for half in found)
+    sized, joint = allreduce_at_once(network, collective)
+    if joint.algbw * sum(1 / half.algbw for half in found) > 1:
+        shared = forests_of(joint, None, on_progress)
+        _check(shared, joint.inv_rate)
+        pipelines[SHARED_FORESTS] = Pipeline(shared, sized)
+    return pipelines, joint.least_t_b
+
+
+def _check(forests: Sequence[Forest], inv_rate: Fraction) -> None:
+    witness = check_forests(forests, inv_rate)
+    if witness is not None:
+        raise RuntimeError(f"the forests are wrong: {witness}")
