@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ocs_codesign.network import Network
     from ocs_codesign.schedule import Schedule
     from ocs_codesign.schedulers.exact.answers import ExactAnswer
-    from ocs_codesign.schedulers.forest.choice import Choice
+    from ocs_codesign.schedulers.forest.choice import Choice, Contender
     from ocs_codesign.topology import Topology
 
 
@@ -222,23 +222,23 @@ def _forest_allreduce(task: Task, network: Network) -> Made:
             most = pipeline.most_parts(size, least)
             parts = pipeline.best_parts(task.message.model, size, most)
         found.append(Contender(maker, pipeline.cost(parts), pipeline, parts))
-    choices: tuple[Choice, ...] = ()
     if task.message is None:
         best = min(found, key=lambda one: (one.cost.t_b, one.cost.steps))
-    else:
-        model, (size,) = task.message.model, task.message.sizes_bytes
-        in_turn = _in_turn(_forest, task)
-        assert in_turn.schedule is not None
+        return _piped(task, best, bound, ())
+    model, (size,) = task.message.model, task.message.sizes_bytes
+    in_turn = _in_turn(_forest, task)
+    if in_turn.schedule is not None:
         found.append(Contender(in_turn.maker, in_turn.schedule.synchronous_cost()))
-        found.sort(key=lambda one: (one.cost.time_s(model, size), one.cost.steps))
-        best = found[0]
-        if best.pipeline is None:
-            return in_turn
-        # Neither half alone takes fewer steps, so both do not.
-        steps = max(choice.least.steps for choice in in_turn.choices)
-        choices = (Choice(model, size, tuple(found), Cost(steps, bound)),)
-    assert best.pipeline is not None
-    schedule = best.pipeline.schedule(best.num_parts, task.topology)
+    found.sort(key=lambda one: (one.cost.time_s(model, size), one.cost.steps))
+    if found[0].pipeline is None:
+        return in_turn
+    # Neither half alone takes fewer steps, so both do not.
+    steps = max(choice.least.steps for choice in in_turn.choices)
+    return _piped(task, found[0], bound, (Choice(model, size, tuple(found), Cost(steps, bound)),))
+
+
+def _piped(task: Task, best: Contender, bound: Fraction, choices: tuple[Choice, ...]) -> Made:
+    schedule = best.pipeline and best.pipeline.schedule(best.num_parts, task.topology)
     return Made(schedule, best.maker, bound, choices=choices)
 
 
