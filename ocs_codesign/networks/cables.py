@@ -34,7 +34,7 @@ class Cables:
         tail: ArrayLike,
         head: ArrayLike,
         bandwidth: ArrayLike,
-        latency: int,
+        latency: ArrayLike,
         dimension: int,
         *,
         both_ways: bool = True,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ocs_codesign.networks.boxes import boxes
+from ocs_codesign.networks.damaged import damaged
 from ocs_codesign.networks.direct import direct, mesh, torus
 from ocs_codesign.networks.products import a100, dgx1, dgx2, h100_rail, leaf_spine, mi250, ndv2
+from ocs_codesign.networks.servers import servers
 from ocs_codesign.networks.switched import fat_tree, star
 
 if TYPE_CHECKING:
@@ -28,4 +30,6 @@ NETWORKS: dict[str, Callable[..., Network]] = {
     "dgx1": dgx1,
     "ndv2": ndv2,
     "dgx2": dgx2,
+    "servers": servers,
+    "damaged": damaged,
 }

@@ -1,0 +1,321 @@
+"""Servers of GPUs with an inner network each, whose network cards (NICs) hang on an outer one.
+
+The hosts of the network are the GPUs. The outer network has the cards as hosts: a recipe of servers
+for every rail, a recipe of all cards, switches, whatever is left of them after losses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ocs_codesign.network import Network
+from ocs_codesign.networks.cables import Cables, check_hosts, one_each
+from ocs_codesign.networks.direct import direct
+from ocs_codesign.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Nodes: TypeAlias = NDArray[np.int64]
+
+INNER, CARD, OUTER = 0, 1, 2
+"""Dimensions: links inside a server, between its GPUs or switch and a card, and between cards."""
+
+GPU, SHARED, SWITCH = "gpu", "shared", "switch"
+NIC = "nic"
+RAILS, ACROSS = "rails", "across"
+
+
+def servers(
+    num_servers: int,
+    inner: Network | Topology,
+    outer: Network | Topology | Sequence[Network | Topology],
+    num_nics: int | None = None,
+    *,
+    attach: str | Sequence[Sequence[int]] = GPU,
+    card_bandwidth: int | Sequence[int] | None = None,
+    wiring: str = RAILS,
+    relay: str = GPU,
+    names: Sequence[str] | None = None,
+) -> Network:
+    """``num_servers`` times ``inner``, and cards of theirs joined by ``outer``.
+
+    GPU g of server s is host s * G + g. ``wiring`` "rails": NIC r of all servers is on rail r, a
+    network of the servers: ``outer``, or its r-th; there are ``num_nics`` rails, by default one a
+    GPU. "across": NIC r of server s is host s * R + r of ``outer``.
+
+    ``attach`` "gpu": NIC r hangs on GPU r * G // R. "shared": R NICs divide the GPUs among them.
+    "switch": all hang on the inner network's first switch. Or a list of GPUs a NIC.
+    ``card_bandwidth`` is that of the link to each GPU or switch; it is never the narrowest if None.
+
+    ``relay`` "nic": what arrives at a NIC may leave by another of its ports at once. "gpu": it has
+    to pass a GPU first. Raises ValueError for sizes that do not fit.
+
+    >>> from ocs_codesign.networks.switched import star
+    >>> ring = Topology(3, [0, 1, 2, 0, 1, 2], [1, 2, 0, 2, 0, 1])
+    >>> servers(3, star(2, 450), direct(ring, 50))
+    Network(6 hosts, 3 switches, 24 links)
+    >>> servers(3, star(2, 450), direct(ring, 50), relay="nic")
+    Network(6 hosts, 9 switches, 36 links)
+    """
+    _check_words(wiring, relay)
+    inner = _as_network(inner)
+    gpus = inner.num_hosts
+    outer = _joined(num_servers, outer, gpus if num_nics is None else num_nics, wiring)
+    check_hosts(num_servers * gpus)
+    _check_count(outer, num_servers, num_nics, wiring)
+    cards = _attached(attach, inner, outer.num_hosts // num_servers)
+    widths = [None] * len(cards)
+    if card_bandwidth is not None:
+        widths = one_each(card_bandwidth, len(cards), "card_bandwidth")
+    made = _Cluster(num_servers, inner, outer, cards, names)
+    made.add_inner(splits=relay == GPU and () in cards)
+    for nic, (card, width) in enumerate(zip(cards, widths, strict=True)):
+        made.add_card(nic, card, width, relays=relay == NIC)
+    return made.network()
+
+
+def _check_words(wiring: str, relay: str) -> None:
+    for what, word, known in (("wiring", wiring, (RAILS, ACROSS)), ("relay", relay, (GPU, NIC))):
+        if word not in known:
+            raise ValueError(f"{what} is {word!r}: it is {known[0]} or {known[1]}")
+
+
+def _as_network(given: Network | Topology) -> Network:
+    return direct(given, 1) if isinstance(given, Topology) else given
+
+
+def _joined(
+    num_servers: int, outer: Network | Topology | Sequence[Network | Topology], rails: int, how: str
+) -> Network:
+    """The network of all cards, NIC r of server s being host s * R + r."""
+    if how == ACROSS:
+        if not isinstance(outer, (Network, Topology)):
+            raise ValueError("the outer networks are several: across rails there is one")
+        return _as_network(outer)
+    several = [outer] * rails if isinstance(outer, (Network, Topology)) else list(outer)
+    if not several or len(several) != rails:
+        raise ValueError(f"the outer networks are {len(several)}: give one, or {rails}, one a rail")
+    networks = [_as_network(one) for one in several]
+    for rail, network in enumerate(networks):
+        if network.num_hosts != num_servers:
+            raise ValueError(
+                f"rail {rail} has {network.num_hosts} nodes, but there are {num_servers} servers"
+            )
+    columns, nodes, able = [], num_servers * rails, ([], [])
+    for rail, network in enumerate(networks):
+        number = nodes - num_servers + np.arange(network.num_nodes)
+        number[:num_servers] = np.arange(num_servers) * rails + rail
+        nodes += network.num_nodes - num_servers
+        ends = number[network.tail], number[network.head]
+        columns.append(np.stack([*ends, network.bandwidth, network.latency]))
+        for switches, is_able in zip(able, (network.multicast, network.aggregate), strict=True):
+            switches += number[is_able].tolist()
+    links = np.concatenate(columns, axis=1)
+    return Network(num_servers * rails, nodes, *links, multicast=able[0], aggregate=able[1])
+
+
+def _check_count(outer: Network, num_servers: int, num_nics: int | None, wiring: str) -> None:
+    if num_servers < 1 or outer.num_hosts % num_servers:
+        raise ValueError(
+            f"the outer network has {outer.num_hosts} nodes for {num_servers} servers: "
+            "there are equally many NICs a server"
+        )
+    each = outer.num_hosts // num_servers
+    if wiring == ACROSS and num_nics not in (None, each):
+        raise ValueError(
+            f"the outer network has {outer.num_hosts} nodes: {num_servers} servers of {num_nics} "
+            f"NICs have {num_servers * (num_nics or 0)}"
+        )
+
+
+def _attached(
+    attach: str | Sequence[Sequence[int]], inner: Network, nics: int
+) -> list[tuple[int, ...]]:
+    """The GPUs that every NIC of a server hangs on, none for the switch."""
+    gpus = inner.num_hosts
+    if attach == SWITCH or (not isinstance(attach, str) and () in map(tuple, attach)):
+        if inner.num_nodes == gpus:
+            raise ValueError("NICs hang on the inner switch, but there is none: GPUs are linked")
+        if attach == SWITCH:
+            return [()] * nics
+    if attach == GPU:
+        return [(nic * gpus // nics,) for nic in range(nics)]
+    if attach == SHARED:
+        if gpus % nics:
+            raise ValueError(f"{gpus} GPUs cannot share {nics} NICs evenly: say which share which")
+        return [tuple(range(nic * gpus // nics, (nic + 1) * gpus // nics)) for nic in range(nics)]
+    if isinstance(attach, str):
+        raise ValueError(f"attach is {attach!r}: it is gpu, shared, switch or a list of GPUs a NIC")
+    cards = [tuple(card) for card in attach]
+    if len(cards) != nics:
+        raise ValueError(f"attach has GPUs for {len(cards)} NICs, but a server has {nics}")
+    for nic, card in enumerate(cards):
+        if not all(0 <= gpu < gpus for gpu in card) or len(set(card)) < len(card):
+            raise ValueError(f"NIC {nic} hangs on GPUs {card}: they are different ones of {gpus}")
+    return cards
+
+
+class _Cluster:
+    """The links and nodes of a cluster as they are put together, all servers at once."""
+
+    def __init__(
+        self,
+        num_servers: int,
+        inner: Network,
+        outer: Network,
+        cards: Sequence[tuple[int, ...]],
+        names: Sequence[str] | None,
+    ) -> None:
+        self.inner, self.outer, self.num_servers, self.cards = inner, outer, num_servers, cards
+        self.servers = [f"server{s}" for s in range(num_servers)] if names is None else list(names)
+        if len(self.servers) != num_servers:
+            raise ValueError(f"there are {len(self.servers)} names for {num_servers} servers")
+        self.cables, self.names = Cables(), list[str]()
+        each = outer.num_hosts // num_servers
+        sums = np.zeros((2, outer.num_nodes), dtype=np.int64)
+        np.add.at(sums[0], outer.tail, outer.bandwidth)
+        np.add.at(sums[1], outer.head, outer.bandwidth)
+        self.egress, self.ingress = sums[:, : outer.num_hosts].reshape(2, num_servers, each)
+        self.send, self.receive = np.zeros((2, num_servers, each), dtype=np.int64)
+        # What the cards on a split switch take from it and bring to it.
+        self.through = np.zeros((2, num_servers), dtype=np.int64)
+        self.splits = False
+
+    def _nodes(self, *kinds: str) -> Nodes:
+        """New nodes, shape (servers, kinds)."""
+        first = len(self.names)
+        self.names += [f"{server}.{kind}" for server in self.servers for kind in kinds]
+        return np.arange(first, len(self.names)).reshape(self.num_servers, len(kinds))
+
+    def _add(
+        self,
+        tail: Nodes,
+        head: Nodes,
+        bandwidth: Nodes,
+        dimension: int,
+        latency: Nodes | int = 0,
+    ) -> None:
+        """Links; those of no bandwidth are none."""
+        columns = np.broadcast_arrays(tail, head, bandwidth, latency)
+        tail, head, bandwidth, latency = (each[columns[2] > 0] for each in columns)
+        self.cables.add(tail, head, bandwidth, latency, dimension, both_ways=False)
+
+    def add_inner(self, *, splits: bool) -> None:
+        """The inner networks; if it ``splits``, the first switch has two halves.
+
+        GPUs send to its upper half, cards to its lower one, which leads to GPUs only: nothing goes
+        from card to card.
+        """
+        inner, self.splits = self.inner, splits
+        gpus = self._nodes(*(f"gpu{gpu}" for gpu in range(inner.num_hosts)))
+        more = inner.num_nodes - inner.num_hosts
+        kinds = ["switch"] if more == 1 else [f"switch{at}" for at in range(more)]
+        # Where what is sent to a node of a server goes, and where what it sends comes from.
+        self.takes = np.concatenate([gpus, self._nodes(*kinds)], axis=1)
+        self.gives = self.takes.copy()
+        if splits:
+            self.gives[:, inner.num_hosts] = self._nodes(f"{kinds[0]}.down")[:, 0]
+        ends = self.gives[:, inner.tail], self.takes[:, inner.head]
+        self._add(*ends, inner.bandwidth, INNER, inner.latency)
+
+    def add_card(self, nic: int, gpus: tuple[int, ...], width: int | None, *, relays: bool) -> None:
+        """NIC ``nic`` of every server, on GPUs or the switch, over links of ``width`` if not None.
+
+        One that relays is a switch; else it is one switch that sends and one that receives, or
+        none at all where a single node can do as much.
+        """
+        ends = list(gpus) or [self.inner.num_hosts]
+        out, into = self.egress[:, nic], self.ingress[:, nic]
+        largest = np.maximum(out, into)
+        widths = largest if width is None else np.where(largest > 0, width, 0)
+        if relays:
+            card = self._nodes(f"nic{nic}")
+            self._add(self.takes[:, ends], card, widths[:, None], CARD)
+            self._add(card, self.takes[:, ends], widths[:, None], CARD)
+            self.send[:, nic] = self.receive[:, nic] = card[:, 0]
+            return
+        if not gpus:
+            self.through += np.minimum(widths, np.stack([out, into]))
+        if len(ends) == 1 and (widths >= largest).all():
+            self.send[:, nic], self.receive[:, nic] = self.takes[:, ends[0]], self.gives[:, ends[0]]
+            return
+        sends, receives = self._nodes(f"nic{nic}.tx"), self._nodes(f"nic{nic}.rx")
+        shares = self._shares(nic, gpus, np.stack([out, into]))
+        out, into = np.minimum(widths, shares)
+        self._add(self.takes[:, ends], sends, out[:, None], CARD)
+        self._add(receives, self.gives[:, ends], into[:, None], CARD)
+        self.send[:, nic], self.receive[:, nic] = sends[:, 0], receives[:, 0]
+
+    def _shares(self, nic: int, gpus: tuple[int, ...], rates: Nodes) -> Nodes:
+        """What a link between a card and one of its GPUs carries at most, of what the card does.
+
+        Where the GPUs can change places, equal parts: the best of all flows is then as good as its
+        mean over all places, and the card is in balance.
+        """
+        number = len(gpus)
+        if number < 2 or not all(self._alike(gpus[0], other) for other in gpus[1:]):
+            return rates
+        if (rates % number).any():
+            raise ValueError(
+                f"NIC {nic} carries {int(rates.max())}, which {number} GPUs share: give bandwidths "
+                f"in a finer unit, {number} times as large"
+            )
+        return rates // number
+
+    def _alike(self, one: int, other: int) -> bool:
+        """Whether two GPUs of a server can change places and nothing else changes."""
+        if any((one in card) != (other in card) for card in self.cards):
+            return False
+        inner, swapped = self.inner, np.arange(self.inner.num_nodes)
+        swapped[[one, other]] = other, one
+        links = np.stack([inner.tail, inner.head, inner.bandwidth], axis=1)
+        moved = np.stack([swapped[inner.tail], swapped[inner.head], inner.bandwidth], axis=1)
+        return sorted(links.tolist()) == sorted(moved.tolist())
+
+    def _add_middle(self) -> None:
+        """The link between the halves of split switches.
+
+        What leaves the upper half for cards need not fit in it: up to half of what GPUs send, a cut
+        between the halves is never the only narrowest one, and all is in balance.
+        """
+        inner, switch = self.inner, self.inner.num_hosts
+        into, out = inner.head == switch, inner.tail == switch
+        whole = int(inner.bandwidth[into].sum())
+        is_even = (
+            sorted(zip(inner.tail[into].tolist(), inner.bandwidth[into].tolist(), strict=True))
+            == sorted(zip(inner.head[out].tolist(), inner.bandwidth[out].tolist(), strict=True))
+            and int(inner.tail[into].max(initial=0)) < switch
+        )
+        sent, brought = self.through
+        is_small = is_even & (sent == brought) & (2 * sent <= whole)
+        middle = np.where(is_small, whole - sent, whole)
+        self._add(self.takes[:, switch], self.gives[:, switch], middle, INNER)
+
+    def network(self) -> Network:
+        """All of it."""
+        if self.splits:
+            self._add_middle()
+        outer, first = self.outer, len(self.names)
+        more = outer.num_nodes - outer.num_hosts
+        self.names += [f"switch{at}" for at in range(more)]
+        beyond = np.arange(first, first + more)
+        tails = np.concatenate([self.send.ravel(), beyond])
+        heads = np.concatenate([self.receive.ravel(), beyond])
+        ends = tails[outer.tail], heads[outer.head]
+        self._add(*ends, outer.bandwidth, OUTER, outer.latency)
+        able: dict[str, list[int]] = {}
+        for ability in ("multicast", "aggregate"):
+            mine, theirs = getattr(self.inner, ability), getattr(outer, ability)
+            halves = np.concatenate([self.takes[:, mine], self.gives[:, mine]])
+            able[ability] = np.union1d(halves, beyond[theirs[outer.num_hosts :]]).tolist()
+        links = self.cables.network(self.inner.num_hosts * self.num_servers, len(self.names), "")
+        columns = (links.tail, links.head, links.bandwidth, links.latency, links.dimension)
+        unit = outer.unit or self.inner.unit
+        return Network(
+            links.num_hosts, links.num_nodes, *columns, **able, unit=unit, names=self.names
+        )
