@@ -139,6 +139,19 @@ class Network:
         np.add.at(egress, self.tail, self.bandwidth)
         return int(egress[: self.num_hosts].max())
 
+    def changed(self, bandwidth: ArrayLike, names: Sequence[str] | None = None) -> Network:
+        """The network with other bandwidths, and other names if they are given."""
+        return Network(
+            *(self.num_hosts, self.num_nodes, self.tail, self.head, bandwidth),
+            self.latency,
+            self.dimension,
+            multicast=np.flatnonzero(self.multicast).tolist(),
+            aggregate=np.flatnonzero(self.aggregate).tolist(),
+            unit=self.unit,
+            tick_s=self.tick_s,
+            names=self.names if names is None else names,
+        )
+
     def topology(self) -> Topology:
         """All nodes and links as a Topology, for schedules whose sends name every hop.
 

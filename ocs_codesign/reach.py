@@ -12,6 +12,7 @@ from ocs_codesign.runs import places
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ocs_codesign.network import Network
     from ocs_codesign.topology import Topology
 
 WORD_BITS = 64
@@ -88,3 +89,42 @@ def all_distances(topology: Topology) -> NDArray[Any]:
                 grown |= reached[successors[:, column]]
             new, reached, hops = grown & ~reached, grown, hops + 1
     return distances
+
+
+def host_diameter(network: Network) -> int:
+    """Most hops from host to host that data need, passing any switches at once.
+
+    Raises ValueError if a host is not reached.
+
+    >>> from ocs_codesign.networks.boxes import boxes
+    >>> host_diameter(boxes(3, 4, 300, 25, outer=4))
+    2
+    """
+    hosts = network.num_hosts
+    reached, hops = identity_bits(network.num_nodes, 0, hosts), -1
+    order = np.argsort(network.head, kind="stable")
+    tail, head = network.tail[order], network.head[order]
+    to_switch = head >= hosts
+    switches, ranks = ((tail[at], head[at]) for at in (to_switch, ~to_switch))
+    grows = True
+    while grows:
+        hops += 1
+        while _spread(reached, *switches):
+            pass
+        grows = _spread(reached, *ranks)
+    full = np.bitwise_or.reduce(identity_bits(hosts, 0, hosts), axis=0)
+    short = np.flatnonzero((reached[:hosts] != full).any(axis=1))
+    if len(short):
+        raise ValueError(f"{network.name(int(short[0]))} cannot be reached from all others")
+    return hops
+
+
+def _spread(reached: NDArray[np.uint64], tail: NDArray[Any], head: NDArray[Any]) -> bool:
+    """Let heads, in ascending order, have what their tails have; whether any did not yet."""
+    if not len(head):
+        return False
+    first = np.flatnonzero(np.diff(head, prepend=-1))
+    heads, before = head[first], reached[head[first]]
+    after = before | np.bitwise_or.reduceat(reached[tail], first, axis=0)
+    reached[heads] = after
+    return bool((after != before).any())

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from ocs_codesign.network import Network
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from numpy.typing import ArrayLike
 
+
+T = TypeVar("T")
 
 MAX_HOSTS = 2**20
 
@@ -62,9 +63,9 @@ class Cables:
         )
 
 
-def one_each(values: int | Collection[int], number: int, name: str) -> list[int]:
+def one_each(values: T | Collection[T], number: int, name: str) -> list[T]:
     """A value for each of so many; ValueError unless one was given, or one each."""
-    listed = [values] * number if isinstance(values, int) else list(values)
+    listed = list(values) if isinstance(values, Collection) else [values] * number
     if len(listed) != number:
         raise ValueError(f"{len(listed)} values of {name}: give one, or {number}")
     return listed

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.network import MAX_BANDWIDTH, Network
+from ocs_codesign.network import MAX_BANDWIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from ocs_codesign.network import Network
 
 BOTH_WAYS, ONE_WAY = "-", ">"
 
@@ -23,7 +25,8 @@ def damaged(
 
     What is lost is a node by its name (``h3`` and ``s0`` for host and switch number 3 and 0 where
     there are no names), all nodes whose names begin with it and a dot (``server3``,
-    ``server3.nic1``), all links between two of these (``h0-s0``), or those one way (``h0>s0``).
+    ``server3.nic1``), all links between two of these (``h0-s0``), or those one way (``h0>s0``). A
+    node that is slow has slow links.
     Nodes that are left keep their names. Raises ValueError for what is not there.
 
     >>> from ocs_codesign.networks.switched import star
@@ -34,28 +37,19 @@ def damaged(
     links: set[int] = set()
     nodes: set[int] = set()
     for text in [lost] if isinstance(lost, str) else lost:
-        found = _nodes(network, text)
+        found = nodes_named(network, text)
         nodes |= set(found)
         if not found:
-            links |= set(_links(network, text).tolist())
+            links |= set(links_named(network, text).tolist())
     for text, width in slow:
         if not 1 <= width <= MAX_BANDWIDTH:
             raise ValueError(f"{text} has a bandwidth of {width}: it is 1 to {MAX_BANDWIDTH}")
-        bandwidth[_links(network, text)] = width
-    named = Network(
-        *(network.num_hosts, network.num_nodes, network.tail, network.head, bandwidth),
-        network.latency,
-        network.dimension,
-        multicast=np.flatnonzero(network.multicast).tolist(),
-        aggregate=np.flatnonzero(network.aggregate).tolist(),
-        unit=network.unit,
-        tick_s=network.tick_s,
-        names=[network.name(node) for node in range(network.num_nodes)],
-    )
+        bandwidth[links_named(network, text)] = width
+    named = network.changed(bandwidth, [network.name(at) for at in range(network.num_nodes)])
     return named.without(links, nodes)
 
 
-def _nodes(network: Network, text: str) -> list[int]:
+def nodes_named(network: Network, text: str) -> list[int]:
     """The node of that name, or those whose names begin with it and a dot."""
     names = [network.name(node) for node in range(network.num_nodes)]
     if text in names:
@@ -63,22 +57,28 @@ def _nodes(network: Network, text: str) -> list[int]:
     return [node for node, name in enumerate(names) if name.startswith(f"{text}.")]
 
 
-def _links(network: Network, text: str) -> NDArray[np.int64]:
-    """Ids of the links between the two ends that a text names; ValueError if there are none."""
+def links_named(network: Network, text: str) -> NDArray[np.int64]:
+    """Ids of the links at a node, or between the two ends that a text names.
+
+    Raises ValueError if there are none.
+    """
+    at_nodes = nodes_named(network, text)
+    if at_nodes:
+        return np.flatnonzero(np.isin(network.tail, at_nodes) | np.isin(network.head, at_nodes))
     for at, sign in enumerate(text):
         if sign not in (BOTH_WAYS, ONE_WAY):
             continue
-        ends = _nodes(network, text[:at]), _nodes(network, text[at + 1 :])
+        ends = nodes_named(network, text[:at]), nodes_named(network, text[at + 1 :])
         if not all(ends):
             continue
         there = np.isin(network.tail, ends[0]) & np.isin(network.head, ends[1])
         back = np.isin(network.tail, ends[1]) & np.isin(network.head, ends[0])
         found = np.flatnonzero(there | back if sign == BOTH_WAYS else there)
         if not len(found):
-            raise ValueError(f"{text!r}: no link leads there")
+            raise ValueError(f"{text}: no link leads there")
         return found
+    first, last = network.name(0), network.name(network.num_nodes - 1)
     raise ValueError(
-        f"{text!r} is no node of the network and no link: names are such as "
-        f"{network.name(0)} and {network.name(network.num_nodes - 1)}, links such as "
-        f"{network.name(0)}>{network.name(network.num_nodes - 1)}"
+        f"{text!r} is no node and no link of the network: these are such as {first} and "
+        f"{first}>{last}"
     )

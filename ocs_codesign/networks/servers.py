@@ -12,6 +12,7 @@ import numpy as np
 
 from ocs_codesign.network import Network
 from ocs_codesign.networks.cables import Cables, check_hosts, one_each
+from ocs_codesign.networks.damaged import damaged, links_named
 from ocs_codesign.networks.direct import direct
 from ocs_codesign.topology import Topology
 
@@ -37,9 +38,11 @@ def servers(
     num_nics: int | None = None,
     *,
     attach: str | Sequence[Sequence[int]] = GPU,
-    card_bandwidth: int | Sequence[int] | None = None,
+    card_bandwidth: int | Sequence[int | None] | None = None,
     wiring: str = RAILS,
     relay: str = GPU,
+    lost: str | Sequence[str] = (),
+    slow: Sequence[tuple[str, int]] = (),
     names: Sequence[str] | None = None,
 ) -> Network:
     """``num_servers`` times ``inner``, and cards of theirs joined by ``outer``.
@@ -53,7 +56,9 @@ def servers(
     ``card_bandwidth`` is that of the link to each GPU or switch; it is never the narrowest if None.
 
     ``relay`` "nic": what arrives at a NIC may leave by another of its ports at once. "gpu": it has
-    to pass a GPU first. Raises ValueError for sizes that do not fit.
+    to pass a GPU first. ``lost`` names servers, NICs (``server3.nic1``) and links of the outer
+    network (``server0.nic1-server3.nic1``; ``>`` for one way), ``slow`` NICs and links with the
+    bandwidth that their links have left. Raises ValueError for what does not fit.
 
     >>> from ocs_codesign.networks.switched import star
     >>> ring = Topology(3, [0, 1, 2, 0, 1, 2], [1, 2, 0, 2, 0, 1])
@@ -69,14 +74,35 @@ def servers(
     check_hosts(num_servers * gpus)
     _check_count(outer, num_servers, num_nics, wiring)
     cards = _attached(attach, inner, outer.num_hosts // num_servers)
-    widths = [None] * len(cards)
-    if card_bandwidth is not None:
-        widths = one_each(card_bandwidth, len(cards), "card_bandwidth")
-    made = _Cluster(num_servers, inner, outer, cards, names)
+    widths = one_each(card_bandwidth, len(cards), "card_bandwidth")
+    servers = _server_names(num_servers, names)
+    outer, gone = _after_losses(outer, servers, [lost] if isinstance(lost, str) else lost, slow)
+    made = _Cluster(servers, inner, outer, cards)
     made.add_inner(splits=relay == GPU and () in cards)
     for nic, (card, width) in enumerate(zip(cards, widths, strict=True)):
         made.add_card(nic, card, width, relays=relay == NIC)
-    return made.network()
+    return made.network(gone)
+
+
+def _server_names(num_servers: int, names: Sequence[str] | None) -> list[str]:
+    servers = [f"server{s}" for s in range(num_servers)] if names is None else list(names)
+    if len(servers) != num_servers:
+        raise ValueError(f"there are {len(servers)} names for {num_servers} servers")
+    return servers
+
+
+def _after_losses(
+    outer: Network, servers: list[str], lost: Sequence[str], slow: Sequence[tuple[str, int]]
+) -> tuple[Network, list[str]]:
+    """The outer network without links that are lost or at a lost NIC, and the lost servers."""
+    if not lost and not slow:
+        return outer, []
+    each = outer.num_hosts // len(servers)
+    names = [f"{server}.nic{nic}" for server in servers for nic in range(each)]
+    names += [f"switch{at}" for at in range(outer.num_nodes - outer.num_hosts)]
+    named = damaged(outer.changed(outer.bandwidth, names), (), slow)
+    links = {link for text in lost for link in links_named(named, text).tolist()}
+    return named.without(links), [text for text in lost if text in servers]
 
 
 def _check_words(wiring: str, relay: str) -> None:
@@ -116,7 +142,12 @@ def _joined(
         for switches, is_able in zip(able, (network.multicast, network.aggregate), strict=True):
             switches += number[is_able].tolist()
     links = np.concatenate(columns, axis=1)
-    return Network(num_servers * rails, nodes, *links, multicast=able[0], aggregate=able[1])
+    return Network(
+        *(num_servers * rails, nodes, *links),
+        multicast=able[0],
+        aggregate=able[1],
+        unit=networks[0].unit,
+    )
 
 
 def _check_count(outer: Network, num_servers: int, num_nics: int | None, wiring: str) -> None:
@@ -165,16 +196,13 @@ class _Cluster:
 
     def __init__(
         self,
-        num_servers: int,
+        servers: list[str],
         inner: Network,
         outer: Network,
         cards: Sequence[tuple[int, ...]],
-        names: Sequence[str] | None,
     ) -> None:
-        self.inner, self.outer, self.num_servers, self.cards = inner, outer, num_servers, cards
-        self.servers = [f"server{s}" for s in range(num_servers)] if names is None else list(names)
-        if len(self.servers) != num_servers:
-            raise ValueError(f"there are {len(self.servers)} names for {num_servers} servers")
+        self.servers, self.inner, self.outer, self.cards = servers, inner, outer, cards
+        num_servers = self.num_servers = len(servers)
         self.cables, self.names = Cables(), list[str]()
         each = outer.num_hosts // num_servers
         sums = np.zeros((2, outer.num_nodes), dtype=np.int64)
@@ -296,8 +324,8 @@ class _Cluster:
         middle = np.where(is_small, whole - sent, whole)
         self._add(self.takes[:, switch], self.gives[:, switch], middle, INNER)
 
-    def network(self) -> Network:
-        """All of it."""
+    def network(self, gone: Sequence[str]) -> Network:
+        """All of it, without the servers that are gone."""
         if self.splits:
             self._add_middle()
         outer, first = self.outer, len(self.names)
@@ -316,6 +344,7 @@ class _Cluster:
         links = self.cables.network(self.inner.num_hosts * self.num_servers, len(self.names), "")
         columns = (links.tail, links.head, links.bandwidth, links.latency, links.dimension)
         unit = outer.unit or self.inner.unit
-        return Network(
+        whole = Network(
             links.num_hosts, links.num_nodes, *columns, **able, unit=unit, names=self.names
         )
+        return damaged(whole, gone) if gone else whole

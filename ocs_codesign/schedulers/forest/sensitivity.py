@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.cuts.dissemination import first_short
-from ocs_codesign.network import MAX_BANDWIDTH, Network
+from ocs_codesign.network import MAX_BANDWIDTH
 from ocs_codesign.schedulers.forest.optimum import optimum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from ocs_codesign.network import Network
     from ocs_codesign.schedulers.forest.optimum import Optimum
 
 
@@ -34,6 +35,7 @@ def helpful_links(found: Optimum) -> list[int]:
     there is no cut.
 
     >>> from ocs_codesign.collective import Collective
+    >>> from ocs_codesign.network import Network
     >>> two = Network(2, 2, [0, 1], [1, 0], [1, 5])
     >>> helpful_links(optimum(two, Collective.ALLGATHER))
     [0]
@@ -45,20 +47,7 @@ def _wider(found: Optimum, link: int) -> Fraction:
     network = found.network
     bandwidth = network.bandwidth.copy()
     bandwidth[link] = min(MAX_BANDWIDTH, 2 * int(bandwidth.sum()))
-    return optimum(_with_bandwidth(network, bandwidth), found.demand).inv_rate
-
-
-def _with_bandwidth(network: Network, bandwidth: np.ndarray) -> Network:
-    return Network(
-        *(network.num_hosts, network.num_nodes, network.tail, network.head, bandwidth),
-        network.latency,
-        network.dimension,
-        multicast=np.flatnonzero(network.multicast).tolist(),
-        aggregate=np.flatnonzero(network.aggregate).tolist(),
-        unit=network.unit,
-        tick_s=network.tick_s,
-        names=network.names,
-    )
+    return optimum(network.changed(bandwidth), found.demand).inv_rate
 
 
 def losses(found: Optimum, on_progress: Callable[[int, int], None] | None = None) -> list[RateLoss]:

@@ -1,0 +1,1 @@
+"""Clusters of servers whose NICs hang on optical planes: which recipe suits them."""
