@@ -139,12 +139,18 @@ class Network:
         np.add.at(egress, self.tail, self.bandwidth)
         return int(egress[: self.num_hosts].max())
 
-    def changed(self, bandwidth: ArrayLike, names: Sequence[str] | None = None) -> Network:
-        """The network with other bandwidths, and other names if they are given."""
+    def changed(
+        self,
+        bandwidth: ArrayLike,
+        names: Sequence[str] | None = None,
+        *,
+        with_dimension: bool = True,
+    ) -> Network:
+        """The network with other bandwidths, perhaps with other names or without dimensions."""
         return Network(
             *(self.num_hosts, self.num_nodes, self.tail, self.head, bandwidth),
             self.latency,
-            self.dimension,
+            self.dimension if with_dimension else None,
             multicast=np.flatnonzero(self.multicast).tolist(),
             aggregate=np.flatnonzero(self.aggregate).tolist(),
             unit=self.unit,

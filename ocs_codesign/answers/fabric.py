@@ -6,7 +6,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.answers.cluster import description, description_json
 from ocs_codesign.answers.sections import Facts, Table
+from ocs_codesign.fabric.servers import cluster_of
 from ocs_codesign.quantities import format_bandwidth, format_time
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def check_json(file: str, fabric: Fabric, facts: FabricFacts, prices: PriceList)
             "whole_switches_usd": prices.whole_switches_usd,
             "unpriced": list(prices.unpriced),
         },
+        **({} if fabric.servers is None else {"cluster": description_json(cluster_of(fabric))}),
     }
 
 
@@ -88,6 +91,9 @@ def check_sections(fabric: Fabric, facts: FabricFacts, prices: PriceList) -> Ite
         ("loss budget", f"{fabric.loss_budget_db:g} dB"),
     )
     yield ""
+    if fabric.servers is not None:
+        yield description(cluster_of(fabric))
+        yield ""
     yield _plane_table(facts, fabric.loss_budget_db)
     yield ""
     rows = [

@@ -209,7 +209,7 @@ def _dominated(
 
 def more_dominated(number: int) -> Iterator[Section]:
     """Where the dominated candidates are that a table leaves out, if there are any."""
-    if number:
+    if number > 0:
         yield f"{counted(number, 'more dominated candidate')} in the JSON answer (--json)."
 
 

@@ -64,7 +64,7 @@ def optimum_json(found: NetworkOptimum) -> dict[str, Any]:
         "attained": gather.is_attained,
         "cut": _cut_json(gather),
         "cut_attained": gather.cut is not None and gather.cut.inv_rate == gather.inv_rate,
-        "links_to_upgrade": _links_json(found.network, gather.leaving().tolist()),
+        "links_to_upgrade": links_json(found.network, gather.leaving().tolist()),
         "single_links_that_help": list(found.helpful),
         "U": str(scale),
         "k": trees,
@@ -100,7 +100,8 @@ def _cut_json(found: Optimum) -> dict[str, Any] | None:
     return {"hosts": hosts, "weight": cut.weight, "capacity": cut.capacity, "side": inside}
 
 
-def _links_json(network: Network, links: list[int]) -> list[dict[str, Any]]:
+def links_json(network: Network, links: list[int]) -> list[dict[str, Any]]:
+    """The JSON form of links of a network."""
     return [
         {
             "link": link,
@@ -125,7 +126,7 @@ def optimum_sections(found: NetworkOptimum) -> Iterator[Section]:
         ("t_b of the allgather", t_b_text(gather.t_b)),
         ("trees a host", _trees_text(gather)),
         ("bottleneck", _cut_text(gather)),
-        ("what leaves it", _leaving_text(network, gather.leaving().tolist())),
+        ("what leaves it", links_text(network, gather.leaving().tolist())),
         ("one link that helps", _helpful_text(found)),
     )
     if found.losses is not None:
@@ -201,7 +202,8 @@ def _cut_text(found: Optimum) -> str | None:
     return f"{counted(hosts, 'host')} reach {names}{more} over {cut.capacity}{unit}"
 
 
-def _leaving_text(network: Network, links: list[int]) -> str | None:
+def links_text(network: Network, links: list[int]) -> str | None:
+    """How many links these are, and the first of them; None if there are none."""
     if not links:
         return None
     named = [
@@ -215,4 +217,4 @@ def _leaving_text(network: Network, links: list[int]) -> str | None:
 def _helpful_text(found: NetworkOptimum) -> str:
     if not found.helpful:
         return "none: other cuts are as narrow"
-    return _leaving_text(found.network, list(found.helpful)) or ""
+    return links_text(found.network, list(found.helpful)) or ""

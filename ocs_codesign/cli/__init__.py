@@ -42,6 +42,7 @@ SECTIONS = {
         "demand": "demand",
     },
     "Fabrics of switches": {
+        "cluster": "cluster",
         "fabric": "fabric",
         "select": "select",
         "deploy": "deploy",

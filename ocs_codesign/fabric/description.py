@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.cost import CostModel
+    from ocs_codesign.fabric.servers import HostServers
     from ocs_codesign.reconfigure.change import ReconfigurationCost
 
 INLINE = (
@@ -213,8 +214,9 @@ class Fabric:
     ``hosts`` are names, working ones first, then ``num_spare_hosts`` spare ones. ``loss_budget_db``
     is what a link may lose; a circuit loses two connectors of ``connector_loss_db``, the insertion
     loss of every switch that it crosses and, when it is bidirectional, two circulators of
-    ``circulator_loss_db``. All switches of a plane have one port model. Raises FieldError for
-    names used twice or of several lines, planes without a switch and values out of range.
+    ``circulator_loss_db``. All switches of a plane have one port model. ``servers`` says what the
+    hosts are inside, if anything is said. Raises FieldError for names used twice or of several
+    lines, planes without a switch and values out of range.
     """
 
     name: str
@@ -225,6 +227,7 @@ class Fabric:
     loss_budget_db: float
     connector_loss_db: float
     circulator_loss_db: float
+    servers: HostServers | None = None
 
     def __post_init__(self) -> None:
         _require("name", self.name, "is empty: a fabric has a name")
@@ -246,6 +249,11 @@ class Fabric:
         for name in ("loss_budget_db", "connector_loss_db", "circulator_loss_db"):
             _check_number(name, getattr(self, name))
         self._check_planes()
+        if self.servers is not None:
+            try:
+                self.servers.check(self.num_planes, self.num_working_hosts)
+            except ValueError as error:
+                raise FieldError("servers", f"do not fit: {error}") from None
 
     def _check_planes(self) -> None:
         models: dict[int, PortModel] = {}

@@ -73,7 +73,7 @@ def servers(
     outer = _joined(num_servers, outer, gpus if num_nics is None else num_nics, wiring)
     check_hosts(num_servers * gpus)
     _check_count(outer, num_servers, num_nics, wiring)
-    cards = _attached(attach, inner, outer.num_hosts // num_servers)
+    cards = attached(attach, inner, outer.num_hosts // num_servers)
     widths = one_each(card_bandwidth, len(cards), "card_bandwidth")
     servers = _server_names(num_servers, names)
     outer, gone = _after_losses(outer, servers, [lost] if isinstance(lost, str) else lost, slow)
@@ -132,7 +132,9 @@ def _joined(
             raise ValueError(
                 f"rail {rail} has {network.num_hosts} nodes, but there are {num_servers} servers"
             )
-    columns, nodes, able = [], num_servers * rails, ([], [])
+    nodes = num_servers * rails
+    columns: list[NDArray[np.int64]] = []
+    able: tuple[list[int], list[int]] = ([], [])
     for rail, network in enumerate(networks):
         number = nodes - num_servers + np.arange(network.num_nodes)
         number[:num_servers] = np.arange(num_servers) * rails + rail
@@ -164,10 +166,17 @@ def _check_count(outer: Network, num_servers: int, num_nics: int | None, wiring:
         )
 
 
-def _attached(
+def attached(
     attach: str | Sequence[Sequence[int]], inner: Network, nics: int
 ) -> list[tuple[int, ...]]:
-    """The GPUs that every NIC of a server hangs on, none for the switch."""
+    """The GPUs that every NIC of a server hangs on, none for the switch.
+
+    ``attach`` is as in ``servers``; ValueError for what does not fit.
+
+    >>> from ocs_codesign.networks.switched import star
+    >>> attached("shared", star(4, 1), 2)
+    [(0, 1), (2, 3)]
+    """
     gpus = inner.num_hosts
     if attach == SWITCH or (not isinstance(attach, str) and () in map(tuple, attach)):
         if inner.num_nodes == gpus:
@@ -263,8 +272,14 @@ class _Cluster:
         widths = largest if width is None else np.where(largest > 0, width, 0)
         if relays:
             card = self._nodes(f"nic{nic}")
-            self._add(self.takes[:, ends], card, widths[:, None], CARD)
-            self._add(card, self.takes[:, ends], widths[:, None], CARD)
+            to = np.repeat(widths[:, None], len(ends), axis=1)
+            back = to.copy()
+            if width is None and gpus:
+                # What is wide enough may be wider, so that the card is in balance.
+                to[:, 0] += np.maximum(out - into, 0)
+                back[:, 0] += np.maximum(into - out, 0)
+            self._add(self.takes[:, ends], card, to, CARD)
+            self._add(card, self.takes[:, ends], back, CARD)
             self.send[:, nic] = self.receive[:, nic] = card[:, 0]
             return
         if not gpus:
@@ -336,15 +351,19 @@ class _Cluster:
         heads = np.concatenate([self.receive.ravel(), beyond])
         ends = tails[outer.tail], heads[outer.head]
         self._add(*ends, outer.bandwidth, OUTER, outer.latency)
-        able: dict[str, list[int]] = {}
-        for ability in ("multicast", "aggregate"):
-            mine, theirs = getattr(self.inner, ability), getattr(outer, ability)
-            halves = np.concatenate([self.takes[:, mine], self.gives[:, mine]])
-            able[ability] = np.union1d(halves, beyond[theirs[outer.num_hosts :]]).tolist()
         links = self.cables.network(self.inner.num_hosts * self.num_servers, len(self.names), "")
         columns = (links.tail, links.head, links.bandwidth, links.latency, links.dimension)
-        unit = outer.unit or self.inner.unit
         whole = Network(
-            links.num_hosts, links.num_nodes, *columns, **able, unit=unit, names=self.names
+            *(links.num_hosts, links.num_nodes, *columns),
+            multicast=self._able(self.inner.multicast, outer.multicast, beyond),
+            aggregate=self._able(self.inner.aggregate, outer.aggregate, beyond),
+            unit=outer.unit or self.inner.unit,
+            names=self.names,
         )
         return damaged(whole, gone) if gone else whole
+
+    def _able(self, inner: NDArray[np.bool_], outer: NDArray[np.bool_], beyond: Nodes) -> list[int]:
+        """The switches that can do what those of the inner and the outer network can."""
+        halves = np.concatenate([self.takes[:, inner], self.gives[:, inner]])
+        numbers: list[int] = np.union1d(halves, beyond[outer[len(outer) - len(beyond) :]]).tolist()
+        return numbers

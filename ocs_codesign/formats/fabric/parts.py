@@ -19,9 +19,11 @@ from ocs_codesign.fabric.description import (
     SwitchProfile,
 )
 from ocs_codesign.fabric.profiles import profile_named
+from ocs_codesign.fabric.servers import HostNic, HostServers
 from ocs_codesign.fabric.states import rotations
 from ocs_codesign.formats.fabric.scalars import ROTATIONS, pattern_parts
 from ocs_codesign.formats.fabric.schema import MAX_PLANES, MAX_SWITCHES, ProfilePart
+from ocs_codesign.formats.server_parts import places
 from ocs_codesign.quantities import exact
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from ocs_codesign.files.plain_text import Place
     from ocs_codesign.formats.fabric.schema import (
         FabricPart,
+        HostServersPart,
         HostsPart,
         PlanePart,
         ReconfigurationPart,
@@ -102,7 +105,22 @@ def fabric_of(part: FabricPart) -> Fabric:
             part.losses.budget_db,
             part.losses.connector_db,
             circulator_db or 0.0,
+            None if part.servers is None else _servers(part.servers),
         )
+
+
+def _servers(part: HostServersPart) -> HostServers:
+    inner = part.inner()
+    try:
+        each = places(part.nics, inner)
+    except ValueError as error:
+        raise PartError(("servers", "nics"), f"do not fit: {error}") from None
+    cards = [card for card in part.nics for _ in range(card.count)]
+    nics = tuple(
+        HostNic(tuple(card.planes), gpus, card.host_Bps)
+        for card, gpus in zip(cards, each, strict=True)
+    )
+    return HostServers(inner, nics, part.hosts, part.wiring, part.relay)
 
 
 def default_name(plane: int, switch: int) -> str:

@@ -16,12 +16,14 @@ from ocs_codesign.fabric.states import rotations
 from ocs_codesign.files.plain_text import NUMBER
 from ocs_codesign.formats.fabric.parts import default_name, numbered_names
 from ocs_codesign.formats.fabric.scalars import ROTATIONS
+from ocs_codesign.networks.servers import SWITCH
 from ocs_codesign.quantities import exact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ocs_codesign.fabric.description import Fabric, Switch, SwitchProfile
+    from ocs_codesign.fabric.servers import HostServers
     from ocs_codesign.reconfigure.change import ReconfigurationCost
 
 Plain: TypeAlias = dict[str, Any]
@@ -53,7 +55,28 @@ def plain_fabric(fabric: Fabric) -> Plain:
             "circulator_db": float(fabric.circulator_loss_db),
             "budget_db": float(fabric.loss_budget_db),
         },
+        **({} if fabric.servers is None else {"servers": _servers(fabric.servers)}),
         "reconfiguration": dict(zip(_FLAGS, *flags, strict=True)),
+    }
+
+
+def _servers(servers: HostServers) -> Plain:
+    inner = servers.inner
+    what = inner.text if inner.bandwidth_Bps is None else bandwidth_text(inner.bandwidth_Bps)
+    nics: list[Plain] = []
+    for nic in servers.nics:
+        part: Plain = {"planes": list(nic.planes)} if nic.planes else {}
+        part["gpus"] = list(nic.gpus) or SWITCH
+        if nic.host_Bps is not None:
+            part["host_bandwidth"] = bandwidth_text(nic.host_Bps)
+        nics.append(part)
+    return {
+        "gpus": inner.num_gpus,
+        inner.kind: what,
+        "hosts": servers.hosts_are,
+        "nics": nics,
+        "wiring": servers.wiring,
+        "relay": servers.relay,
     }
 
 

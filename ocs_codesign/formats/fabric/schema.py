@@ -18,6 +18,7 @@ from ocs_codesign.formats.fabric.scalars import (
     States,
     Time,
 )
+from ocs_codesign.formats.server_parts import RELAY, WIRING, CardPart, Relay, ServerPart, Wiring
 
 MAX_HOSTS = 100_000
 MAX_PLANES = 1_024
@@ -147,6 +148,31 @@ class ReconfigurationPart(_Part):
     barrier: bool = Field(True, description="A step begins when all of the one before arrived.")
 
 
+class HostNicPart(CardPart):
+    """A NIC that has ports of hosts, or several alike."""
+
+    planes: list[int] = Field(
+        [], description="Planes in which it has the port of its server; none where hosts are NICs."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_planes(self) -> HostNicPart:
+        if self.planes and self.count > 1:
+            raise ValueError("must not have planes with a count over 1: a plane is of one NIC")
+        return self
+
+
+class HostServersPart(ServerPart):
+    """What the hosts are inside: servers of GPUs with NICs."""
+
+    hosts: Literal["servers", "nics"] = Field(
+        "servers", description="What a host is: a server, or a NIC, those of a server in a row."
+    )
+    nics: list[HostNicPart] = Field(min_length=1, description="The NICs of every server.")
+    wiring: Wiring = Field("rails", description=WIRING)
+    relay: Relay = Field("gpu", description=RELAY)
+
+
 class FabricPart(_Part):
     """Hosts, planes of optical circuit switches, and what time and light cost on them."""
 
@@ -164,6 +190,9 @@ class FabricPart(_Part):
         "in a plane, and two in a two-sided one.",
     )
     losses: LossesPart
+    servers: HostServersPart | None = Field(
+        None, description="What the hosts are inside, for 'ocs-codesign cluster'."
+    )
     reconfiguration: ReconfigurationPart = ReconfigurationPart.model_validate({})
 
     @model_validator(mode="after")
@@ -172,13 +201,15 @@ class FabricPart(_Part):
         return self
 
 
-_PARTS: dict[str, type[_Part]] = {
+_PARTS: dict[str, type[BaseModel]] = {
     "hosts": HostsPart,
     "planes": PlanePart,
     "switches": SwitchPart,
     "profile": ProfilePart,
     "sources": SourcePart,
     "losses": LossesPart,
+    "servers": HostServersPart,
+    "nics": HostNicPart,
     "reconfiguration": ReconfigurationPart,
 }
 

@@ -56,7 +56,7 @@ class Inner:
         if self.kind == MESH:
             pairs = np.nonzero(~np.eye(self.num_gpus, dtype=bool))
             size = self.num_gpus
-            linked = Network(size, size, *pairs, [1] * len(pairs[0]))
+            linked = Network(size, size, pairs[0], pairs[1], [1] * len(pairs[0]))
             return linked, self.bandwidth_Bps or Fraction(0)
         network = parse_network(self.text)
         if not network.unit:
@@ -153,18 +153,30 @@ class Cluster:
         return tuple(Question(len(self.names), each, self.bidirectional) for each in ports)
 
     def network(
-        self, recipes: Mapping[Question, Recipe], *, damaged_links: bool = True
+        self,
+        recipes: Mapping[Question, Recipe],
+        *,
+        by_rail: bool = False,
+        damaged_links: bool = True,
     ) -> Network:
         """The cluster with a recipe for every question; ValueError for what does not fit.
 
         A recipe of fewer ports, of which those of a NIC are a multiple, has links of several ports.
-        Without ``damaged_links`` only what servers and NICs have lost is lost.
+        Across rails its nodes are the NICs server by server, or ``by_rail`` those of all servers
+        with one number after those with the last. Without ``damaged_links`` only what servers and
+        NICs have lost is lost.
         """
         graphs = {asked.degree: _trunked(asked, recipe) for asked, recipe in recipes.items()}
         rates, unit = self._port_rates(), self.unit()[0]
         if self.wiring == ACROSS:
             graph = graphs[self.cards[0].num_ports]
-            return self._joined(_at_port_rates(graph, rates.ravel(), unit), damaged_links=damaged_links)
+            if by_rail:
+                places = np.arange(graph.num_nodes).reshape(rates.shape).T.ravel()
+                ends = places[graph.tail], places[graph.head]
+                graph = Topology(graph.num_nodes, *ends, graph.speeds())
+            return self._joined(
+                _at_port_rates(graph, rates.ravel(), unit), damaged_links=damaged_links
+            )
         rails = [
             _at_port_rates(graphs[card.num_ports], rates[:, nic], unit)
             for nic, card in enumerate(self.cards)
@@ -173,7 +185,8 @@ class Cluster:
 
     def switched(self, *, as_one: bool = False) -> Network:
         """The cluster with packet switches of the NICs' bandwidth, one a rail or one for all."""
-        widths = self._port_rates() * [card.num_ports for card in self.cards]
+        ports = np.array([card.num_ports for card in self.cards], dtype=np.int64)
+        widths = self._port_rates() * ports
         unit, outer = self.unit()[0], None
         if as_one or self.wiring == ACROSS:
             outer = star(widths.size, widths.ravel().tolist(), unit=unit)

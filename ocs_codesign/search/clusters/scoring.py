@@ -7,9 +7,11 @@ from fractions import Fraction
 from itertools import islice, product
 from typing import TYPE_CHECKING, final
 
+import numpy as np
+
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import split_dominated
-from ocs_codesign.networks.servers import RAILS
+from ocs_codesign.networks.servers import ACROSS, CARD, INNER, OUTER
 from ocs_codesign.question import Question
 from ocs_codesign.reach import host_diameter
 from ocs_codesign.schedulers.forest.optimum import optimum
@@ -20,6 +22,8 @@ from ocs_codesign.search.frontier import frontier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
 
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.network import Network
@@ -39,13 +43,14 @@ SCORING = "Scoring"
 class ClusterDesign:
     """A cluster with something that joins its NICs, and what it can do.
 
-    ``recipes`` are one a number of ports, or none for packet switches, which ``name`` then names.
-    ``halves`` are the optima of the collective, two of an allreduce; ``steps`` are the fewest that
-    any schedule has.
+    ``recipes`` are one a number of ports, or none for packet switches, which ``name`` then names;
+    ``by_rail`` says which NICs its nodes are (see ``Cluster.network``). ``halves`` are the optima
+    of the collective, two of an allreduce; ``steps`` are the fewest that any schedule has.
     """
 
     recipes: tuple[Recipe, ...]
     name: str
+    by_rail: bool
     network: Network
     halves: tuple[Optimum, ...]
     steps: int
@@ -55,6 +60,37 @@ class ClusterDesign:
     def algbw_Bps(self) -> Fraction:  # noqa: N802
         """M over the least time of long messages, in bytes a second."""
         return self.unit_Bps / sum(1 / half.algbw for half in self.halves)
+
+    @property
+    def narrowest(self) -> Optimum:
+        """The optimum of the slower half."""
+        return min(self.halves, key=lambda half: half.algbw)
+
+    def bottleneck_links(self) -> NDArray[np.int64]:
+        """Ids of the links that leave a narrowest cut: through optical ports where it can be.
+
+        A card whose links to GPUs are as narrow as its ports goes to the side that keeps these
+        links whole: the cut stays as narrow.
+        """
+        network, half = self.network, self.narrowest
+        leaving = half.leaving()
+        if half.cut is None or network.dimension is None:
+            return leaving
+        ends = (network.tail, network.head)
+        tail, head = ends[::-1] if half.tasks[0].is_sum else ends
+        touches = np.zeros((OUTER + 1, network.num_nodes), dtype=bool)
+        for end in ends:
+            touches[network.dimension, end] = True
+        is_card = touches[CARD] & touches[OUTER] & ~touches[INNER]
+        side, capacity = half.cut.side.copy(), half.cut.capacity
+        at_cards = leaving[network.dimension[leaving] == CARD]
+        for card in np.unique(np.concatenate([tail[at_cards], head[at_cards]])).tolist():
+            if is_card[card]:
+                side[card] ^= True
+                moved = int(network.bandwidth[side[tail] & ~side[head]].sum())
+                side[card] ^= moved > capacity
+                capacity = min(capacity, moved)
+        return np.flatnonzero(side[tail] & ~side[head])
 
     def least_time_s(self, alpha_s: Fraction, message_bytes: Fraction) -> Fraction:
         """What no schedule of steps of alpha beats for M bytes."""
@@ -71,7 +107,8 @@ class ScoredCluster:
     """The designs of a cluster for a collective: undominated ones, ascending in steps, and others.
 
     ``baselines`` are a ring, a torus, and packet switches of the NICs' bandwidth: a rail each, and
-    one of all, which no way to join the NICs beats.
+    one of all as in a fat tree, which no way to join the NICs beats. ``messages`` are sizes in
+    bytes that times are asked for, where a step takes ``alpha_s``.
     """
 
     cluster: Cluster
@@ -79,23 +116,29 @@ class ScoredCluster:
     candidates: tuple[ClusterDesign, ...]
     dominated: tuple[ClusterDesign, ...]
     baselines: tuple[ClusterDesign, ...]
+    alpha_s: Fraction
+    messages: tuple[Fraction, ...]
 
     @property
     def bound(self) -> ClusterDesign:
-        """One packet switch of all NICs."""
+        """The fat tree."""
         return self.baselines[-1]
 
-    def best(self, alpha_s: Fraction | None, messages: Sequence[Fraction]) -> ClusterDesign:
+    @property
+    def best(self) -> ClusterDesign:
         """The candidate with the least time for the largest message, or the highest algbw."""
-        if alpha_s is None or not messages:
+        if not self.messages:
             return min(self.candidates, key=lambda one: one.point()[::-1])
-        return min(self.candidates, key=lambda one: one.least_time_s(alpha_s, max(messages)))
+        largest = max(self.messages)
+        return min(self.candidates, key=lambda one: one.least_time_s(self.alpha_s, largest))
 
 
 def score(
     cluster: Cluster,
     collective: Collective,
     recipes: Sequence[Recipe] = (),
+    alpha_s: Fraction = Fraction(0),
+    messages: Sequence[Fraction] = (),
     on_progress: Progress | None = None,
 ) -> ScoredCluster:
     """Score these recipes on a cluster, or those on the frontier of the sizes that it needs.
@@ -108,40 +151,48 @@ def score(
             "recipe too"
         )
     asked = cluster.questions()
-    choices = _given(asked, recipes) if recipes else _known(asked, on_progress)
-    beside = [choice for choice in _baselines(asked) if choice not in choices]
-    scored = []
-    for done, choice in enumerate([*choices, *beside]):
-        if on_progress is not None:
-            on_progress(SCORING, done, len(choices) + len(beside) + 2)
-        is_asked = done < len(choices)
-        network = cluster.network(dict(zip(asked, choice, strict=True)), damaged_links=is_asked)
-        scored.append(_design(cluster, collective, choice, "", network))
-    switches = [("one packet switch", cluster.switched(as_one=True))]
-    if cluster.wiring == RAILS and len(cluster.cards) > 1:
-        switches.insert(0, ("a packet switch a rail", cluster.switched()))
-    packets = [_design(cluster, collective, (), name, network) for name, network in switches]
-    candidates, rest = split_dominated(scored[: len(choices)], ClusterDesign.point)
-    return ScoredCluster(
-        cluster,
-        collective,
-        tuple(candidates),
-        tuple(rest),
-        (*scored[len(choices) :], *packets),
-    )
+    given = _given(asked, recipes) if recipes else _known(asked, on_progress)
+    beside = [choice for choice in _baselines(asked) if choice not in given]
+    orders = (False, True) if cluster.wiring == ACROSS else (False,)
+    scoring = _Scoring(cluster, collective, len(orders) * len(given + beside) + 2, on_progress)
+    scored = [scoring.joined(choice, order, True) for choice in given for order in orders]
+    others = [scoring.joined(choice, order, False) for choice in beside for order in orders]
+    if cluster.wiring != ACROSS and len(cluster.cards) > 1:
+        others.append(scoring.design((), "packet switch a rail", cluster.switched()))
+    others.append(scoring.design((), "fat tree of the same NICs", cluster.switched(as_one=True)))
+    candidates, rest = split_dominated(scored, ClusterDesign.point)
+    designs = tuple(candidates), tuple(rest), tuple(others)
+    return ScoredCluster(cluster, collective, *designs, alpha_s, tuple(messages))
 
 
-def _design(
-    cluster: Cluster,
-    collective: Collective,
-    recipes: tuple[Recipe, ...],
-    name: str,
-    network: Network,
-) -> ClusterDesign:
-    parts = collective.halves()
-    halves = tuple(optimum(network, half) for half in parts)
-    steps = host_diameter(network) * len(parts)
-    return ClusterDesign(recipes, name, network, halves, steps, cluster.unit()[1])
+class _Scoring:
+    """Makes designs of a cluster one by one, and tells how far it is."""
+
+    def __init__(
+        self, cluster: Cluster, collective: Collective, total: int, on_progress: Progress | None
+    ) -> None:
+        self.cluster, self.collective, self.unit_Bps = cluster, collective, cluster.unit()[1]
+        self.done, self.total, self.on_progress = 0, total, on_progress
+
+    def joined(
+        self, choice: tuple[Recipe, ...], by_rail: bool, damaged_links: bool
+    ) -> ClusterDesign:
+        """The design of recipes for the cluster's questions."""
+        recipes = dict(zip(self.cluster.questions(), choice, strict=True))
+        network = self.cluster.network(recipes, by_rail=by_rail, damaged_links=damaged_links)
+        return self.design(choice, "", network, by_rail)
+
+    def design(
+        self, recipes: tuple[Recipe, ...], name: str, network: Network, by_rail: bool = False
+    ) -> ClusterDesign:
+        """The design of a network."""
+        if self.on_progress is not None:
+            self.on_progress(SCORING, self.done, self.total)
+        self.done += 1
+        parts = self.collective.halves()
+        halves = tuple(optimum(network, half) for half in parts)
+        steps = host_diameter(network) * len(parts)
+        return ClusterDesign(recipes, name, by_rail, network, halves, steps, self.unit_Bps)
 
 
 def _given(asked: Sequence[Question], recipes: Sequence[Recipe]) -> list[tuple[Recipe, ...]]:
@@ -173,9 +224,7 @@ def _frontier(question: Question, on_progress: Progress | None) -> list[Recipe]:
         stored = stored_frontier(store.entries(question), Collective.ALLGATHER)
     if stored:
         return [entry.design().recipe for entry in stored]
-    found = frontier(
-        nodes, degree, bidirectional=question.bidirectional, on_progress=on_progress
-    )
+    found = frontier(nodes, degree, bidirectional=question.bidirectional, on_progress=on_progress)
     return [design.recipe for design in found.candidates]
 
 
