@@ -210,7 +210,8 @@ def test_graphs_of_networkx():
 
 def test_every_builder_is_listed():
     products = {"a100", "h100_rail", "mi250", "dgx1", "ndv2", "dgx2", "leaf_spine"}
-    assert {"direct", "star", "fat_tree", "boxes", "torus", "mesh"} | products == set(NETWORKS)
+    made = {"direct", "star", "fat_tree", "boxes", "torus", "mesh", "servers", "damaged"}
+    assert made | products == set(NETWORKS)
     assert all(builder.__doc__ for builder in NETWORKS.values())
 
 

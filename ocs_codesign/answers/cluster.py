@@ -13,7 +13,8 @@ from ocs_codesign.answers.frontier import MAX_DOMINATED_ROWS, more_dominated
 from ocs_codesign.answers.optimum import links_json, links_text
 from ocs_codesign.answers.sections import Facts, Recipes, Table, counted
 from ocs_codesign.graphs.handle import handle
-from ocs_codesign.networks.servers import ACROSS, CARD, INNER, NIC, OUTER
+from ocs_codesign.networks.cards import ACROSS, NIC
+from ocs_codesign.networks.servers import CARD, INNER, OUTER
 from ocs_codesign.quantities import format_size, format_time
 from ocs_codesign.search.clusters.description import MESH, NETWORK
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.networks.servers import ACROSS, GPU, RAILS
+from ocs_codesign.networks.cards import ACROSS, GPU, RAILS
 from ocs_codesign.quantities import exact
 from ocs_codesign.search.clusters.description import Card, Cluster
 

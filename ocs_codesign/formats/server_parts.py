@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from ocs_codesign.files.naming import shown
 from ocs_codesign.formats.fabric.scalars import Bandwidth
-from ocs_codesign.networks.servers import ACROSS, GPU, NIC, RAILS, SHARED, SWITCH, attached
+from ocs_codesign.networks.cards import ACROSS, GPU, NIC, RAILS, SHARED, SWITCH, attached
 from ocs_codesign.quantities import exact
 from ocs_codesign.search.clusters.description import MESH, NETWORK, ONE_SWITCH, Inner
 

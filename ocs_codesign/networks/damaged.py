@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.network import MAX_BANDWIDTH
+from ocs_codesign.networks.direct import as_network
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,25 +15,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.network import Network
+    from ocs_codesign.topology import Topology
 
 BOTH_WAYS, ONE_WAY = "-", ">"
 
 
 def damaged(
-    network: Network, lost: str | Sequence[str] = (), slow: Sequence[tuple[str, int]] = ()
+    network: Network | Topology,
+    lost: str | Sequence[str] = (),
+    slow: Sequence[tuple[str, int]] = (),
 ) -> Network:
     """The network without what is ``lost``, and with links of another bandwidth where ``slow``.
 
     What is lost is a node by its name (``h3`` and ``s0`` for host and switch number 3 and 0 where
     there are no names), all nodes whose names begin with it and a dot (``server3``,
     ``server3.nic1``), all links between two of these (``h0-s0``), or those one way (``h0>s0``). A
-    node that is slow has slow links.
-    Nodes that are left keep their names. Raises ValueError for what is not there.
+    node that is slow has slow links. What is left keeps its names. Raises ValueError for what is
+    not there.
 
     >>> from ocs_codesign.networks.switched import star
     >>> damaged(star(4, 10), ("h3", "s0>h1"), (("h0-s0", 4),)).bandwidth.tolist()
     [4, 10, 10, 4, 10]
     """
+    network = as_network(network)
     bandwidth = network.bandwidth.copy()
     links: set[int] = set()
     nodes: set[int] = set()

@@ -10,18 +10,24 @@ import numpy as np
 from ocs_codesign.given import takes_topology
 from ocs_codesign.network import Network
 from ocs_codesign.networks.cables import Cables, one_each
+from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ocs_codesign.topology import Topology
+
+def as_network(given: Network | Topology) -> Network:
+    """A network, or that of a topology with links of width 1; ValueError for anything else."""
+    network = direct(given, 1) if isinstance(given, Topology) else given
+    if not isinstance(network, Network):
+        raise ValueError(f"{given!r} is no network: give one such as star(8, 450), or a recipe")
+    return network
 
 
 @takes_topology
 def direct(topology: Topology, bandwidth: int, latency: int = 0, unit: str = "") -> Network:
     """The links of a topology, link i with ``bandwidth`` times its relative speed.
 
-    >>> from ocs_codesign.topology import Topology
     >>> direct(Topology(2, [0, 1], [1, 0], [1, 4]), 25).bandwidth.tolist()
     [25, 100]
     """

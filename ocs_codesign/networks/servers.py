@@ -12,23 +12,31 @@ import numpy as np
 
 from ocs_codesign.network import Network
 from ocs_codesign.networks.cables import Cables, check_hosts, one_each
-from ocs_codesign.networks.damaged import damaged, links_named
-from ocs_codesign.networks.direct import direct
-from ocs_codesign.topology import Topology
+from ocs_codesign.networks.cards import (
+    GPU,
+    NIC,
+    RAILS,
+    after_losses,
+    attached,
+    check_count,
+    check_words,
+    joined_cards,
+    server_names,
+)
+from ocs_codesign.networks.damaged import damaged
+from ocs_codesign.networks.direct import as_network
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.topology import Topology
+
     Nodes: TypeAlias = NDArray[np.int64]
 
 INNER, CARD, OUTER = 0, 1, 2
 """Dimensions: links inside a server, between its GPUs or switch and a card, and between cards."""
-
-GPU, SHARED, SWITCH = "gpu", "shared", "switch"
-NIC = "nic"
-RAILS, ACROSS = "rails", "across"
 
 
 def servers(
@@ -55,149 +63,39 @@ def servers(
     "switch": all hang on the inner network's first switch. Or a list of GPUs a NIC.
     ``card_bandwidth`` is that of the link to each GPU or switch; it is never the narrowest if None.
 
-    ``relay`` "nic": what arrives at a NIC may leave by another of its ports at once. "gpu": it has
-    to pass a GPU first. ``lost`` names servers, NICs (``server3.nic1``) and links of the outer
-    network (``server0.nic1-server3.nic1``; ``>`` for one way), ``slow`` NICs and links with the
-    bandwidth that their links have left. Raises ValueError for what does not fit.
+    ``relay`` "nic": a NIC is a switch of its ports and of as much bandwidth to its server, so that
+    what arrives may leave by another port at once. "gpu": it has to pass a GPU first. ``lost``
+    names servers, NICs (``server3.nic1``) and links of the outer network
+    (``server0.nic1-server3.nic1``; ``>`` for one way), ``slow`` NICs and links with the bandwidth
+    that their links have left. Raises ValueError for what does not fit.
 
+    >>> from ocs_codesign.networks.direct import direct
     >>> from ocs_codesign.networks.switched import star
+    >>> from ocs_codesign.topology import Topology
     >>> ring = Topology(3, [0, 1, 2, 0, 1, 2], [1, 2, 0, 2, 0, 1])
     >>> servers(3, star(2, 450), direct(ring, 50))
     Network(6 hosts, 3 switches, 24 links)
     >>> servers(3, star(2, 450), direct(ring, 50), relay="nic")
     Network(6 hosts, 9 switches, 36 links)
     """
-    _check_words(wiring, relay)
-    inner = _as_network(inner)
+    check_words(wiring, relay)
+    check_hosts(num_servers)
+    inner = as_network(inner)
     gpus = inner.num_hosts
-    outer = _joined(num_servers, outer, gpus if num_nics is None else num_nics, wiring)
+    outer = joined_cards(num_servers, outer, gpus if num_nics is None else num_nics, wiring)
     check_hosts(num_servers * gpus)
-    _check_count(outer, num_servers, num_nics, wiring)
+    check_count(outer, num_servers, num_nics, wiring)
     cards = attached(attach, inner, outer.num_hosts // num_servers)
     widths = one_each(card_bandwidth, len(cards), "card_bandwidth")
-    servers = _server_names(num_servers, names)
-    outer, gone = _after_losses(outer, servers, [lost] if isinstance(lost, str) else lost, slow)
-    made = _Cluster(servers, inner, outer, cards)
+    if any(width is not None and width < 1 for width in widths):
+        raise ValueError(f"card_bandwidth is {widths}: it is at least 1")
+    named = server_names(num_servers, names)
+    outer, gone = after_losses(outer, named, [lost] if isinstance(lost, str) else lost, slow)
+    made = _Cluster(named, inner, outer, cards)
     made.add_inner(splits=relay == GPU and () in cards)
     for nic, (card, width) in enumerate(zip(cards, widths, strict=True)):
         made.add_card(nic, card, width, relays=relay == NIC)
     return made.network(gone)
-
-
-def _server_names(num_servers: int, names: Sequence[str] | None) -> list[str]:
-    servers = [f"server{s}" for s in range(num_servers)] if names is None else list(names)
-    if len(servers) != num_servers:
-        raise ValueError(f"there are {len(servers)} names for {num_servers} servers")
-    return servers
-
-
-def _after_losses(
-    outer: Network, servers: list[str], lost: Sequence[str], slow: Sequence[tuple[str, int]]
-) -> tuple[Network, list[str]]:
-    """The outer network without links that are lost or at a lost NIC, and the lost servers."""
-    if not lost and not slow:
-        return outer, []
-    each = outer.num_hosts // len(servers)
-    names = [f"{server}.nic{nic}" for server in servers for nic in range(each)]
-    names += [f"switch{at}" for at in range(outer.num_nodes - outer.num_hosts)]
-    named = damaged(outer.changed(outer.bandwidth, names), (), slow)
-    links = {link for text in lost for link in links_named(named, text).tolist()}
-    return named.without(links), [text for text in lost if text in servers]
-
-
-def _check_words(wiring: str, relay: str) -> None:
-    for what, word, known in (("wiring", wiring, (RAILS, ACROSS)), ("relay", relay, (GPU, NIC))):
-        if word not in known:
-            raise ValueError(f"{what} is {word!r}: it is {known[0]} or {known[1]}")
-
-
-def _as_network(given: Network | Topology) -> Network:
-    return direct(given, 1) if isinstance(given, Topology) else given
-
-
-def _joined(
-    num_servers: int, outer: Network | Topology | Sequence[Network | Topology], rails: int, how: str
-) -> Network:
-    """The network of all cards, NIC r of server s being host s * R + r."""
-    if how == ACROSS:
-        if not isinstance(outer, (Network, Topology)):
-            raise ValueError("the outer networks are several: across rails there is one")
-        return _as_network(outer)
-    several = [outer] * rails if isinstance(outer, (Network, Topology)) else list(outer)
-    if not several or len(several) != rails:
-        raise ValueError(f"the outer networks are {len(several)}: give one, or {rails}, one a rail")
-    networks = [_as_network(one) for one in several]
-    for rail, network in enumerate(networks):
-        if network.num_hosts != num_servers:
-            raise ValueError(
-                f"rail {rail} has {network.num_hosts} nodes, but there are {num_servers} servers"
-            )
-    nodes = num_servers * rails
-    columns: list[NDArray[np.int64]] = []
-    able: tuple[list[int], list[int]] = ([], [])
-    for rail, network in enumerate(networks):
-        number = nodes - num_servers + np.arange(network.num_nodes)
-        number[:num_servers] = np.arange(num_servers) * rails + rail
-        nodes += network.num_nodes - num_servers
-        ends = number[network.tail], number[network.head]
-        columns.append(np.stack([*ends, network.bandwidth, network.latency]))
-        for switches, is_able in zip(able, (network.multicast, network.aggregate), strict=True):
-            switches += number[is_able].tolist()
-    links = np.concatenate(columns, axis=1)
-    return Network(
-        *(num_servers * rails, nodes, *links),
-        multicast=able[0],
-        aggregate=able[1],
-        unit=networks[0].unit,
-    )
-
-
-def _check_count(outer: Network, num_servers: int, num_nics: int | None, wiring: str) -> None:
-    if num_servers < 1 or outer.num_hosts % num_servers:
-        raise ValueError(
-            f"the outer network has {outer.num_hosts} nodes for {num_servers} servers: "
-            "there are equally many NICs a server"
-        )
-    each = outer.num_hosts // num_servers
-    if wiring == ACROSS and num_nics not in (None, each):
-        raise ValueError(
-            f"the outer network has {outer.num_hosts} nodes: {num_servers} servers of {num_nics} "
-            f"NICs have {num_servers * (num_nics or 0)}"
-        )
-
-
-def attached(
-    attach: str | Sequence[Sequence[int]], inner: Network, nics: int
-) -> list[tuple[int, ...]]:
-    """The GPUs that every NIC of a server hangs on, none for the switch.
-
-    ``attach`` is as in ``servers``; ValueError for what does not fit.
-
-    >>> from ocs_codesign.networks.switched import star
-    >>> attached("shared", star(4, 1), 2)
-    [(0, 1), (2, 3)]
-    """
-    gpus = inner.num_hosts
-    if attach == SWITCH or (not isinstance(attach, str) and () in map(tuple, attach)):
-        if inner.num_nodes == gpus:
-            raise ValueError("NICs hang on the inner switch, but there is none: GPUs are linked")
-        if attach == SWITCH:
-            return [()] * nics
-    if attach == GPU:
-        return [(nic * gpus // nics,) for nic in range(nics)]
-    if attach == SHARED:
-        if gpus % nics:
-            raise ValueError(f"{gpus} GPUs cannot share {nics} NICs evenly: say which share which")
-        return [tuple(range(nic * gpus // nics, (nic + 1) * gpus // nics)) for nic in range(nics)]
-    if isinstance(attach, str):
-        raise ValueError(f"attach is {attach!r}: it is gpu, shared, switch or a list of GPUs a NIC")
-    cards = [tuple(card) for card in attach]
-    if len(cards) != nics:
-        raise ValueError(f"attach has GPUs for {len(cards)} NICs, but a server has {nics}")
-    for nic, card in enumerate(cards):
-        if not all(0 <= gpu < gpus for gpu in card) or len(set(card)) < len(card):
-            raise ValueError(f"NIC {nic} hangs on GPUs {card}: they are different ones of {gpus}")
-    return cards
 
 
 class _Cluster:
@@ -263,52 +161,44 @@ class _Cluster:
     def add_card(self, nic: int, gpus: tuple[int, ...], width: int | None, *, relays: bool) -> None:
         """NIC ``nic`` of every server, on GPUs or the switch, over links of ``width`` if not None.
 
-        One that relays is a switch; else it is one switch that sends and one that receives, or
-        none at all where a single node can do as much.
+        What it sends and what it receives are switches; one that relays has its ports on a third.
+        What can be one node without a change of what may flow is one node, or none at all.
         """
         ends = list(gpus) or [self.inner.num_hosts]
-        out, into = self.egress[:, nic], self.ingress[:, nic]
-        largest = np.maximum(out, into)
-        widths = largest if width is None else np.where(largest > 0, width, 0)
-        if relays:
-            card = self._nodes(f"nic{nic}")
-            to = np.repeat(widths[:, None], len(ends), axis=1)
-            back = to.copy()
-            if width is None and gpus:
-                # What is wide enough may be wider, so that the card is in balance.
-                to[:, 0] += np.maximum(out - into, 0)
-                back[:, 0] += np.maximum(into - out, 0)
-            self._add(self.takes[:, ends], card, to, CARD)
-            self._add(card, self.takes[:, ends], back, CARD)
-            self.send[:, nic] = self.receive[:, nic] = card[:, 0]
-            return
-        if not gpus:
-            self.through += np.minimum(widths, np.stack([out, into]))
-        if len(ends) == 1 and (widths >= largest).all():
+        ports = np.stack([self.egress[:, nic], self.ingress[:, nic]])
+        widths = ports.max(axis=0) if width is None else np.where(ports.max(axis=0), width, 0)
+        is_even = len(gpus) < 2 or all(self._alike(gpus[0], other) for other in gpus[1:])
+        out, into = np.minimum(widths, self._shares(nic, len(ends), ports) if is_even else ports)
+        if not relays and not gpus:
+            self.through += np.stack([out, into])
+        if not relays and len(ends) == 1 and (widths >= ports).all():
             self.send[:, nic], self.receive[:, nic] = self.takes[:, ends[0]], self.gives[:, ends[0]]
             return
-        sends, receives = self._nodes(f"nic{nic}.tx"), self._nodes(f"nic{nic}.rx")
-        shares = self._shares(nic, gpus, np.stack([out, into]))
-        out, into = np.minimum(widths, shares)
+        if relays and is_even:
+            sends = receives = self._nodes(f"nic{nic}")
+        else:
+            sends, receives = self._nodes(f"nic{nic}.tx"), self._nodes(f"nic{nic}.rx")
         self._add(self.takes[:, ends], sends, out[:, None], CARD)
         self._add(receives, self.gives[:, ends], into[:, None], CARD)
+        if relays and not is_even:
+            card = self._nodes(f"nic{nic}")
+            self._add(sends, card, ports[0][:, None], CARD)
+            self._add(card, receives, ports[1][:, None], CARD)
+            sends = receives = card
         self.send[:, nic], self.receive[:, nic] = sends[:, 0], receives[:, 0]
 
-    def _shares(self, nic: int, gpus: tuple[int, ...], rates: Nodes) -> Nodes:
-        """What a link between a card and one of its GPUs carries at most, of what the card does.
+    def _shares(self, nic: int, number: int, ports: Nodes) -> Nodes:
+        """What a link between a card and one of so many GPUs carries at most, of what it does.
 
-        Where the GPUs can change places, equal parts: the best of all flows is then as good as its
+        As the GPUs can change places, equal parts: the best of all flows is then as good as its
         mean over all places, and the card is in balance.
         """
-        number = len(gpus)
-        if number < 2 or not all(self._alike(gpus[0], other) for other in gpus[1:]):
-            return rates
-        if (rates % number).any():
+        if (ports % number).any():
             raise ValueError(
-                f"NIC {nic} carries {int(rates.max())}, which {number} GPUs share: give bandwidths "
+                f"NIC {nic} carries {int(ports.max())}, which {number} GPUs share: give bandwidths "
                 f"in a finer unit, {number} times as large"
             )
-        return rates // number
+        return ports // number
 
     def _alike(self, one: int, other: int) -> bool:
         """Whether two GPUs of a server can change places and nothing else changes."""

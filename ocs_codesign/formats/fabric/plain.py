@@ -16,7 +16,7 @@ from ocs_codesign.fabric.states import rotations
 from ocs_codesign.files.plain_text import NUMBER
 from ocs_codesign.formats.fabric.parts import default_name, numbered_names
 from ocs_codesign.formats.fabric.scalars import ROTATIONS
-from ocs_codesign.networks.servers import SWITCH
+from ocs_codesign.networks.cards import SWITCH
 from ocs_codesign.quantities import exact
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import numpy as np
 
 from ocs_codesign.graphs.text import parse_network
 from ocs_codesign.network import Network
-from ocs_codesign.networks.servers import ACROSS, GPU, RAILS, servers
+from ocs_codesign.networks.cards import ACROSS, GPU, RAILS
+from ocs_codesign.networks.servers import servers
 from ocs_codesign.networks.switched import star
 from ocs_codesign.quantities import exact, parse_bandwidth
 from ocs_codesign.question import Question

@@ -11,7 +11,8 @@ import numpy as np
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import split_dominated
-from ocs_codesign.networks.servers import ACROSS, CARD, INNER, OUTER
+from ocs_codesign.networks.cards import ACROSS
+from ocs_codesign.networks.servers import CARD, INNER, OUTER
 from ocs_codesign.question import Question
 from ocs_codesign.reach import host_diameter
 from ocs_codesign.schedulers.forest.optimum import optimum
