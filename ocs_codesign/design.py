@@ -12,7 +12,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.bounds import bound
+from ocs_codesign.bounds import bound, topology_bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, total
 from ocs_codesign.given import takes_topology
@@ -141,6 +141,12 @@ class Design:
     def bound(self) -> Cost:
         """What no topology of this size and degree can beat."""
         return bound(self.recipe.num_nodes, self.recipe.degree, self.collective)
+
+    def bound_on(self, topology: Topology) -> Cost:
+        """What no schedule on its topology can beat; every half of BFB takes the diameter."""
+        halves = len(self.collective.halves())
+        diameter = self.cost.steps // halves if self.maker == BFB else None
+        return topology_bound(topology, self.collective, diameter, self.cost.t_b)
 
     @property
     def bw_optimal(self) -> bool:

@@ -11,7 +11,7 @@ from samples import loaded_topologies
 from strategies import multigraphs
 
 from ocs_codesign import design as design_module
-from ocs_codesign.bounds import bound
+from ocs_codesign.bounds import bound, topology_bound
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import (
@@ -52,6 +52,20 @@ def test_candidate_knows_both_halves_and_the_bound():
     assert candidate.bound == bound(9, 2, "allreduce")
     assert candidate.moore_optimal
     assert not candidate.bw_optimal
+
+
+@pytest.mark.parametrize("text", ["GeneralizedKautz(2, 9)", LOOPY, 'Named("petersen")'])
+@pytest.mark.parametrize("collective", [kind.name for kind in GATHERING])
+def test_the_bound_on_its_graph_is_that_of_any_schedule(text, collective):
+    design = build(text, collective)
+    topology = design.schedule.topology
+    assert design.bound_on(topology) == topology_bound(topology, collective)
+
+
+def test_the_bound_on_its_graph_reads_the_diameter_off_bfb(monkeypatch):
+    monkeypatch.setattr(Topology, "diameter", None)
+    ring = parse("BiRing(2, 9)")
+    assert measure(ring, "allreduce").bound_on(ring.topology()) == Cost(8, Fraction(16, 9))
 
 
 def test_loads_of_a_score_add_up_to_its_cost():

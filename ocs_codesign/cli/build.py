@@ -29,11 +29,11 @@ from ocs_codesign.cli.options import (
 )
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
+from ocs_codesign.collective import GATHERING as GATHERING_COLLECTIVES
 from ocs_codesign.schedulers.registry import SCHEDULERS
 
 if TYPE_CHECKING:
     from ocs_codesign.cli.progress import Progress
-    from ocs_codesign.cost import Cost
     from ocs_codesign.design import Design
     from ocs_codesign.schedulers.registry import Made
 
@@ -145,7 +145,8 @@ def build(
             return refuse(made, json_path)
         shown.tell_phase("Writing the design", 0, 0)
         save_design(design, directory, source.graph_name)
-    least = None if source.network is not None else _least_of_graph(design)
+    has_bound = source.network is None and design.collective in GATHERING_COLLECTIVES
+    least = design.bound_on(design.schedule.topology) if has_bound else None
     answer = built_json(design_record(design, source.graph_name), made, least, directory)
     forest = _cost_of_forest(design, least)
     sections = [*built_sections(answer, design, made.bound, least, forest)]
@@ -155,16 +156,6 @@ def build(
     sections += choices_sections(compared, made.choices)
     emit(answer, json_path, sections)
     return 0
-
-
-def _least_of_graph(design: Design) -> Cost | None:
-    """What no schedule on the graph of a design can beat; None where that is not known."""
-    from ocs_codesign.bounds import topology_bound
-    from ocs_codesign.collective import GATHERING
-
-    if design.collective not in GATHERING:
-        return None
-    return topology_bound(design.schedule.topology, design.collective, reached_t_b=design.cost.t_b)
 
 
 def _cost_of_forest(design: Design, least: Cost | None) -> Cost | None:

@@ -37,8 +37,6 @@ from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
     from ocs_codesign.cost import Cost, Messages
-    from ocs_codesign.design import Design
-    from ocs_codesign.topology import Topology
 
 BEST, FOREST = "best", "forest"
 MAX_BOUND_NODES = 2**14
@@ -152,7 +150,8 @@ def _measured(source: GivenGraph, collective_name: str) -> tuple[Subject, Costs]
         design = of_halves(collective, *halves)
     subject = source.subject(topology)
     least = bound(subject.num_nodes, subject.degree, collective)
-    own, forest = _topology_bound(topology, design), None
+    own = None if topology is None else design.bound_on(topology)
+    forest = None
     if (
         topology is not None
         and own is not None
@@ -162,18 +161,6 @@ def _measured(source: GivenGraph, collective_name: str) -> tuple[Subject, Costs]
 
         forest = cost_near_optimum(topology, collective, design.cost.t_b / own.t_b)
     return subject, Costs(design, predicted, least, own, forest)
-
-
-def _topology_bound(topology: Topology | None, design: Design) -> Cost | None:
-    """The bound of this very graph; every half of a BFB schedule takes its diameter in steps."""
-    from ocs_codesign.bounds import topology_bound
-    from ocs_codesign.design import BFB
-
-    if topology is None:
-        return None
-    halves = len(design.collective.halves())
-    diameter = design.cost.steps // halves if design.maker == BFB else None
-    return topology_bound(topology, design.collective, diameter, design.cost.t_b)
 
 
 def _cost_of_alltoall(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from ocs_codesign.bounds import topology_bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import build, verified
@@ -168,7 +167,7 @@ def _designed(recipe: Recipe, topology: Topology, kind: Collective) -> BoundedDe
         bound = Cost(topology.diameter(), plan.bound)
     else:
         design = build(recipe, kind)
-        bound = topology_bound(topology, kind, reached_t_b=design.cost.t_b)
+        bound = design.bound_on(topology)
     if design.schedule.topology != topology:
         raise RuntimeError(f"the schedule of {recipe!r} is not on the topology of its circuits")
     return BoundedDesign(design, bound)
