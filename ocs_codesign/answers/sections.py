@@ -31,11 +31,12 @@ class Table:
 
     The first ``numbers`` columns are flush right, the last ``texts`` ones may fold to fit the page,
     or are ``cut`` where they stand elsewhere in full. ``shortened`` leaves out the middle of a long
-    table.
+    table, and a ``note`` under it says so.
 
     >>> rows = [(str(step), "1") for step in range(100)]
-    >>> Table(("step", "load"), rows).shortened("steps").rows[24]
-    ('...', '68 more steps: --json FILE has them all')
+    >>> short = Table(("step", "load"), rows).shortened("steps")
+    >>> short.rows[24], short.note
+    (('...', ''), '... 68 more steps: --json FILE has them all.')
     """
 
     columns: tuple[str, ...]
@@ -43,16 +44,17 @@ class Table:
     numbers: int = 0
     texts: int = 0
     cut: bool = False
+    note: str = ""
 
     def shortened(self, what: str) -> Table:
         """The same table without the middle of a long list of ``what``."""
         left_out = len(self.rows) - _HEAD_ROWS - _TAIL_ROWS
         if left_out <= 1:
             return self
-        more = ["..."] + [""] * (len(self.columns) - 1)
-        more[-1] = f"{left_out} more {what}: --json FILE has them all"
-        rows = [*self.rows[:_HEAD_ROWS], tuple(more), *self.rows[-_TAIL_ROWS:]]
-        return replace(self, rows=rows)
+        more = ("...", *[""] * (len(self.columns) - 1))
+        rows = [*self.rows[:_HEAD_ROWS], more, *self.rows[-_TAIL_ROWS:]]
+        note = f"... {left_out} more {what}: --json FILE has them all."
+        return replace(self, rows=rows, note=note)
 
 
 @final

@@ -178,6 +178,8 @@ def show_table(on: Console, shown: Table) -> None:
     for row in rows:
         table.add_row(*row)
     _print(on, table)
+    if shown.note:
+        on.print(shown.note, soft_wrap=True)
 
 
 def _fitted(shown: Table, room: int) -> list[int]:
