@@ -122,10 +122,10 @@ class Cost:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Messages:
+class MessageSizes:
     """Sizes of messages (M, the buffer of a rank, in bytes) that times are asked for, and a model.
 
-    >>> Messages(CostModel(10e-6, 12.5e9), (0, 1_000_000)).times_s(Cost(3, Fraction(7, 8)))
+    >>> MessageSizes(CostModel(10e-6, 12.5e9), (0, 1_000_000)).times_s(Cost(3, Fraction(7, 8)))
     (Fraction(3, 100000), Fraction(1, 10000))
     """
 

@@ -11,7 +11,7 @@ import pytest
 from ocs_codesign.answers.joint import joint_json, joint_sections
 from ocs_codesign.cli import main
 from ocs_codesign.cli.output import console, show_sections
-from ocs_codesign.cost import CostModel, Messages
+from ocs_codesign.cost import CostModel, MessageSizes
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.plot import figure_bytes
 from ocs_codesign.plot.joint import joint_figure
@@ -23,7 +23,7 @@ from ocs_codesign.search.pareto import proven_t_b
 
 ASK = ["frontier", "--nodes", "8", "--degree", "4"]
 MODEL = ["--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1MiB"]
-ASKED = Messages(CostModel(1e-5, 12.5e9), (2.0**20,))
+ASKED = MessageSizes(CostModel(1e-5, 12.5e9), (2.0**20,))
 
 
 @pytest.fixture(scope="module", params=[False, True])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ocs_codesign.answers.cost import Subject
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.collective import Collective
-    from ocs_codesign.cost import Messages
+    from ocs_codesign.cost import MessageSizes
     from ocs_codesign.network import Network
     from ocs_codesign.schedulers.forest.choice import Choice, Contender, Contenders
 
@@ -116,7 +116,7 @@ class ForestCosts:
     network: Network
     halves: tuple[Collective, ...]
     fields: tuple[Contenders, ...]
-    asked: Messages | None
+    asked: MessageSizes | None
 
     @property
     def collective(self) -> str:

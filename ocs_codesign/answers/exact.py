@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.cost import Subject
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.cost import Cost, Messages
+    from ocs_codesign.cost import Cost, MessageSizes
     from ocs_codesign.schedulers.exact.answers import ExactAnswer
 
 
@@ -55,7 +55,7 @@ class Walk:
     bound: Cost
     bfb: Cost
     answers: tuple[ExactAnswer, ...]
-    asked: Messages | None = None
+    asked: MessageSizes | None = None
     stopped: str | None = None
 
     @property

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.cost import CostModel, Messages
+    from ocs_codesign.cost import CostModel, MessageSizes
     from ocs_codesign.design import Design
     from ocs_codesign.search.pareto import Frontier
 
@@ -32,7 +32,7 @@ MAX_DOMINATED_ROWS = 40
 _HALVES = Collective.ALLREDUCE.halves()
 
 
-def frontier_json(answer: Frontier, asked: Messages | None = None) -> dict[str, Any]:
+def frontier_json(answer: Frontier, asked: MessageSizes | None = None) -> dict[str, Any]:
     """The JSON form of a frontier, with times if they are asked for."""
     dominated = []
     for candidate in answer.dominated:
@@ -63,7 +63,7 @@ def frontier_json(answer: Frontier, asked: Messages | None = None) -> dict[str, 
     return value
 
 
-def _candidate_json(candidate: Design, asked: Messages | None) -> dict[str, Any]:
+def _candidate_json(candidate: Design, asked: MessageSizes | None) -> dict[str, Any]:
     value = {
         "recipe": repr(candidate.recipe),
         "label": candidate.recipe.label(),
@@ -85,7 +85,7 @@ def _candidate_json(candidate: Design, asked: Messages | None) -> dict[str, Any]
 
 
 def frontier_sections(
-    answer: Frontier, asked: Messages | None, *, show_all: bool
+    answer: Frontier, asked: MessageSizes | None, *, show_all: bool
 ) -> Iterator[Section]:
     """The frontier, its bound, the best for every message size, and what it is compared with."""
     yield (
@@ -124,7 +124,7 @@ def frontier_sections(
 
 def _candidates(
     candidates: Sequence[Design],
-    asked: Messages | None,
+    asked: MessageSizes | None,
     last: tuple[str, Sequence[str]] | None = None,
 ) -> Table:
     """A table of candidates with their halves, perhaps with one more column of texts at its end."""
@@ -158,7 +158,7 @@ def _candidates(
     return Table(tuple(columns), rows, numbers, texts=1 if last is None else 2, cut=True)
 
 
-def baseline_json(design: Design, asked: Messages | None) -> dict[str, Any]:
+def baseline_json(design: Design, asked: MessageSizes | None) -> dict[str, Any]:
     """The JSON form of a baseline; without a recipe it is a closed form, or a bound."""
     value = {
         "label": design.label,
@@ -171,7 +171,7 @@ def baseline_json(design: Design, asked: Messages | None) -> dict[str, Any]:
     return value
 
 
-def _baselines(answer: Frontier, asked: Messages | None) -> Table:
+def _baselines(answer: Frontier, asked: MessageSizes | None) -> Table:
     """What a cluster would be without a search, and how much longer it takes than the best."""
     columns = ["steps", "t_b", "decimal", *(asked.columns("time") if asked else ())]
     designs = [*answer.baselines, *closed_baselines(answer.question, answer.collective, asked)]
@@ -189,7 +189,7 @@ def _baselines(answer: Frontier, asked: Messages | None) -> Table:
     return Table((*columns, "handle", "label"), rows, len(columns), texts=1, cut=True)
 
 
-def _shown_dominated(answer: Frontier, asked: Messages | None) -> list[Design]:
+def _shown_dominated(answer: Frontier, asked: MessageSizes | None) -> list[Design]:
     """Those that are listed, the fastest first if times are asked for."""
     ranked = list(answer.dominated)
     if asked is not None:
@@ -198,7 +198,7 @@ def _shown_dominated(answer: Frontier, asked: Messages | None) -> list[Design]:
 
 
 def _dominated(
-    answer: Frontier, ranked: Sequence[Design], asked: Messages | None
+    answer: Frontier, ranked: Sequence[Design], asked: MessageSizes | None
 ) -> Iterator[Section]:
     dominators = [answer.dominator(candidate) for candidate in ranked]
     names = ["-" if other is None else other.recipe.label() for other in dominators]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.cost import CostModel, Messages
+    from ocs_codesign.cost import CostModel, MessageSizes
     from ocs_codesign.design import Design
     from ocs_codesign.question import Question
     from ocs_codesign.search.pareto import Frontier
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _UNSOLVED_ROWS = 3
 
 
-def joint_json(answer: Frontier, asked: Messages | None = None) -> dict[str, Any]:
+def joint_json(answer: Frontier, asked: MessageSizes | None = None) -> dict[str, Any]:
     """The JSON form of a joint frontier, with times if they are asked for."""
     dominated = []
     for one in answer.dominated:
@@ -64,7 +64,7 @@ def joint_json(answer: Frontier, asked: Messages | None = None) -> dict[str, Any
     return value
 
 
-def entry_json(answer: Frontier, one: Design, asked: Messages | None) -> dict[str, Any]:
+def entry_json(answer: Frontier, one: Design, asked: MessageSizes | None) -> dict[str, Any]:
     """The JSON form of one candidate."""
     t_b, least = one.cost.t_b, proven_t_b(one)
     value: dict[str, Any] = {
@@ -107,7 +107,7 @@ def stored_json(answer: Frontier, asked: Question) -> dict[str, Any]:
 
 
 def joint_sections(
-    answer: Frontier, asked: Messages | None, *, show_all: bool
+    answer: Frontier, asked: MessageSizes | None, *, show_all: bool
 ) -> Iterator[Section]:
     """The frontier as a table, its bound, the best for every message size, what is unsolved."""
     question = answer.question
@@ -143,7 +143,7 @@ def joint_sections(
     yield Recipes.of(design.recipe for design in shown if design.recipes)
 
 
-def _fat_tree_sentence(answer: Frontier, asked: Messages | None) -> str:
+def _fat_tree_sentence(answer: Frontier, asked: MessageSizes | None) -> str:
     """What a fat tree of as many ports could do at best, which switches every message."""
     whole = fat_tree(answer.num_nodes, Collective.ALLTOALL).cost
     text = f"A fat tree of as many ports takes at least {cost_text(whole)} for either"
@@ -176,7 +176,7 @@ def stored_sections(answer: Frontier, asked: Question, stored: int) -> Iterator[
 def _candidates(
     answer: Frontier,
     candidates: Sequence[Design],
-    asked: Messages | None,
+    asked: MessageSizes | None,
     dominators: Sequence[str] | None = None,
 ) -> Iterator[Section]:
     """A table of candidates, of the dominated ones with what beats them in a last column."""
@@ -193,7 +193,7 @@ def _candidates(
     yield Table(tuple(columns), rows, numbers, texts=1 if dominators is None else 2, cut=True)
 
 
-def _row(answer: Frontier, one: Design, asked: Messages | None) -> tuple[str, ...]:
+def _row(answer: Frontier, one: Design, asked: MessageSizes | None) -> tuple[str, ...]:
     gather, t_b = one.cost_of(Collective.ALLGATHER), one.cost.t_b
     steps = gather.steps if counts_allgather(answer) else one.cost.steps
     row = [str(steps), str(gather.t_b), _exact_text(one) if one.measured else "-"]
@@ -208,7 +208,7 @@ def _row(answer: Frontier, one: Design, asked: Messages | None) -> tuple[str, ..
     return (*row, proof, handle(repr(one.recipe)), one.label)
 
 
-def _times_s(answer: Frontier, one: Design, asked: Messages) -> Iterator[Fraction]:
+def _times_s(answer: Frontier, one: Design, asked: MessageSizes) -> Iterator[Fraction]:
     """The time of every size: of allgather and all-to-all, or of the all-to-all alone."""
     for size in asked.sizes_bytes:
         times = joint_times(one, asked.model, size)
@@ -247,7 +247,7 @@ def _unsolved_sentence(answer: Frontier) -> str:
     )
 
 
-def _shown_dominated(answer: Frontier, asked: Messages | None) -> list[Design]:
+def _shown_dominated(answer: Frontier, asked: MessageSizes | None) -> list[Design]:
     """The dominated ones that are listed, the fastest first."""
 
     def time(one: Design) -> Fraction:
@@ -259,7 +259,7 @@ def _shown_dominated(answer: Frontier, asked: Messages | None) -> list[Design]:
 
 
 def _dominated(
-    answer: Frontier, ranked: Sequence[Design], asked: Messages | None
+    answer: Frontier, ranked: Sequence[Design], asked: MessageSizes | None
 ) -> Iterator[Section]:
     """A table of them; ``hops only`` marks times that hops are a bound of."""
     better = [answer.dominator(one) for one in ranked]

@@ -84,7 +84,7 @@ def optimum_json(found: NetworkOptimum) -> dict[str, Any]:
             {"lost": loss.what, "rate_left": str(loss.rate_left)} for loss in found.losses
         ]
     if found.spare is not None:
-        links = _links_json(found.network, list(range(found.network.num_links)))
+        links = links_json(found.network, list(range(found.network.num_links)))
         answer["slack"] = [
             {**link, "spare": str(spare)} for link, spare in zip(links, found.spare, strict=True)
         ]

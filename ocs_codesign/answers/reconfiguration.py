@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.cost import Messages
+    from ocs_codesign.cost import MessageSizes
     from ocs_codesign.design import Design
     from ocs_codesign.reconfigure.ranges import OpenRange
     from ocs_codesign.search.pareto import Frontier
@@ -34,7 +34,7 @@ _SHOWN_RECIPES = 3
 
 
 def reconfiguration_json(
-    answer: Frontier, deltas: Sequence[float], asked: Messages | None
+    answer: Frontier, deltas: Sequence[float], asked: MessageSizes | None
 ) -> dict[str, Any]:
     """The JSON form of a frontier with reconfiguration, with times if they are asked for."""
     value: dict[str, Any] = {
@@ -66,7 +66,7 @@ def _design_json(
     answer: Frontier,
     design: Design,
     deltas: Sequence[float],
-    asked: Messages | None,
+    asked: MessageSizes | None,
 ) -> dict[str, Any]:
     number, steps, t_b = design.cost.point()
     least = t_b_bound(answer, number)
@@ -114,7 +114,7 @@ def _verdict_json(
 
 
 def reconfiguration_sections(
-    answer: Frontier, deltas: Sequence[float], asked: Messages | None
+    answer: Frontier, deltas: Sequence[float], asked: MessageSizes | None
 ) -> Iterator[Section]:
     """The table of candidates, then whether changing circuits pays."""
     yield (
@@ -155,7 +155,9 @@ def reconfiguration_sections(
             yield _delta_sentence(answer, delta, asked.model, size)
 
 
-def _candidates_table(answer: Frontier, deltas: Sequence[float], asked: Messages | None) -> Table:
+def _candidates_table(
+    answer: Frontier, deltas: Sequence[float], asked: MessageSizes | None
+) -> Table:
     columns = ["held", "steps", "t_b", "decimal", "over bound"]
     has_tree = answer.collective == Collective.ALLTOALL
     columns += ["over tree"] * has_tree
@@ -193,7 +195,7 @@ def _gain_of(answer: Frontier) -> AllreduceGain | None:
     return AllreduceGain(answer.num_nodes, answer.degree, costs)
 
 
-def _gain_sentence(gain: AllreduceGain, asked: Messages | None) -> str:
+def _gain_sentence(gain: AllreduceGain, asked: MessageSizes | None) -> str:
     least = f"an allgather takes {gain.fewest_steps} steps on any circuits"
     if gain.static is None or gain.steps_saved is None:
         text = f"No bandwidth-optimal static design of this size is known; {least}."

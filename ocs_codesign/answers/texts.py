@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.cost import CostModel, Messages
+    from ocs_codesign.cost import CostModel, MessageSizes
     from ocs_codesign.search.pareto import Frontier
 
 MAX_FRACTION = 24
@@ -115,7 +115,7 @@ def among_sentence(num_options: int, serving: Frontier | None) -> str:
     )
 
 
-def model_json(asked: Messages) -> dict[str, Any]:
+def model_json(asked: MessageSizes) -> dict[str, Any]:
     """The JSON form of a cost model and message sizes."""
     return {
         "alpha_s": asked.model.alpha_s,
@@ -124,14 +124,14 @@ def model_json(asked: Messages) -> dict[str, Any]:
     }
 
 
-def times_json(asked: Messages | None, cost: Cost) -> dict[str, Any]:
+def times_json(asked: MessageSizes | None, cost: Cost) -> dict[str, Any]:
     """The JSON form of the times that a cost takes, nothing if none are asked for."""
     if asked is None:
         return {}
     return {"cost_model": model_json(asked), "time_s": list(asked.times_s(cost))}
 
 
-def times_sections(asked: Messages | None, cost: Cost) -> Iterator[Section]:
+def times_sections(asked: MessageSizes | None, cost: Cost) -> Iterator[Section]:
     """A table of the times that a cost takes, of its steps and its bytes, a column a size."""
     if asked is None:
         return

@@ -34,6 +34,7 @@ from ocs_codesign.schedulers.registry import SCHEDULERS
 
 if TYPE_CHECKING:
     from ocs_codesign.cli.progress import Progress
+    from ocs_codesign.cost import Cost
     from ocs_codesign.design import Design
     from ocs_codesign.schedulers.registry import Made
 

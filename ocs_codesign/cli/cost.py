@@ -36,7 +36,7 @@ from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
-    from ocs_codesign.cost import Cost, Messages
+    from ocs_codesign.cost import Cost, MessageSizes
 
 BEST, FOREST = "best", "forest"
 MAX_BOUND_NODES = 2**14
@@ -164,7 +164,7 @@ def _measured(source: GivenGraph, collective_name: str) -> tuple[Subject, Costs]
 
 
 def _cost_of_alltoall(
-    source: GivenGraph, choice: SolverChoice, asked: Messages | None, json_path: str | None
+    source: GivenGraph, choice: SolverChoice, asked: MessageSizes | None, json_path: str | None
 ) -> None:
     """Find the best routing when messages may split over paths, and say how good it is."""
     from ocs_codesign.bounds import bound

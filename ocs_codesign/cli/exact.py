@@ -19,7 +19,7 @@ from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
     from ocs_codesign.cli.options import GivenGraph, SolverChoice
-    from ocs_codesign.cost import Messages
+    from ocs_codesign.cost import MessageSizes
     from ocs_codesign.schedulers.exact.answers import ExactAnswer
     from ocs_codesign.schedulers.registry import Made
     from ocs_codesign.topology import Topology
@@ -79,7 +79,7 @@ def cost_exactly(
     collective: str,
     max_steps: int | None,
     chunks: int | None,
-    asked: Messages | None,
+    asked: MessageSizes | None,
     choice: SolverChoice,
     json_path: str | None,
 ) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cli.options import GivenGraph, SolverChoice
     from ocs_codesign.collective import Collective
-    from ocs_codesign.cost import Messages
+    from ocs_codesign.cost import MessageSizes
     from ocs_codesign.schedulers.forest.choice import Contender
 
 
@@ -24,7 +24,7 @@ def cost_of_forests(
     source: GivenGraph,
     collective: str,
     exact: tuple[int | None, int | None] | None,
-    asked: Messages | None,
+    asked: MessageSizes | None,
     choice: SolverChoice,
     json_path: str | None,
 ) -> int:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.cli.options import SolverChoice
-    from ocs_codesign.cost import Messages
+    from ocs_codesign.cost import MessageSizes
     from ocs_codesign.search.pareto import Frontier
 
 _SOLVED = "all-to-all on one configuration (--collective alltoall or --joint)"
@@ -140,7 +140,7 @@ def frontier(
     emit(frontier_json(answer, asked), json_path, sections, files)
 
 
-def _figure(answer: Frontier, asked: Messages | None, plot: str) -> bytes:
+def _figure(answer: Frontier, asked: MessageSizes | None, plot: str) -> bytes:
     from pathlib import Path
 
     from ocs_codesign.plot import figure_bytes, frontier_figure

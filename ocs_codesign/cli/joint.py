@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.cli.options import SolverChoice
-    from ocs_codesign.cost import Messages
+    from ocs_codesign.cost import MessageSizes
     from ocs_codesign.question import Question
     from ocs_codesign.search.catalogue.store import Catalogue
     from ocs_codesign.search.pareto import Frontier
@@ -37,7 +37,7 @@ class AlltoallQuestion:
     degree: int
     with_allgather: bool
     bidirectional: bool
-    messages: Messages | None
+    messages: MessageSizes | None
     show_all: bool
 
 
@@ -74,7 +74,7 @@ def _refuse_if_stopped(answer: Frontier, choice: SolverChoice) -> None:
         raise click.ClickException(f"not all was solved: {choice.advised(answer.stopped)}")
 
 
-def _figure(answer: Frontier, asked: Messages | None, plot: str) -> bytes:
+def _figure(answer: Frontier, asked: MessageSizes | None, plot: str) -> bytes:
     from pathlib import Path
 
     from ocs_codesign.plot import figure_bytes

@@ -10,7 +10,7 @@ from ocs_codesign.cli.options import quantity_option
 from ocs_codesign.quantities import parse_size
 
 if TYPE_CHECKING:
-    from ocs_codesign.cost import Messages
+    from ocs_codesign.cost import MessageSizes
 
 MESSAGE = (
     "M, the buffer of a rank, such as 1MiB: what an allgather results in, a reduction takes, one "
@@ -29,12 +29,12 @@ min_chunk_option = quantity_option(
 
 def asked_messages(
     alpha: float | None, bandwidth: float | None, messages: tuple[float, ...]
-) -> Messages | None:
+) -> MessageSizes | None:
     """The message sizes and the cost model, if times are asked for."""
     if alpha is None and bandwidth is None and not messages:
         return None
     if alpha is None or bandwidth is None or not messages:
         raise click.UsageError("--alpha, --bandwidth and --message are only given together")
-    from ocs_codesign.cost import CostModel, Messages
+    from ocs_codesign.cost import CostModel, MessageSizes
 
-    return Messages(CostModel(alpha, bandwidth), tuple(dict.fromkeys(messages)))
+    return MessageSizes(CostModel(alpha, bandwidth), tuple(dict.fromkeys(messages)))

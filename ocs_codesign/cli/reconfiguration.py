@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.cost import Messages
+    from ocs_codesign.cost import MessageSizes
 
 COLLECTIVES = ("allreduce", "alltoall")
 
@@ -59,7 +59,7 @@ def frontier_with_reconfiguration(
     collective: str,
     deltas: Sequence[float],
     max_configurations: int | None,
-    asked: Messages | None,
+    asked: MessageSizes | None,
     pick: int | None,
     plot: str | None,
     json_path: str | None,

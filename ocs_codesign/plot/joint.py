@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.cost import Messages
+    from ocs_codesign.cost import MessageSizes
     from ocs_codesign.design import Design
     from ocs_codesign.search.pareto import Frontier
 
@@ -25,7 +25,7 @@ _ABOVE, _BESIDE = 0.1, 0.15
 """Room beyond the frontier in which dominated ones are drawn, relative to the bounds."""
 
 
-def joint_figure(frontier: Frontier, asked: Messages | None = None) -> Figure:
+def joint_figure(frontier: Frontier, asked: MessageSizes | None = None) -> Figure:
     """All-to-all time against the allgather's t_b, with the steps as labels, and the bounds.
 
     Without the allgather against the diameter. Dominated candidates near the frontier are drawn,
@@ -148,7 +148,7 @@ def _draw_candidates(axes: Axes, frontier: Frontier) -> None:
     mark_candidates(axes, x, y)
 
 
-def _draw_best(axes: Axes, frontier: Frontier, asked: Messages) -> None:
+def _draw_best(axes: Axes, frontier: Frontier, asked: MessageSizes) -> None:
     both = counts_allgather(frontier)
     points, times_s = [], []
     for size in asked.sizes_bytes:

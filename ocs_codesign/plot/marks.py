@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from ocs_codesign.cost import Messages
+    from ocs_codesign.cost import MessageSizes
 
 FRONT, BEST, REST, BOUND = "#0b5fa5", "#c8442b", "#b4bac1", "#5f7a1f"
 
@@ -35,7 +35,7 @@ def mark_candidates(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
 
 def mark_best(
     axes: Axes,
-    asked: Messages,
+    asked: MessageSizes,
     points: Iterable[tuple[float, float]],
     times_s: Iterable[Fraction],
     each: str = "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.cost import Messages, undominated
+from ocs_codesign.cost import MessageSizes, undominated
 from ocs_codesign.plot.close_up import close_up, is_within
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import Label, draw_labels
@@ -61,7 +61,7 @@ def frontier_figure(
         if labels:
             draw_labels(axes, labels, least, close, _drops(frontier))
         if model is not None and sizes_bytes:
-            _draw_best(axes, frontier, Messages(model, sizes_bytes))
+            _draw_best(axes, frontier, MessageSizes(model, sizes_bytes))
         draw_legend(axes)
     return figure
 
@@ -205,7 +205,7 @@ def _draw_forests(axes: Axes, frontier: Frontier) -> None:
         axes.plot(x, low, linestyle="", label="what forests come near to", **mark, **style)
 
 
-def _draw_best(axes: Axes, frontier: Frontier, asked: Messages) -> None:
+def _draw_best(axes: Axes, frontier: Frontier, asked: MessageSizes) -> None:
     best = [frontier.best(asked.model, size) for size in asked.sizes_bytes]
     times_s = (
         each.cost.time_s(asked.model, size)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.cost import CostModel, Messages
+    from ocs_codesign.cost import CostModel, MessageSizes
     from ocs_codesign.design import Design
     from ocs_codesign.search.pareto import Frontier
 
@@ -28,7 +28,7 @@ _LOG_RATIO = 10
 def reconfigured_figure(
     frontier: Frontier,
     deltas_s: Sequence[float] = (),
-    asked: Messages | None = None,
+    asked: MessageSizes | None = None,
 ) -> Figure:
     """t_b of all candidates with the bound: against configurations, of an allreduce against steps.
 

@@ -15,7 +15,7 @@ from ocs_codesign.collective import GATHERING, Collective
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ocs_codesign.cost import Messages
+    from ocs_codesign.cost import MessageSizes
     from ocs_codesign.lp import Options
     from ocs_codesign.network import Network
     from ocs_codesign.schedule import Schedule
@@ -46,7 +46,7 @@ class Task:
     on_progress: Callable[[int, int], None] | None = None
     trees: int | None = None
     parts: int | None = None
-    message: Messages | None = None
+    message: MessageSizes | None = None
     min_chunk: float | None = None
     network: Network | None = None
 

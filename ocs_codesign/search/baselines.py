@@ -18,7 +18,7 @@ from ocs_codesign.graphs.families.rings import BiRing, UniRing
 from ocs_codesign.search.bases import tori
 
 if TYPE_CHECKING:
-    from ocs_codesign.cost import CostModel, Messages
+    from ocs_codesign.cost import CostModel, MessageSizes
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
 
@@ -88,7 +88,7 @@ def fat_tree(num_nodes: int, collective: Collective) -> Design:
 
 
 def closed_baselines(
-    question: Question, collective: Collective, asked: Messages | None = None
+    question: Question, collective: Collective, asked: MessageSizes | None = None
 ) -> tuple[Design, ...]:
     """The baselines of a collective that are closed forms: tree and fat tree.
 
