@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 QUICK, SIZES = (8,), (8, 16)
 PLANES = (1, 2, 3, 4)
 MESSAGE, NODE_BPS = 2**26, 100 * 10**9
-COLLECTIVES = {"allreduce": "halving-doubling", "alltoall": "direct-exchange"}
+COLLECTIVES = {"allreduce": "recursive-doubling", "alltoall": "shift"}
 """The algorithm of each, whose steps want circuits of their own."""
 TITLES = {
     "allreduce": "allreduce, recursive halving and doubling",
@@ -63,7 +63,7 @@ FIELDS = (
 def rows(nodes: int, deltas_s: Sequence[Fraction]) -> Iterator[dict[str, object]]:
     """A row for every collective, number of planes and dead time."""
     for collective, algorithm in COLLECTIVES.items():
-        exchanges = matched(algorithm, nodes)
+        exchanges = matched(algorithm, collective, nodes)
         needed, sizes = exchanges.order(), exchanges.bytes_per_node(MESSAGE)
         for planes in PLANES:
             for delta in deltas_s:

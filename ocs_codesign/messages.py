@@ -110,7 +110,7 @@ class Messages:
     @property
     def item_size(self) -> Fraction:
         """An item as a part of M, the buffer of a rank: in an all-to-all its N pieces."""
-        return Fraction(self.num_ranks if self.collective.name == "alltoall" else 1, self.num_items)
+        return item_size(self.collective.name, self.num_ranks, self.num_items)
 
     @property
     def item_shards(self) -> Fraction:
@@ -130,34 +130,10 @@ class Messages:
             np.maximum(most, count.reshape(-1, self.num_ranks).max(axis=1), out=most)
         return tuple(load * self.item_shards for load in most[1:].tolist())
 
-    def reversed(self) -> Messages:
-        """Time and direction turned round: copies become additions, and additions copies.
 
-        An allgather becomes a reduce-scatter, a broadcast a reduce, and so on, if nobody was sent
-        what it already had.
-        """
-        item, adds = self.item, self.adds
-        if self.collective.name == "alltoall":
-            per_piece = self.num_items // self.num_ranks**2
-            piece, part = np.divmod(item, per_piece)
-            piece = piece % self.num_ranks * self.num_ranks + piece // self.num_ranks
-            item = piece * per_piece + part
-        elif self.collective.mirrored.name in SUMMING or self.collective.name in SUMMING:
-            adds = ~adds
-        turned = self.num_steps + 1 - self.step
-        ends = self.target, self.source
-        return Messages(
-            self.num_ranks, self.collective.mirrored, self.num_items, turned, *ends, item, adds
-        )
-
-    def then(self, other: Messages, collective: Collective) -> Messages:
-        """The collective that is these messages and then others of the same items, as one."""
-        if (self.num_ranks, self.num_items) != (other.num_ranks, other.num_items):
-            raise ValueError("both must be of as many ranks and items")
-        later = [other.step + self.num_steps, *other.columns()[1:]]
-        pairs = zip(self.columns(), later, strict=True)
-        columns = [np.concatenate(pair) for pair in pairs]
-        return Messages(self.num_ranks, collective, self.num_items, *columns)
+def item_size(collective: str, num_ranks: int, num_items: int) -> Fraction:
+    """An item of so many as a part of M."""
+    return Fraction(num_ranks if collective == "alltoall" else 1, num_items)
 
 
 def _check_sizes(ranks: int, collective: Collective, items: int) -> None:

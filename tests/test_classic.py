@@ -1,99 +1,263 @@
-"""Classic algorithms: every entry delivers by a replay in sets, and as a schedule that verifies."""
+"""Classic algorithms: known steps and loads, a replay in sets for every N, shapes of the trees."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil, log2
 
+import numpy as np
 import pytest
+from classic_samples import CASES, SIZES, everything, messages_of
 
-from ocs_codesign.collective import Collective
+from ocs_codesign.schedulers.classic.grids import INNER, themis_orders
 from ocs_codesign.schedulers.classic.registry import CLASSIC
-from ocs_codesign.verification.schedules import verify
+from ocs_codesign.schedulers.classic.trees import double_tree_parents
+from ocs_codesign.verification.messages import check_messages
 
-SIZES = (2, 3, 4, 6, 8, 13, 16)
-POWERS_OF_TWO = ("halving-doubling", "recursive-doubling")
-KNOWN = {  # what a rank sends in every step for N = 8, in eighths of M
-    "bruck": (4, 4, 4),
-    "direct-exchange": (1,) * 7,
-    "ring": (1,) * 14,
-    "halving-doubling": (4, 2, 1, 1, 2, 4),
-    "recursive-doubling": (8, 8, 8),
-}
+POWERS_OF_TWO = ("recursive-doubling", "swing", "swing-multiport", "bine")
 
 
-def cases():
-    """Every algorithm with the numbers of ranks that it has steps for."""
-    for name in CLASSIC:
-        for nodes in SIZES:
-            if name not in POWERS_OF_TWO or nodes & (nodes - 1) == 0:
-                yield name, nodes
+def made_for(name, collective, **options):
+    """The messages for all sizes that the algorithm takes, with those sizes."""
+    for ranks in SIZES:
+        try:
+            yield ranks, CLASSIC[name].messages(collective, ranks, **options)
+        except ValueError:
+            continue
 
 
-def held_at_first(collective, nodes):
-    """Of every rank: item -> the ranks whose contribution it holds."""
-    if collective == Collective.ALLTOALL:
-        return [{v * nodes + u: {v} for u in range(nodes)} for v in range(nodes)]
-    return [{shard: {v} for shard in range(nodes)} for v in range(nodes)]
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_known_cases(case):
+    made = messages_of(case)
+    assert check_messages(made) is None
+    pairs = np.unique(np.stack([made.step, made.source, made.target]), axis=1)
+    assert (made.num_steps, pairs.shape[1]) == (case["steps"], case["messages"])
+    assert str(made.item_size) == case["item_size_of_M"]
+    assert str(made.item_shards) == str(1 / Fraction(case["chunks_per_shard"]))
+    assert len(made.step) * made.item_size == Fraction(case["total_sent_of_M"])
+    assert [str(load) for load in made.one_port_loads()] == case["one_port_load"]
 
 
-def held_at_last(collective, nodes):
-    if collective == Collective.ALLTOALL:
-        return [{u * nodes + v: {u} for u in range(nodes)} for v in range(nodes)]
-    return [{shard: set(range(nodes)) for shard in range(nodes)} for _ in range(nodes)]
+@pytest.mark.parametrize(("name", "collective"), everything())
+def test_every_algorithm_delivers(name, collective):
+    """With every number of ranks that it takes, primes too: the others are known."""
+    took = set()
+    for ranks, made in made_for(name, collective):
+        assert check_messages(made) is None, ranks
+        assert (made.num_ranks, made.collective.name) == (ranks, collective)
+        took.add(ranks)
+    refused = set(SIZES) - took
+    folds = (name, collective) == ("swing", "allreduce")
+    if name in POWERS_OF_TWO and not folds:
+        assert refused == {ranks for ranks in SIZES if ranks & (ranks - 1)}
+    else:
+        assert refused == {r for r in SIZES if r % 2 and name == "neighbour-exchange"}
 
 
-@pytest.mark.parametrize(("name", "nodes"), list(cases()))
-def test_every_algorithm_delivers(name, nodes):
-    """A sum never takes a contribution twice, and a piece is sent on by who has it, once."""
-    collective = CLASSIC[name].collective
-    held = held_at_first(collective, nodes)
-    for step in CLASSIC[name].steps(nodes):
-        sent = [{item: held[v][item] for item in step.items[v].tolist()} for v in range(nodes)]
-        if collective == Collective.ALLTOALL:
-            for mine, gone in zip(held, sent, strict=True):
-                for item in gone:
-                    del mine[item]
-        for v, peer in enumerate(step.peer.tolist()):
-            for item, parts in sent[v].items():
-                if step.reduces:
-                    assert held[peer][item].isdisjoint(parts)
-                    held[peer] = {**held[peer], item: held[peer][item] | parts}
-                else:
-                    held[peer] = {**held[peer], item: parts}
-    assert held == held_at_last(collective, nodes)
+OPTIONS = [
+    ("pat", "allgather", {"aggregation": 1}, 1),
+    ("pat", "allgather", {"aggregation": 2}, 3),
+    ("pat", "reduce-scatter", {"aggregation": 4}, 5),
+    ("bruck", "allgather", {"radix": 3}, 1),
+    ("bruck", "allgather", {"radix": 7}, 1),
+    ("bruck", "alltoall", {"radix": 3}, 1),
+    ("binomial", "allreduce", {"root": 4}, 5),
+    ("bine", "broadcast", {"root": 5}, 8),
+    ("linear", "reduce", {"root": 2}, 3),
+    ("scatter-allgather", "broadcast", {"root": 3}, 4),
+    ("chain", "reduce", {"root": 4, "chunks": 7}, 5),
+    ("parameter-server", "allreduce", {"server": 4}, 5),
+    ("double-binary-tree", "allreduce", {"chunks_per_tree": 1}, 1),
+    ("two-level", "allreduce", {"group_size": 3}, 3),
+    ("two-level", "allreduce", {"groups": 3}, 3),
+    ("recursive-doubling", "reduce-scatter", {"first": "near"}, 1),
+    ("swing", "allreduce", {"first": "near"}, 1),
+]
 
 
-@pytest.mark.parametrize(("name", "nodes"), list(cases()))
-def test_every_schedule_verifies(name, nodes):
-    steps = list(CLASSIC[name].steps(nodes))
-    if steps[-1].reduces:
-        with pytest.raises(ValueError, match=f"{CLASSIC[name].name} has no allgather"):
-            CLASSIC[name].schedule(nodes)
-        return
-    schedule = CLASSIC[name].schedule(nodes)
-    verdict = verify(schedule)
-    assert verdict.ok, verdict.witness
-    assert [int(load) for load in verdict.max_loads] == [step.items.shape[1] for step in steps]
+@pytest.mark.parametrize(("name", "collective", "options", "least"), OPTIONS)
+def test_options(name, collective, options, least):
+    took = []
+    for ranks, made in made_for(name, collective, **options):
+        assert check_messages(made) is None, ranks
+        took.append(ranks)
+    assert took[0] == least
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_known_steps(name):
-    steps = list(CLASSIC[name].steps(8))
-    assert tuple(Fraction(step.items.shape[1]) for step in steps) == KNOWN[name]
-    assert all(step.is_permutation for step in steps)
+@pytest.mark.parametrize("dims", [(4, 2), (3, 5), (2, 3, 4), (1, 7), (2, 2, 2, 2)])
+def test_grids(dims):
+    ranks = int(np.prod(dims))
+    for order in (None, tuple(range(len(dims)))[::-1]):
+        for inner in INNER:
+            made = CLASSIC["bucket"].messages(
+                "allreduce", ranks, dims=dims, order=order, inner=inner
+            )
+            assert check_messages(made) is None
+        made = CLASSIC["grid"].messages("alltoall", ranks, dims=dims, order=order)
+        assert check_messages(made) is None
+        crossed = [side for side in dims if side > 1]
+        assert made.num_steps == len(crossed)
+        shards = sum(Fraction(side - 1, side) for side in crossed)
+        assert sum(made.one_port_loads()) == shards * ranks
+    names = ("bucket-multiport", "themis") + ("swing-multiport",) * (ranks in (8, 16))
+    for name in names:
+        assert check_messages(CLASSIC[name].messages("allreduce", ranks, dims=dims)) is None
+    few = CLASSIC["bucket-multiport"].messages("allgather", ranks, dims=dims, parts=1)
+    assert few == CLASSIC["bucket"].messages("allgather", ranks, dims=dims)
 
 
-def test_halves():
-    ring = CLASSIC["ring"]
-    halves = [
-        list(ring.half(Collective.parse(name), 7)) for name in ("reduce-scatter", "allgather")
-    ]
-    assert [len(half) for half in halves] == [6, 6]
-    assert [step.reduces for half in halves for step in half] == [True] * 6 + [False] * 6
-    assert len(list(CLASSIC["bruck"].half(Collective.ALLTOALL, 8))) == 3
+def one_port(name, collective, ranks, **options):
+    """Steps and t_b on a switch."""
+    made = CLASSIC[name].messages(collective, ranks, **options)
+    return made.num_steps, sum(made.one_port_loads(), Fraction(0)) / ranks
 
 
-@pytest.mark.parametrize("name", POWERS_OF_TWO)
-def test_numbers_of_ranks_without_steps(name):
-    with pytest.raises(ValueError, match=r"6 nodes: .* needs a power of two"):
-        CLASSIC[name].schedule(6)
+def depth(ranks, radix=2):
+    return next(k for k in range(64) if radix**k >= ranks)
+
+
+@pytest.mark.parametrize("ranks", SIZES[1:])
+def test_costs_on_a_switch(ranks):
+    """Steps and t_b of the table of closed forms."""
+    least, k = Fraction(ranks - 1, ranks), depth(ranks)
+    for name in ("shift", "ring", "ring-halves"):
+        assert one_port(name, "allgather", ranks) == (ranks - 1, least)
+    assert one_port("ring-outward", "allgather", ranks) == (ranks // 2, least)
+    assert one_port("direct", "alltoall", ranks) == (1, least)
+    assert one_port("xor", "alltoall", ranks) == (ranks - 1, least)
+    assert one_port("ring-relay", "alltoall", ranks) == (ranks - 1, Fraction(ranks - 1, 2))
+    assert one_port("linear", "broadcast", ranks) == (ranks - 1, ranks - 1)
+    assert one_port("binomial", "broadcast", ranks) == (k, k)
+    assert one_port("parameter-server", "allreduce", ranks) == (2, 2 * (ranks - 1))
+    assert one_port("chain", "broadcast", ranks, chunks=5) == (
+        ranks + 3,
+        Fraction(ranks + 3, 5),
+    )
+    for radix in (2, 3, 4):
+        assert one_port("bruck", "allgather", ranks, radix=radix) == (depth(ranks, radix), least)
+        digits = sum(
+            a // radix**j % radix > 0 for a in range(ranks) for j in range(depth(ranks, radix))
+        )
+        shifted = depth(ranks, radix), Fraction(digits, ranks)
+        assert one_port("bruck", "alltoall", ranks, radix=radix) == shifted
+    whole = 1 << k
+    for width in (1 << a for a in range(k)):
+        steps = depth(width) + whole // width - 1
+        made = CLASSIC["pat"].messages("allgather", ranks, aggregation=width)
+        assert made.num_steps <= steps
+        if whole == ranks:
+            assert one_port("pat", "allgather", ranks, aggregation=width) == (steps, least)
+    power = 1 << int(log2(ranks))
+    extra = 2 * (power < ranks)
+    assert one_port("recursive-doubling-full", "allreduce", ranks) == (
+        int(log2(power)) + extra,
+        int(log2(power)) + extra,
+    )
+    assert one_port("rabenseifner", "allreduce", ranks) == (
+        2 * int(log2(power)) + extra,
+        2 * Fraction(power - 1, power) + extra,
+    )
+    if ranks % 2 == 0:
+        assert one_port("neighbour-exchange", "allgather", ranks) == (ranks // 2, least)
+        assert one_port("two-level", "allreduce", ranks, groups=2) == (
+            4 if ranks > 2 else 2,
+            2 * (ranks // 2 - 1) + 1,
+        )
+    if power == ranks:
+        assert one_port("scatter-allgather", "broadcast", ranks) == (k + ranks - 1, 2 * least)
+        for name in ("recursive-doubling", "swing"):
+            assert one_port(name, "allgather", ranks) == (k, least)
+            assert one_port(name, "allreduce", ranks) == (2 * k, 2 * least)
+        assert one_port("swing-full", "allreduce", ranks) == (k, k)
+        assert one_port("bruck", "alltoall", ranks) == (k, Fraction(k, 2))
+
+
+def test_double_binary_tree():
+    first, second = double_tree_parents(8)
+    assert first.tolist()[1:] == [2, 4, 2, 0, 6, 4, 6]
+    assert second.tolist()[:7] == [1, 3, 1, 7, 5, 3, 5]
+    for ranks in range(2, 34):
+        trees = double_tree_parents(ranks)
+        inside = [set(parent[parent >= 0].tolist()) for parent in trees]
+        roots = {int(np.flatnonzero(parent < 0)[0]) for parent in trees}
+        assert inside[0] & inside[1] <= roots
+        for parent in trees:
+            assert np.bincount(parent[parent >= 0]).max() <= 2
+            assert (parent < 0).sum() == 1
+        for chunks in (1, 3, 8):
+            made = CLASSIC["double-binary-tree"].messages(
+                "allreduce", ranks, chunks_per_tree=chunks
+            )
+            assert made.num_steps == 2 * ceil(log2(ranks)) + chunks - 1
+
+
+def test_bine_tree():
+    made = CLASSIC["bine"].messages("broadcast", 8)
+    sends = list(zip(made.step.tolist(), made.source.tolist(), made.target.tolist(), strict=True))
+    assert sends == [(1, 0, 3), (2, 0, 7), (2, 3, 4), (3, 0, 1), (3, 3, 2), (3, 4, 5), (3, 7, 6)]
+    far = abs(made.target - made.source)
+    assert np.minimum(far, 8 - far).tolist() == [3, 1, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("dims", "bandwidths", "chunks", "fixed", "greedy"),
+    [
+        ((4, 4), (1, 1), 4, "3/4", "15/32"),
+        ((4, 8), (1, 1), 4, "3/4", "35/64"),
+        ((4, 4), (2, 1), 8, "3/4", "21/32"),
+        ((2, 8, 8), (4, 2, 1), 16, "7/8", "91/128"),
+    ],
+)
+def test_themis(dims, bandwidths, chunks, fixed, greedy):
+    size, loads = Fraction(1), []
+    for side, bandwidth in zip(dims, bandwidths, strict=True):
+        loads.append(size * (side - 1) / side * bandwidths[0] / bandwidth)
+        size /= side
+    assert str(max(loads)) == fixed
+    orders, loads = themis_orders(dims, bandwidths, chunks)
+    assert str(max(loads)) == greedy
+    assert orders[0] == tuple(range(len(dims)))
+    ranks = int(np.prod(dims))
+    sent = CLASSIC["themis"].messages(
+        "allgather", ranks, dims=dims, bandwidths=bandwidths, chunks=chunks
+    )
+    assert check_messages(sent) is None
+    stride = 1
+    for axis in reversed(range(len(dims))):
+        crosses = sent.source // stride % dims[axis] != sent.target // stride % dims[axis]
+        from_one = Fraction(int((crosses & (sent.source == 0)).sum()), sent.num_items)
+        assert from_one * bandwidths[0] / bandwidths[axis] == loads[axis]
+        stride *= dims[axis]
+
+
+@pytest.mark.parametrize(
+    ("name", "collective", "ranks", "options", "says"),
+    [
+        ("ring", "alltoall", 4, {}, "ring makes allgather, reduce-scatter, allreduce, not"),
+        ("ring", "allgather", 0, {}, "0 ranks: there must be one"),
+        ("ring", "allgather", 4, {"radix": 2}, "ring has no option radix: it has none"),
+        ("bruck", "alltoall", 4, {"r": 2}, "no option r: its options are radix"),
+        ("bruck", "alltoall", 4, {"radix": 1}, "radix is 1: it is at least 2"),
+        ("bruck", "allgather", 4, {"radix": 1}, "radix is 1: it is at least 2"),
+        ("swing", "allgather", 6, {}, "6 ranks: Swing takes a power of two"),
+        ("swing", "allgather", 8, {"first": "middle"}, "first is 'middle'"),
+        ("neighbour-exchange", "allgather", 5, {}, "takes an even number"),
+        ("pat", "allgather", 8, {"aggregation": 3}, "aggregation is 3: for 8 ranks"),
+        ("pat", "allgather", 8, {"aggregation": 8}, "a power of two, at most 4"),
+        ("bucket", "allgather", 8, {"dims": (3, 3)}, r"dims are \[3, 3\]: their product must be 8"),
+        ("bucket", "allgather", 8, {"dims": (4, 2), "order": (0, 0)}, r"order is \[0, 0\]"),
+        ("bucket", "allgather", 8, {"inner": "best"}, "inner is 'best'"),
+        ("bucket-multiport", "allgather", 8, {"parts": 3}, "parts is 3"),
+        ("swing-multiport", "allgather", 6, {"dims": (2, 3)}, "powers of two"),
+        ("two-level", "allreduce", 8, {"groups": 3}, "together they must be 8 ranks"),
+        ("two-level", "allreduce", 8, {"group_size": 0}, "together they must be 8 ranks"),
+        ("chain", "broadcast", 8, {"chunks": 0}, "0 chunks"),
+        ("linear", "broadcast", 8, {"root": 8}, "root is 8: ranks are 0 to 7"),
+        ("parameter-server", "allreduce", 8, {"server": -1}, "root is -1"),
+        ("themis", "allgather", 8, {"bandwidths": (1, 1)}, "one of at least 1 a dimension"),
+        ("themis", "allgather", 8, {"chunks": 0}, "0 chunks"),
+    ],
+)
+def test_what_is_refused(name, collective, ranks, options, says):
+    with pytest.raises(ValueError, match=says):
+        CLASSIC[name].messages(collective, ranks, **options)

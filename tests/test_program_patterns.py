@@ -84,7 +84,7 @@ def test_one_plane_holds_one_pairing_after_the_other():
         (lambda: build_direct(1), "1 nodes: a collective needs at least two"),
         (lambda: build_direct(4, 0), "0 planes"),
         (lambda: build_direct(2**15, 1), "ports times steps are wired"),
-        (lambda: build_halving_doubling(12), "12 nodes: halving and doubling needs a power of two"),
+        (lambda: build_halving_doubling(12), "12 ranks: halving-doubling takes a power of two"),
         (lambda: build_halving_doubling(8, 1, overlap=True), "overlap needs a second plane"),
         (lambda: build_halving_doubling(8, 1, "alltoall"), "not all-to-all"),
         (lambda: build_halving_doubling(2**13, 4), "sends: at most"),

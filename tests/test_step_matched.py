@@ -34,7 +34,7 @@ def shifts(nodes, offsets, fractions):
 
 
 def test_hop_units_of_bruck_for_64_nodes():
-    plans = [reuse_plan(matched("bruck", 64), changes) for changes in range(8)]
+    plans = [reuse_plan(matched("bruck", "alltoall", 64), changes) for changes in range(8)]
     assert [plan.hop_units for plan in plans] == [63, 14, 9, 8, 7, 6, 6, 6]
     assert [plan.num_reconfigurations for plan in plans] == [0, 1, 2, 3, 4, 5, 5, 5]
     assert [plan.cost.t_b for plan in plans[:6]] == [Fraction(n, 2) for n in (63, 14, 9, 8, 7, 6)]
@@ -43,21 +43,28 @@ def test_hop_units_of_bruck_for_64_nodes():
 
 
 def test_a_shift_serves_later_steps_in_powers_of_two_hops():
-    hops = matched("bruck", 32).hops()
+    hops = matched("bruck", "alltoall", 32).hops()
     assert hops.tolist() == [[2 ** (k - a) if k >= a else 0 for a in range(5)] for k in range(5)]
 
 
 def test_exchanges_serve_only_themselves():
-    hops = matched("halving-doubling", 8).hops()
+    hops = matched("recursive-doubling", "allreduce", 8, first="near").hops()
     assert hops.tolist() == [[int(a == b) for a in range(3)] for b in (0, 1, 2, 2, 1, 0)]
     with pytest.raises(ValueError, match="cannot be served with 3 reconfigurations"):
-        reuse_plan(matched("halving-doubling", 8), 3)
-    assert reuse_plan(matched("halving-doubling", 8), 4).held == (0, 1, 2, 2, 1, 0)
+        reuse_plan(matched("recursive-doubling", "allreduce", 8, first="near"), 3)
+    assert reuse_plan(matched("recursive-doubling", "allreduce", 8, first="near"), 4).held == (
+        0,
+        1,
+        2,
+        2,
+        1,
+        0,
+    )
 
 
 def test_steps_are_what_planners_of_planes_take():
     """Configurations 1, 2, 3, 3, 2, 1 with 4, 2, 1, 1, 2, 4 MB for M = 8 MB."""
-    exchanges = matched("halving-doubling", 8)
+    exchanges = matched("recursive-doubling", "allreduce", 8, first="near")
     assert exchanges.order() == (0, 1, 2, 2, 1, 0)
     assert exchanges.bytes_per_node(8e6) == tuple(n * 10**6 for n in (4, 2, 1, 1, 2, 4))
     cost = ReconfigurationCost(200e-6)
@@ -105,7 +112,11 @@ def test_placement_is_the_best_of_all(nodes, drawn, changes):
 @pytest.mark.parametrize("nodes", [16, 24, 64])
 def test_keep_or_switch_finds_the_best_number_of_changes(nodes, micros):
     """The planner of blocking changes takes the same steps, and both agree on the least time."""
-    bruck, model, delta = matched("bruck", nodes), CostModel(1e-6, 12.5e9), Fraction(micros, 10**6)
+    bruck, model, delta = (
+        matched("bruck", "alltoall", nodes),
+        CostModel(1e-6, 12.5e9),
+        Fraction(micros, 10**6),
+    )
     hop_s = [Fraction(1, 10**6) + size / (125 * 10**8) for size in bruck.bytes_per_node(2**20)]
     rows = zip(bruck.hops().tolist(), hop_s, strict=True)
     costs = [[hops * step_s if hops else float("inf") for hops in row] for row, step_s in rows]
@@ -117,22 +128,39 @@ def test_keep_or_switch_finds_the_best_number_of_changes(nodes, micros):
         assert held == least
 
 
-@pytest.mark.parametrize("name", CLASSIC)
-def test_every_collective_is_permutations_of_degree_1(name):
-    collective = matched(name, 8)
-    heads = [topology.head.tolist() for topology in collective.configurations]
+MATCHED = {
+    "allgather": ("shift", "ring", "neighbour-exchange", "recursive-doubling", "bruck", "swing"),
+    "allreduce": ("ring", "recursive-doubling-full", "swing-full", "rabenseifner"),
+    "alltoall": ("shift", "xor", "bruck", "ring-relay"),
+}
+
+
+@pytest.mark.parametrize(
+    ("collective", "name"), [(kind, name) for kind, names in MATCHED.items() for name in names]
+)
+def test_every_collective_is_permutations_of_degree_1(collective, name):
+    made = matched(name, collective, 8)
+    heads = [topology.head.tolist() for topology in made.configurations]
     assert all(sorted(head) == list(range(8)) for head in heads)
     assert len(set(map(tuple, heads))) == len(heads)
-    hops = collective.hops()[range(len(collective.steps)), list(collective.order())]
+    hops = made.hops()[range(len(made.steps)), list(made.order())]
     assert (hops == 1).all()
-    shares = [Fraction(step.items.shape[1], 8) for step in CLASSIC[name].steps(8)]
-    assert [step.fraction for step in collective.steps] == shares
+    messages = CLASSIC[name].messages(collective, 8)
+    assert [8 * step.fraction for step in made.steps] == list(messages.one_port_loads())
+    for number, step in enumerate(made.steps, 1):
+        here = messages.step == number
+        head = made.configurations[step.configuration].head
+        assert (messages.target[here] == head[messages.source[here]]).all()
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="6 nodes: recursive doubling needs a power of two"):
-        matched("recursive-doubling", 6)
+    with pytest.raises(ValueError, match="6 ranks: halving-doubling takes a power of two"):
+        matched("recursive-doubling", "allreduce", 6)
+    with pytest.raises(ValueError, match="step 1 of linear is no permutation of the nodes"):
+        matched("linear", "broadcast", 6)
+    with pytest.raises(ValueError, match="step 1 of rabenseifner is no permutation of the nodes"):
+        matched("rabenseifner", "allreduce", 6)
     with pytest.raises(ValueError, match="1 nodes: step-matched collectives have 2 to 2048"):
-        matched("bruck", 1)
+        matched("bruck", "alltoall", 1)
     with pytest.raises(ValueError, match="-1 reconfigurations: it cannot be negative"):
-        reuse_plan(matched("bruck", 8), -1)
+        reuse_plan(matched("bruck", "alltoall", 8), -1)

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
+from ocs_codesign.messages import item_size
 from ocs_codesign.quantities import exact
 from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.topology import Topology
@@ -24,7 +26,7 @@ from ocs_codesign.topology import Topology
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.collective import Collective
+    from ocs_codesign.schedulers.classic.algorithm import Step
 
 MAX_NODES = 2048
 CANNOT = 0
@@ -72,7 +74,7 @@ class MatchedCollective:
     def hops(self) -> NDArray[np.int64]:
         """Hops of every step (row) on every configuration (column), CANNOT where none will do.
 
-        >>> matched("bruck", 8).hops().tolist()
+        >>> matched("bruck", "alltoall", 8).hops().tolist()
         [[1, 0, 0], [2, 1, 0], [4, 2, 1]]
         """
         table = np.zeros((len(self.configurations), len(self.configurations)), dtype=np.int64)
@@ -90,32 +92,45 @@ class MatchedCollective:
         return table[list(self.order())]
 
 
-def matched(name: str, num_nodes: int) -> MatchedCollective:
-    """The algorithm of ``CLASSIC`` with that name, as permutations and shares of M.
+def matched(name: str, collective: str, num_nodes: int, **options: Any) -> MatchedCollective:
+    """What the algorithm of ``CLASSIC`` with that name makes, as permutations and shares of M.
 
-    Raises ValueError for N out of range, N that the algorithm has no steps for, and a step in which
-    some node does not send or receive.
+    Raises ValueError for N out of range, what the algorithm does not make, and a step in which not
+    every node sends as much to one other and receives from one.
 
-    >>> [(step.configuration, str(step.fraction)) for step in matched("halving-doubling", 4).steps]
+    >>> swaps = matched("recursive-doubling", "allreduce", 4)
+    >>> [(step.configuration, str(step.fraction)) for step in swaps.steps]
     [(0, '1/2'), (1, '1/4'), (1, '1/4'), (0, '1/2')]
     """
     if not 2 <= num_nodes <= MAX_NODES:
         raise ValueError(f"{num_nodes} nodes: step-matched collectives have 2 to {MAX_NODES}")
-    algorithm = CLASSIC[name]
+    pattern = CLASSIC[name].pattern(collective, num_nodes, **options)
+    share = item_size(collective, num_nodes, pattern.num_items)
     known: dict[bytes, int] = {}
     heads: list[NDArray[np.int64]] = []
     steps: list[MatchedStep] = []
-    for step in algorithm.steps(num_nodes):
-        configuration = known.setdefault(step.peer.tobytes(), len(known))
+    for step in pattern.steps:
+        head = _peers(step, num_nodes)
+        if head is None:
+            raise ValueError(f"step {len(steps) + 1} of {name} is no permutation of the nodes")
+        configuration = known.setdefault(head.tobytes(), len(known))
         if configuration == len(heads):
-            if not step.is_permutation:
-                raise ValueError(f"step {len(steps) + 1} of {name} is no permutation of the nodes")
-            heads.append(step.peer)
-        fraction = Fraction(step.items.shape[1], num_nodes * algorithm.chunks)
-        steps.append(MatchedStep(configuration, fraction))
+            heads.append(head)
+        steps.append(MatchedStep(configuration, step.num_sends // num_nodes * share))
     nodes = np.arange(num_nodes)
     topologies = tuple(Topology(num_nodes, nodes, head) for head in heads)
-    return MatchedCollective(algorithm.name, algorithm.collective, topologies, tuple(steps))
+    made = Collective.parse(collective)
+    return MatchedCollective(CLASSIC[name].description, made, topologies, tuple(steps))
+
+
+def _peers(step: Step, num_nodes: int) -> NDArray[np.int64] | None:
+    """To whom every node sends, None unless all send as much to one and receive from one."""
+    source, target, _ = (column.ravel() for column in np.broadcast_arrays(*step[:3]))
+    peers = np.full(num_nodes, -1)
+    peers[source] = target
+    is_permutation = np.array_equal(np.sort(peers), np.arange(num_nodes))
+    is_even = len(np.unique(np.bincount(source))) == 1
+    return peers if is_permutation and is_even and (peers[source] == target).all() else None
 
 
 @final
@@ -154,7 +169,7 @@ def reuse_plan(matched: MatchedCollective, num_reconfigurations: int) -> ReusePl
     Exact, by dynamic programming over the step, the configuration held and the changes so far.
     Raises ValueError for a negative number, and if so few configurations cannot serve all steps.
 
-    >>> [reuse_plan(matched("bruck", 64), changes).hop_units for changes in range(6)]
+    >>> [reuse_plan(matched("bruck", "alltoall", 64), changes).hop_units for changes in range(6)]
     [63, 14, 9, 8, 7, 6]
     """
     if num_reconfigurations < 0:

@@ -81,8 +81,8 @@ def allreduce_candidates(
         for factored in factored_allreduces(num_nodes, degree, max_configurations, on_progress)
     ]
     if num_nodes <= MAX_NODES and not num_nodes & (num_nodes - 1):
-        for name in ("halving-doubling", "recursive-doubling"):
-            algorithm = matched(name, num_nodes)
+        for name in ("recursive-doubling", "recursive-doubling-full"):
+            algorithm = matched(name, "allreduce", num_nodes)
             plan = reuse_plan(algorithm, len(algorithm.steps))
             if plan.cost.num_configurations <= max_configurations:
                 found.append(_design(Collective.ALLREDUCE, MATCHED, plan.cost, name=algorithm.name))
@@ -166,7 +166,7 @@ def _design(
 
 
 def _bruck_plans(num_nodes: int, max_configurations: int) -> Iterator[Design]:
-    algorithm = matched("bruck", num_nodes)
+    algorithm = matched("bruck", "alltoall", num_nodes)
     for changes in range(min(max_configurations, len(algorithm.steps))):
         plan = reuse_plan(algorithm, changes)
         if plan.num_reconfigurations == changes:

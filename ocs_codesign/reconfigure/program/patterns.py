@@ -1,9 +1,9 @@
 """Classic algorithms over circuits that every step wants: direct all-to-all, halving and doubling.
 
-* Direct: the N - 1 shifts of ``direct-exchange``, d at a time; every piece crosses one circuit.
+* Direct: the N - 1 steps of ``shift``, d at a time; every piece crosses one circuit.
 * Halving and doubling, N = 2^k: data is cut into a part a plane, and every part takes the exchanges
-  of ``halving-doubling`` in an order shifted by one against the part before: as the same algorithm
-  on nodes whose bits are rotated. So d planes hold d exchanges at a time, and from step to step one
+  of ``recursive-doubling`` in an order shifted by one against the part before: as the same steps on
+  nodes whose bits are rotated. So d planes hold d exchanges at a time, and from step to step one
   plane changes.
 """
 
@@ -54,7 +54,10 @@ def build_direct(num_nodes: int, num_planes: int = 1) -> ProgramDesign:
     exchange = np.concatenate([full, whole * num_planes + unit // chunks])
     lo = np.concatenate([np.zeros_like(full), unit % chunks])[:, :, None]
     hi = np.concatenate([np.full_like(full, chunks), unit % chunks + 1])[:, :, None]
-    peers = [step.peer.astype(np.int32) for step in CLASSIC["direct-exchange"].steps(num_nodes)]
+    peers = [
+        step.target[:, 0].astype(np.int32)
+        for step in CLASSIC["shift"].pattern("alltoall", num_nodes).steps
+    ]
     target = np.stack(peers)[exchange]
     wired = wire(target)
     first = target.astype(np.int64) * chunks
@@ -101,7 +104,9 @@ def build_halving_doubling(
     if collective != Collective.ALLREDUCE:
         order = order[:bits] if collective == Collective.REDUCE_SCATTER else order[bits:]
     check_table(len(order), num_planes, num_nodes)
-    exchanges = list(CLASSIC["halving-doubling"].half(collective, num_nodes))
+    exchanges = (
+        CLASSIC["recursive-doubling"].pattern(collective.name, num_nodes, first="near").steps
+    )
     held, plane = _turns(bits, num_planes, overlap)
     node = np.arange(num_nodes, dtype=np.int32)
     partner = node ^ (1 << (bits - 1 - held[order] % bits)).astype(np.int32)[:, :, None]
@@ -110,10 +115,10 @@ def build_halving_doubling(
     for at, step in enumerate(exchanges):
         for part in range(parts):
             rotated = _rotated(node, part, bits)
-            owner = np.sort(rotated[step.items], axis=1)
+            owner = np.sort(rotated[step.item[step.source[:, 0].argsort()]], axis=1)
             sender = np.repeat(rotated, owner.shape[1])
             link = wired.link[at, plane[order[at], part], sender]
-            same = np.array([[part], [at + 1], [not step.reduces]], dtype=np.int32)
+            same = np.array([[part], [at + 1], [not step.adds]], dtype=np.int32)
             rows.append(np.stack([owner.ravel(), link, *np.repeat(same, len(link), axis=1)]))
     root, link, lo, turn, phase = np.concatenate(rows, axis=1)
     columns = [root, lo, lo + 1, link, turn, *[phase] * (halves == 2)]

@@ -1,102 +1,137 @@
-"""Algorithm: a collective on N ranks as steps in which every rank sends to one other.
-
-The chunks that move are numbered: ``shard * chunks + i`` is the i-th of ``chunks`` equal parts of a
-shard. In an all-to-all shard s * N + t is what rank s has for rank t.
-"""
+"""Algorithm: what a classic algorithm makes, of how many ranks, from which options."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.schedule import Schedule
-from ocs_codesign.topology import Topology
+from ocs_codesign.messages import Messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    Steps: TypeAlias = Iterator["Step"]
-
-NOBODY = -1
+    Ints = NDArray[np.int64]
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """Rank v sends the chunks ``items[v]`` to rank ``peer[v]``, all ranks at the same time.
+class Step(NamedTuple):
+    """What is sent at the same time: rank ``source`` sends ``item`` to rank ``target``.
 
-    ``peer`` (N) is NOBODY for a rank that sends nothing; rows of ``items`` (N x most chunks sent)
-    end with NOBODY where a rank sends fewer. The receiver adds what comes in to its own part of the
-    sum if ``reduces``, else it keeps it as it is.
+    The arrays are broadcast against each other, an entry a send. Receivers add up what comes in if
+    ``adds``, else they keep it as it is.
     """
 
-    peer: NDArray[np.int64]
-    items: NDArray[np.int64]
-    reduces: bool = False
+    source: Ints
+    target: Ints
+    item: Ints
+    adds: NDArray[np.bool_] | bool = False
 
     @property
-    def is_permutation(self) -> bool:
-        """Whether every rank sends to one and receives from one."""
-        return bool((np.sort(self.peer) == np.arange(len(self.peer))).all())
+    def num_sends(self) -> int:
+        """Number of items sent."""
+        return int(np.prod(np.broadcast_shapes(*(np.shape(column) for column in self[:3]))))
+
+
+class Pattern(NamedTuple):
+    """The steps of a collective whose data is ``num_items`` equal items."""
+
+    num_items: int
+    steps: list[Step]
+
+    def reversed(self) -> Pattern:
+        """Time and direction turned round, copies to additions and additions to copies."""
+        turned = [
+            Step(s.target, s.source, s.item, np.logical_not(s.adds)) for s in self.steps[::-1]
+        ]
+        return Pattern(self.num_items, turned)
+
+
+EVEN, POWER_OF_TWO = "an even number", "a power of two"
+_FITS = {EVEN: lambda n: n % 2 == 0, POWER_OF_TWO: lambda n: n & (n - 1) == 0}
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """A collective as steps, a function of N that raises ValueError for an N that has none.
+    """A classic algorithm: ``makers`` by collective, functions of N and of the ``options``.
 
-    A new one is such a function and an entry of ``CLASSIC``. An allreduce of a reduce-scatter and
-    an allgather is both of them too: steps that reduce, then steps that do not.
+    A maker returns a Pattern and raises ValueError for options that do not fit N; ``takes`` says
+    which N there may be at all, by collective, where not any will do. A reduce-scatter without a
+    maker is the allgather turned round and a reduce the broadcast, unless not ``reversible``; an
+    allreduce is then both of them, one after the other. ``options`` are names in ``OPTIONS``.
 
     >>> from ocs_codesign.schedulers.classic.registry import CLASSIC
-    >>> [step.peer.tolist() for step in CLASSIC["bruck"].steps(5)]
-    [[1, 2, 3, 4, 0], [2, 3, 4, 0, 1], [4, 0, 1, 2, 3]]
+    >>> made = CLASSIC["bruck"].messages("allgather", 5)
+    >>> made, [str(load) for load in made.one_port_loads()]
+    (Messages(allgather of 5 ranks, 20 sends in 3 steps, 5 items), ['1', '2', '1'])
     """
 
-    name: str
-    collective: Collective
-    steps: Callable[[int], Steps]
-    chunks: int = 1
+    description: str
+    makers: Mapping[str, Callable[..., Pattern]]
+    options: tuple[str, ...] = ()
+    takes: Mapping[str, str] = field(default_factory=dict)
+    reversible: bool = True
 
-    def half(self, collective: Collective, num_nodes: int) -> Steps:
-        """The steps of the whole collective, or of the reduce-scatter or allgather in it."""
-        for step in self.steps(num_nodes):
-            if collective == self.collective or (
-                step.reduces == (collective == Collective.REDUCE_SCATTER)
-            ):
-                yield step
+    @property
+    def collectives(self) -> tuple[str, ...]:
+        """Names of all that it makes."""
+        derived = [
+            (turned, own)
+            for turned, own in (("reduce-scatter", "allgather"), ("reduce", "broadcast"))
+            if self.reversible and own in self.makers
+        ]
+        both = ["allreduce"] if derived else []
+        return tuple(dict.fromkeys([*self.makers, *(turned for turned, _ in derived), *both]))
 
-    def schedule(self, num_nodes: int) -> Schedule:
-        """The schedule over a topology with a link for every two ranks that ever talk.
+    def messages(self, collective: str, num_ranks: int, **options: Any) -> Messages:
+        """The collective as Messages; the root of one that has a root is the option ``root``.
 
-        Raises ValueError for an allreduce that ends with a sum: a schedule's is a reduce-scatter,
-        then an allgather.
-
-        >>> from ocs_codesign.schedulers.classic.registry import CLASSIC
-        >>> CLASSIC["ring"].schedule(4).num_sends, CLASSIC["bruck"].schedule(4).topology.degree
-        (24, 2)
+        Raises ValueError for what the algorithm does not make, N that it does not take, and options
+        that it does not have or that do not fit N.
         """
-        parts, reduces = [], False
-        for number, step in enumerate(self.steps(num_nodes), 1):
-            sender, column = np.nonzero((step.items != NOBODY) & (step.peer != NOBODY)[:, None])
-            columns = [sender, step.peer[sender], step.items[sender, column]]
-            same = [np.full(len(sender), value) for value in (number, not step.reduces)]
-            parts.append(np.stack([*columns, *same]))
-            reduces = step.reduces
-        if reduces and self.collective == Collective.ALLREDUCE:
-            raise ValueError(f"{self.name} has no allgather: it is no schedule of two halves")
-        sender, receiver, item, at, phase = np.concatenate(parts, axis=1)
-        pair, link = np.unique(sender * num_nodes + receiver, return_inverse=True)
-        exchanges = self.collective == Collective.ALLTOALL
-        shard = self.chunks * (num_nodes if exchanges else 1)
-        root, lo = np.divmod(item, shard)
-        halves = (phase,) if self.collective == Collective.ALLREDUCE else ()
-        topology = Topology(num_nodes, *np.divmod(pair, num_nodes))
-        return Schedule(
-            topology, self.collective, shard, root, lo, lo + 1, link.ravel(), at, *halves
-        )
+        pattern = self.pattern(collective, num_ranks, **options)
+        is_rooted = collective in ("broadcast", "reduce")
+        made = Collective(collective, root=options.get("root", 0) if is_rooted else None)
+        parts = []
+        for number, step in enumerate(pattern.steps, 1):
+            columns = np.broadcast_arrays(number, *step)
+            parts.append(np.stack([column.ravel() for column in columns]))
+        every = np.concatenate(parts, axis=1) if parts else np.empty((5, 0), dtype=np.int64)
+        return Messages(num_ranks, made, pattern.num_items, *every[:4], every[4].astype(bool))
+
+    def pattern(self, collective: str, num_ranks: int, **options: Any) -> Pattern:
+        """The same step by step."""
+        if collective not in self.collectives:
+            makes = ", ".join(self.collectives)
+            raise ValueError(f"{self.description} makes {makes}, not {collective}")
+        unknown = [name for name in options if name not in self.options]
+        if unknown:
+            has = f"its options are {', '.join(self.options)}" if self.options else "it has none"
+            raise ValueError(f"{self.description} has no option {unknown[0]}: {has}")
+        if num_ranks < 1:
+            raise ValueError(f"{num_ranks} ranks: there must be one")
+        made = self._pattern(collective, num_ranks, options)
+        return Pattern(made.num_items, [step for step in made.steps if step.num_sends])
+
+    def _pattern(self, collective: str, num_ranks: int, options: Mapping[str, Any]) -> Pattern:
+        if collective in self.makers:
+            takes = self.takes.get(collective)
+            if takes is not None and not _FITS[takes](num_ranks):
+                raise ValueError(f"{num_ranks} ranks: {self.description} takes {takes}")
+            return self.makers[collective](num_ranks, **options)
+        turned = {"reduce-scatter": "allgather", "reduce": "broadcast"}
+        if collective in turned:
+            return self._pattern(turned[collective], num_ranks, options).reversed()
+        first = "reduce-scatter" if "allgather" in self.makers else "reduce"
+        summed = self._pattern(first, num_ranks, options)
+        spread = self._pattern(turned[first], num_ranks, options)
+        return Pattern(summed.num_items, [*summed.steps, *spread.steps])
+
+
+def ranks(num_ranks: int) -> Ints:
+    """All ranks as a column, for rows of items."""
+    return np.arange(num_ranks)[:, None]

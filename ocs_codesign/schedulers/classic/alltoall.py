@@ -1,4 +1,8 @@
-"""All-to-alls on N ranks: every piece straight to its rank, or in log2 N shifts."""
+"""All-to-alls on N ranks: every piece straight to its rank, in log N shifts, or round by round.
+
+Piece s * N + t is what rank s has for rank t. Source of ``bruck``: J. Bruck, C. Ho, S. Kipnis,
+E. Upfal, D. Weathersby (1997).
+"""
 
 from __future__ import annotations
 
@@ -6,35 +10,85 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.schedulers.classic.algorithm import Step
+from ocs_codesign.schedulers.classic.algorithm import Pattern, Step, ranks
+from ocs_codesign.schedulers.classic.gathering import check_radix
+from ocs_codesign.schedulers.classic.grids import Grid
 
 if TYPE_CHECKING:
-    from ocs_codesign.schedulers.classic.algorithm import Steps
+    from collections.abc import Sequence
 
 
-def bruck(num_nodes: int) -> Steps:
-    """Bruck's all-to-all: at step k what still has to go a distance with bit k shifts by 2^k.
+def direct_exchange(num_ranks: int) -> Pattern:
+    """Every piece straight to its rank, in one step."""
+    rank = ranks(num_ranks)
+    peer = (rank + np.arange(1, num_ranks)) % num_ranks
+    return Pattern(num_ranks**2, [Step(rank, peer, rank * num_ranks + peer)])
 
-    Source: Bruck, Ho, Kipnis, Upfal, Weathersby (1997).
 
-    >>> [step.items.shape[1] for step in bruck(6)]
+def shift_exchange(num_ranks: int) -> Pattern:
+    """At step s every rank sends to the rank s further.
+
+    >>> [step.item.ravel().tolist() for step in shift_exchange(3).steps]
+    [[1, 5, 6], [2, 3, 7]]
+    """
+    rank = ranks(num_ranks)
+    peers = ((rank + s) % num_ranks for s in range(1, num_ranks))
+    return Pattern(num_ranks**2, [Step(rank, peer, rank * num_ranks + peer) for peer in peers])
+
+
+def pairwise(num_ranks: int) -> Pattern:
+    """At step s ranks i and i xor s swap; shifts, if N is no power of two."""
+    if num_ranks & (num_ranks - 1):
+        return shift_exchange(num_ranks)
+    rank = ranks(num_ranks)
+    peers = (rank ^ s for s in range(1, num_ranks))
+    return Pattern(num_ranks**2, [Step(rank, peer, rank * num_ranks + peer) for peer in peers])
+
+
+def bruck_exchange(num_ranks: int, radix: int = 2) -> Pattern:
+    """A piece with z in a digit of its distance, base r, goes z times that place, digit by digit.
+
+    >>> [step.item.shape[1] for step in bruck_exchange(6).steps]
     [3, 2, 2]
     """
-    rank, away = np.arange(num_nodes)[:, None], np.arange(num_nodes)
-    for k in range((num_nodes - 1).bit_length()):
-        moving = away[away & (1 << k) > 0]
-        gone = moving & ((1 << k) - 1)  # how far a piece has come from its source
-        source, target = (rank - gone) % num_nodes, (rank - gone + moving) % num_nodes
-        yield Step((away + (1 << k)) % num_nodes, source * num_nodes + target)
+    check_radix(radix)
+    rank, away = ranks(num_ranks), np.arange(num_ranks)
+    steps, place = [], 1
+    while place < num_ranks:
+        moving = away[away // place % radix > 0]
+        gone = moving % place  # how far a piece has come from its source
+        source = (rank - gone) % num_ranks
+        piece = source * num_ranks + (source + moving) % num_ranks
+        jump = moving // place % radix * place
+        steps.append(Step(rank, (rank + jump) % num_ranks, piece))
+        place *= radix
+    return Pattern(num_ranks**2, steps)
 
 
-def direct_exchange(num_nodes: int) -> Steps:
-    """All-to-all in N - 1 steps: at step k every rank sends to the rank k further.
+def ring_relay(num_ranks: int) -> Pattern:
+    """Every piece that is not yet there goes on to the next rank."""
+    rank, steps = ranks(num_ranks), []
+    for s in range(1, num_ranks):
+        source = (rank - s + 1) % num_ranks
+        piece = source * num_ranks + (source + np.arange(s, num_ranks)) % num_ranks
+        steps.append(Step(rank, (rank + 1) % num_ranks, piece))
+    return Pattern(num_ranks**2, steps)
 
-    >>> [step.items.tolist() for step in direct_exchange(3)]
-    [[[1], [5], [6]], [[2], [3], [7]]]
+
+def grid_exchange(
+    num_ranks: int, dims: Sequence[int] | None = None, order: Sequence[int] | None = None
+) -> Pattern:
+    """A dimension of a grid a step: all pieces straight to the right coordinate.
+
+    >>> [step.num_sends for step in grid_exchange(6, (2, 3)).steps]
+    [18, 24]
     """
-    rank = np.arange(num_nodes)
-    for shift in range(1, num_nodes):
-        peer = (rank + shift) % num_nodes
-        yield Step(peer, (rank * num_nodes + peer)[:, None])
+    grid = Grid.of(num_ranks, dims)
+    source, target = np.divmod(np.arange(num_ranks**2), num_ranks)
+    at, steps = source, []
+    for axis in grid.order(order):
+        to = grid.moved(at, axis, grid.coordinate(target, axis) - grid.coordinate(at, axis))
+        piece = np.flatnonzero(at != to)
+        steps.append(Step(at[piece], to[piece], piece))
+        at = to
+    return Pattern(num_ranks**2, steps)

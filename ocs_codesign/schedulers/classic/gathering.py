@@ -1,7 +1,8 @@
-"""Allreduces on N ranks: around a ring, and by exchanges along the axes of a hypercube.
+"""Allgathers on N ranks: straight, around a ring, and by doubling what ranks hold.
 
-Source of the exchanges: R. Thakur, R. Rabenseifner, W. Gropp (2005), Optimization of collective
-communication operations in MPICH.
+Sources: R. Thakur, R. Rabenseifner, W. Gropp (2005), Optimization of collective communication
+operations in MPICH; J. Bruck and others (1997) for ``bruck``; S. Jeaugey (2025) and NCCL for
+``pat``; D. De Sensi and others (NSDI 2024) for ``swing``.
 """
 
 from __future__ import annotations
@@ -10,58 +11,176 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.schedulers.classic.algorithm import Step
+from ocs_codesign.schedulers.classic.algorithm import Pattern, Step, ranks
+from ocs_codesign.schedulers.classic.partners import doublings, swing_partners, xor_partners
 
 if TYPE_CHECKING:
-    from ocs_codesign.schedulers.classic.algorithm import Steps
+    from collections.abc import Iterator
+
+    from ocs_codesign.schedulers.classic.algorithm import Ints
 
 
-def ring(num_nodes: int) -> Steps:
-    """The ring algorithm: N - 1 steps of a shard to the next rank, twice for an allreduce.
+def direct(num_ranks: int) -> Pattern:
+    """Every shard straight to every rank, in one step."""
+    rank = ranks(num_ranks)
+    return Pattern(num_ranks, [Step(rank, (rank + np.arange(1, num_ranks)) % num_ranks, rank)])
 
-    >>> [step.items.ravel().tolist() for step in ring(3)]
-    [[2, 0, 1], [1, 2, 0], [0, 1, 2], [2, 0, 1]]
+
+def shift(num_ranks: int) -> Pattern:
+    """Every shard straight to every rank, at step s to the rank s further."""
+    rank = ranks(num_ranks)
+    steps = [Step(rank, (rank + s) % num_ranks, rank) for s in range(1, num_ranks)]
+    return Pattern(num_ranks, steps)
+
+
+def ring(num_ranks: int) -> Pattern:
+    """Every rank passes on to the next what it got in the step before.
+
+    >>> [step.item.ravel().tolist() for step in ring(3).steps]
+    [[0, 1, 2], [2, 0, 1]]
     """
-    rank = np.arange(num_nodes)
-    for reduces in (True, False):
-        for k in range(num_nodes - 1):
-            shard = (rank - k - reduces) % num_nodes
-            yield Step((rank + 1) % num_nodes, shard[:, None], reduces)
+    rank = ranks(num_ranks)
+    steps = [
+        Step(rank, (rank + 1) % num_ranks, (rank - s + 1) % num_ranks) for s in range(1, num_ranks)
+    ]
+    return Pattern(num_ranks, steps)
 
 
-def halving_doubling(num_nodes: int) -> Steps:
-    """Allreduce by recursive halving, then doubling: 2 log2 N exchanges along a hypercube's axes.
+def ring_reduce_scatter(num_ranks: int) -> Pattern:
+    """Partial sums round the ring, to the next rank as well; the last comes home."""
+    rank = ranks(num_ranks)
+    steps = [
+        Step(rank, (rank + 1) % num_ranks, (rank - s) % num_ranks, adds=True)
+        for s in range(1, num_ranks)
+    ]
+    return Pattern(num_ranks, steps)
 
-    A rank passes on what it is still responsible for and its partner will be: M/2, then half as
-    much each time; the way back is the same. Raises ValueError unless N is a power of 2.
 
-    >>> [step.items[0].tolist() for step in halving_doubling(4)]
-    [[2, 3], [1], [0], [0, 1]]
+def ring_halves(num_ranks: int) -> Pattern:
+    """Half of every shard goes round one way, half the other."""
+    rank, way = ranks(num_ranks), np.array([1, -1])
+    steps = [
+        Step(
+            rank,
+            (rank + way) % num_ranks,
+            2 * ((rank - way * (s - 1)) % num_ranks) + np.arange(2),
+        )
+        for s in range(1, num_ranks)
+    ]
+    return Pattern(2 * num_ranks, steps)
+
+
+def ring_outward(num_ranks: int) -> Pattern:
+    """Shards travel both ways at once; the one opposite gets a half from either side."""
+    rank, way = np.arange(num_ranks)[:, None, None], np.array([1, -1])[:, None]
+    steps = []
+    for s in range(1, num_ranks // 2 + 1):
+        halves = np.arange(2)[:, None] if 2 * s == num_ranks else np.arange(2)
+        shard = (rank - way * (s - 1)) % num_ranks
+        steps.append(Step(rank, (rank + way) % num_ranks, 2 * shard + halves))
+    return Pattern(2 * num_ranks, steps)
+
+
+def neighbour_exchange(num_ranks: int) -> Pattern:
+    """Neighbours in a ring swap with the one side and the other in turn, two shards from step 2.
+
+    >>> [step.item[0].tolist() for step in neighbour_exchange(6).steps]
+    [[0], [0, 1], [5, 4]]
     """
-    axes = _axes(num_nodes, "halving and doubling")
-    rank = np.arange(num_nodes)
-    for reduces in (True, False):
-        for axis in reversed(range(axes)) if reduces else range(axes):
-            peer, width = rank ^ (1 << axis), 1 << axis
-            owner = peer if reduces else rank
-            yield Step(peer, (owner & -width)[:, None] | np.arange(width), reduces)
+    rank = ranks(num_ranks)
+    moved, steps = rank, []
+    for s in range(num_ranks // 2):
+        partner = (rank + np.where((rank + s) % 2 == 0, 1, -1)) % num_ranks
+        steps.append(Step(rank, partner, moved))
+        moved = np.hstack([rank, moved[partner[:, 0]]]) if s == 0 else moved[partner[:, 0]]
+    return Pattern(num_ranks, steps)
 
 
-def recursive_doubling(num_nodes: int) -> Steps:
-    """Allreduce in log2 N exchanges of all of M: few steps, for small messages.
+def recursive_doubling(num_ranks: int, first: str = "far") -> Pattern:
+    """All that is held is swapped along the axes of a hypercube, the near or the far one first.
 
-    Raises ValueError unless N is a power of 2.
-
-    >>> [step.items[0].tolist() for step in recursive_doubling(4)]
-    [[0, 1, 2, 3], [0, 1, 2, 3]]
+    >>> [step.item[0].tolist() for step in recursive_doubling(8, "near").steps]
+    [[0], [0, 1], [0, 1, 2, 3]]
     """
-    rank = np.arange(num_nodes)
-    everything = np.broadcast_to(rank, (num_nodes, num_nodes))
-    for axis in range(_axes(num_nodes, "recursive doubling")):
-        yield Step(rank ^ (1 << axis), everything, reduces=True)
+    return doublings(num_ranks, [xor_partners(num_ranks, bit) for bit in _order(num_ranks, first)])
 
 
-def _axes(num_nodes: int, name: str) -> int:
-    if num_nodes < 1 or num_nodes & (num_nodes - 1):
-        raise ValueError(f"{num_nodes} nodes: {name} needs a power of two")
-    return num_nodes.bit_length() - 1
+def swing(num_ranks: int, first: str = "far") -> Pattern:
+    """Doubling with partners at distances 1, 1, 3, 5, 11, .. instead of 1, 2, 4, 8, 16, ..."""
+    order = _order(num_ranks, first)
+    return doublings(num_ranks, [swing_partners(num_ranks, sigma) for sigma in order])
+
+
+def _order(num_ranks: int, first: str) -> range:
+    """The exchanges of a doubling by number, where 0 is the nearest."""
+    if first not in ("near", "far"):
+        raise ValueError(f"first is {first!r}: it must be near or far")
+    bits = num_ranks.bit_length() - 1
+    return range(bits) if first == "near" else range(bits - 1, -1, -1)
+
+
+def bruck(num_ranks: int, radix: int = 2) -> Pattern:
+    """Ranks hold h shards in a row and send them to r - 1 ranks before; then they hold r h.
+
+    >>> [step.item[0].tolist() for step in bruck(6).steps]
+    [[0], [0, 1], [0, 1]]
+    """
+    check_radix(radix)
+    rank, held, steps = ranks(num_ranks), 1, []
+    while held < num_ranks:
+        jump, offset = _jumps(num_ranks, held, radix)
+        steps.append(Step(rank, (rank - jump) % num_ranks, (rank + offset) % num_ranks))
+        held *= radix
+    return Pattern(num_ranks, steps)
+
+
+def check_radix(radix: int) -> None:
+    """ValueError for a base that is none."""
+    if radix < 2:
+        raise ValueError(f"radix is {radix}: it is at least 2")
+
+
+def _jumps(num_ranks: int, held: int, radix: int) -> tuple[Ints, Ints]:
+    """How far, and the how-manieth shard of a row of ``held``, in a step of radix r."""
+    far = range(held, min(radix * held, num_ranks), held)
+    pairs = [(jump, shard) for jump in far for shard in range(min(held, num_ranks - jump))]
+    jump, shard = np.array(pairs).T
+    return jump, shard
+
+
+def pat(num_ranks: int, aggregation: int | None = None) -> Pattern:
+    """Shards come down a tree of offsets from far to near, as many subtrees at a time as A.
+
+    Of P = 2^k >= N ranks A trees are opened in log2 A steps, then walked side by side, depth first:
+    A = 1 sends a shard a step, the default A = P / 2 doubles what it sends from step to step.
+
+    >>> [step.item[0].tolist() for step in pat(8, 2).steps]
+    [[4], [2, 6], [3, 7], [1, 5]]
+    """
+    whole = 1 << (num_ranks - 1).bit_length()
+    trees = max(1, whole // 2) if aggregation is None else aggregation
+    if trees < 1 or trees & (trees - 1) or trees > max(1, whole // 2):
+        raise ValueError(
+            f"aggregation is {trees}: for {num_ranks} ranks it is a power of two, "
+            f"at most {max(1, whole // 2)}"
+        )
+    depth = whole // trees
+    opening = [
+        np.arange(width * depth, whole, 2 * width * depth)
+        for width in (trees >> level for level in range(1, trees.bit_length()))
+    ]
+    walk = [np.arange(offset, whole, depth) for offset in _preorder(0, depth)]
+    target, steps = ranks(num_ranks), []
+    for offsets in opening + walk:
+        offset = offsets[offsets < num_ranks]
+        low = offset & -offset
+        steps.append(Step((target + low) % num_ranks, target, (target + offset) % num_ranks))
+    return Pattern(num_ranks, steps)
+
+
+def _preorder(root: int, size: int) -> Iterator[int]:
+    """The offsets above a root in a binomial tree of so many, far children first."""
+    while size > 1:
+        size //= 2
+        yield root + size
+        yield from _preorder(root + size, size)

@@ -1,0 +1,26 @@
+"""Known answers of classic algorithms, and options with which to try them on N ranks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ocs_codesign.schedulers.classic.registry import CLASSIC
+
+CASES = json.loads((Path(__file__).parent / "data" / "classic.json").read_text())["cases"]
+SIZES = range(1, 34)
+
+
+def options_of(case):
+    """The options of a known case; a note is no option."""
+    return {name: value for name, value in case["params"].items() if name != "note"}
+
+
+def messages_of(case):
+    algorithm = CLASSIC[case["algorithm"]]
+    return algorithm.messages(case["collective"], case["nodes"], **options_of(case))
+
+
+def everything():
+    """Every algorithm and collective by name."""
+    return [(name, kind) for name, entry in CLASSIC.items() for kind in entry.collectives]
