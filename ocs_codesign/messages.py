@@ -186,9 +186,8 @@ def _check_rows(collective: Collective, columns: list[NDArray[Any]]) -> None:
     rules = (
         (source == target, "goes from rank {source} to itself"),
         (np.append(twice, False)[: len(source)], "from rank {source} to {target} is there twice"),
+        (adds & (collective.name not in SUMMING), "adds, but {name} has no sums"),
     )
-    if collective.name not in SUMMING:
-        rules += ((adds, "adds, but {name} has no sums"),)
     for broken, rule in rules:
         if broken.any():
             row = int(broken.argmax())

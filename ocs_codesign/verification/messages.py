@@ -90,7 +90,7 @@ def _replay_copies(messages: Messages) -> Witness | None:
             return _faulty(messages, (int(rows[wrong][0]), rule))
         held[messages.target[rows], item] = True
     without = np.argwhere(~held)
-    return _lacking(*without[0], "the rank never gets this item") if len(without) else None
+    return _lacking(without[0, 0], without[0, 1], "the rank never gets this item") if len(without) else None
 
 
 def _replay_moves(messages: Messages) -> Witness | None:
@@ -191,4 +191,5 @@ def _without_sum(messages: Messages, parts: NDArray[np.uint64], begin: int) -> l
 
 def _sizes(sets: NDArray[np.uint64]) -> NDArray[np.int64]:
     """How many ranks are in every set, whose words are the last axis."""
-    return np.bitwise_count(sets).sum(axis=-1, dtype=np.int64)
+    sizes: NDArray[np.int64] = np.bitwise_count(sets).sum(axis=-1, dtype=np.int64)
+    return sizes

@@ -101,7 +101,9 @@ class Algorithm:
             columns = np.broadcast_arrays(number, *step)
             parts.append(np.stack([column.ravel() for column in columns]))
         every = np.concatenate(parts, axis=1) if parts else np.empty((5, 0), dtype=np.int64)
-        return Messages(num_ranks, made, pattern.num_items, *every[:4], every[4].astype(bool))
+        step_of, source, target, item, adds = every
+        columns = step_of, source, target, item, adds.astype(bool)
+        return Messages(num_ranks, made, pattern.num_items, *columns)
 
     def pattern(self, collective: str, num_ranks: int, **options: Any) -> Pattern:
         """The same step by step."""

@@ -27,7 +27,8 @@ def swing_partners(num_ranks: int, sigma: int) -> Ints:
     """
     rank = np.arange(num_ranks)
     distance = (1 - (-2) ** (sigma + 1)) // 3
-    return (rank + np.where(rank % 2 == 0, distance, -distance)) % num_ranks
+    partner: Ints = (rank + np.where(rank % 2 == 0, distance, -distance)) % num_ranks
+    return partner
 
 
 def doublings(
