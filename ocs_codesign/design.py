@@ -25,7 +25,6 @@ from ocs_codesign.schedulers.bfb.loads import (
     num_chunks_for,
     too_long,
 )
-from ocs_codesign.schedulers.registry import Task, made_by
 from ocs_codesign.verification.schedules import verify
 
 if TYPE_CHECKING:
@@ -265,6 +264,8 @@ def _made(
     scheduler: str,
     on_progress: Callable[[int, int], None] | None,
 ) -> Design:
+    from ocs_codesign.schedulers.registry import Task, made_by
+
     task = Task(recipe.topology(), collective, recipe, on_progress=on_progress)
     made = made_by(scheduler, task)
     if made.schedule is None:

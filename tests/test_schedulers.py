@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.design import build
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.bfb.assembly import bfb
+from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.schedulers.registry import SCHEDULERS, Made, Scheduler, Task, made_by
 from ocs_codesign.topology import Topology
 
@@ -59,9 +61,31 @@ def _check_schedule(name: str, topology: Topology, collective: Collective) -> No
     assert verdict.cost.t_b >= max(least.t_b if in_turn else 0, made.bound or 0)
 
 
-@pytest.mark.parametrize("name", sorted(n for n, s in SCHEDULERS.items() if not s.needs_recipe))
+ON_ANY_GRAPH = [n for n, s in SCHEDULERS.items() if not (s.needs_recipe or s.is_classic)]
+
+
+@pytest.mark.parametrize("name", sorted(ON_ANY_GRAPH))
 def test_the_contract(name):
     check_contract(name)
+
+
+@pytest.mark.parametrize("name", sorted(n for n, s in SCHEDULERS.items() if s.is_classic))
+def test_classic_algorithms_make_a_right_schedule_or_say_why_not(name):
+    """On a complete graph every message crosses one link; elsewhere it is as the topology is."""
+    made, refusals = 0, []
+    for topology in [*loaded_topologies(), parse("Complete(4)").topology()]:
+        for collective in [c for c in WITHOUT_PARAMETERS if SCHEDULERS[name].can_make(c)]:
+            try:
+                made_by(name, Task(topology, collective))
+            except ValueError as refusal:
+                refusals.append(str(refusal))
+                continue
+            _check_schedule(name, topology, collective)
+            made += 1
+    assert all(re.search(r"no link|twice|equal numbers|takes", text) for text in refusals)
+    whole_vector = ("recursive-doubling-full", "swing-full", "parameter-server")
+    trees = [n for n, entry in CLASSIC.items() if "broadcast" in entry.makers]
+    assert made or name in (*whole_vector, *trees)
 
 
 @pytest.mark.parametrize("name", sorted(n for n, s in SCHEDULERS.items() if s.needs_recipe))

@@ -10,6 +10,7 @@ from ocs_codesign.answers.build import built_json, built_sections
 from ocs_codesign.answers.choice import choices_sections
 from ocs_codesign.answers.texts import WORTH_TREES_PERCENT, is_far_above
 from ocs_codesign.cli.choices import LiveChoice
+from ocs_codesign.cli.classic import option_option
 from ocs_codesign.cli.exact import chunks_option, refuse
 from ocs_codesign.cli.file_options import design_directory_option
 from ocs_codesign.cli.message_options import asked_messages, message_option, min_chunk_option
@@ -52,7 +53,8 @@ BEST, STEPPED, FOREST = "best", "stepped", "forest"
     default=BEST,
     show_default=True,
     help="Who makes the schedule: BFB, the one mapped through the expansions, the one stored with "
-    "a base, or the best of them; or the best of all schedules of so many steps and chunks.",
+    "a base, or the best of them; the best of all schedules of so many steps and chunks; or a "
+    "classic algorithm, where all its messages cross one link.",
 )
 @click.option(
     "--steps",
@@ -80,6 +82,7 @@ BEST, STEPPED, FOREST = "best", "stepped", "forest"
 @bandwidth_option
 @message_option
 @min_chunk_option
+@option_option
 @design_directory_option
 @solver_options
 @json_option
@@ -98,6 +101,7 @@ def build(
     bandwidth: float | None,
     message: float | None,
     min_chunk: float | None,
+    options: tuple[str, ...],
     directory: str,
     json_path: str | None,
     choice: SolverChoice,
@@ -125,7 +129,7 @@ def build(
         scheduler = STEPPED
     if scheduler == BEST and source.network is not None:
         scheduler = FOREST
-    limits = {
+    limits: dict[str, Any] = {
         "steps": steps,
         "chunks": chunks,
         "max_chunks": max_chunks,
@@ -134,6 +138,7 @@ def build(
         "message": asked_messages(alpha, bandwidth, () if message is None else (message,)),
         "min_chunk": min_chunk,
     }
+    limits["algorithm_options"] = _algorithm_options(scheduler, options)
     _check_usage(source, collective, scheduler, limits, choice)
     from ocs_codesign.formats.designs.design_files import check_design_directory, save_design
     from ocs_codesign.formats.designs.record import design_record
@@ -168,6 +173,15 @@ def _cost_of_forest(design: Design, least: Cost | None) -> Cost | None:
     return cost_near_optimum(
         design.schedule.topology, design.collective, design.cost.t_b / least.t_b
     )
+
+
+def _algorithm_options(scheduler: str, texts: tuple[str, ...]) -> dict[str, Any] | None:
+    """What --option says, None if nothing; UsageError for a scheduler that is no classic one."""
+    from ocs_codesign.schedulers.classic.options import read_options
+
+    if texts and (scheduler == BEST or not SCHEDULERS[scheduler].is_classic):
+        raise click.UsageError("--option is for classic algorithms, such as --scheduler ring")
+    return read_options(texts) or None
 
 
 def _check_usage(

@@ -15,6 +15,14 @@ from ocs_codesign.answers.cost import (
     cost_sections,
 )
 from ocs_codesign.answers.texts import WORTH_TREES_PERCENT, is_far_above, times_json, times_sections
+from ocs_codesign.cli.choices import LiveChoice
+from ocs_codesign.cli.classic import (
+    ROOTED,
+    classic_names,
+    cost_of_classic,
+    option_option,
+    routing_option,
+)
 from ocs_codesign.cli.exact import chunks_option, cost_exactly
 from ocs_codesign.cli.forests import cost_of_forests
 from ocs_codesign.cli.message_options import asked_messages, messages_option
@@ -46,13 +54,15 @@ MAX_BOUND_NODES = 2**14
 @recipe_argument
 @graph_option
 @network_option
-@collective_choice(*GATHERING, ALLTOALL)
+@collective_choice(*GATHERING, ALLTOALL, *ROOTED)
 @click.option(
     "--scheduler",
-    type=click.Choice([BEST, FOREST]),
-    help="The best of BFB and the schedules mapped through the expansions, or spanning trees in "
-    "many pieces beside them (default: best; of a network forest).",
+    type=LiveChoice(lambda: {BEST: None, FOREST: None, **classic_names()}),
+    help="The best of BFB and the schedules mapped through the expansions, spanning trees in many "
+    "pieces beside them, or a classic algorithm (default: best; of a network forest).",
 )
+@option_option
+@routing_option
 @click.option(
     "--exact", is_flag=True, help="The frontier of all schedules of few steps, by integer programs."
 )
@@ -73,6 +83,8 @@ def cost(
     network: str | None,
     collective: str,
     scheduler: str | None,
+    options: tuple[str, ...],
+    routing: str | None,
     exact: bool,
     max_steps: int | None,
     chunks: int | None,
@@ -93,7 +105,9 @@ def cost(
     of them; what is not proven by then is said to be open.
 
     With --scheduler forest, and for a network, it compares what spanning trees take with that, and
-    with the exact schedules if --exact is given, and with the bound that nothing beats.
+    with the exact schedules if --exact is given, and with the bound that nothing beats. With
+    another --scheduler it is the cost of a classic algorithm, whose messages take shortest paths:
+    exact loads, where all hops of a step overlap and where every hop waits, and on a switch.
 
     With --alpha, --bandwidth and --message it also says how long messages of every size take. An
     all-to-all then takes the diameter as steps.
@@ -103,6 +117,21 @@ def cost(
       ocs-codesign cost 'Line(CompleteBipartite(4))' --collective allreduce
     """
     source = GivenGraph.of(recipe, graph, network)
+    if scheduler not in (None, BEST, FOREST):
+        if exact:
+            raise click.UsageError("--exact asks for the best of all schedules: no --scheduler")
+        choice.check_unused("--exact and --collective alltoall")
+        check_outputs(json_path)
+        asked = asked_messages(alpha, bandwidth, messages)
+        cost_of_classic(source, scheduler, collective, options, routing or "even", asked, json_path)
+        return 0
+    for name, value in (("--option", options), ("--routing", routing)):
+        if value:
+            raise click.UsageError(f"{name} is for classic algorithms, such as --scheduler ring")
+    if collective in ROOTED:
+        raise click.UsageError(
+            f"--collective {collective} is for classic algorithms, such as --scheduler binomial"
+        )
     by_forests = scheduler == FOREST or (scheduler is None and network is not None)
     if network is not None and not by_forests:
         raise click.UsageError("--scheduler best is for a RECIPE or --graph FILE")

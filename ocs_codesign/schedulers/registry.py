@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.collective import GATHERING, Collective
+from ocs_codesign.schedulers.classic.registry import CLASSIC, messages_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ocs_codesign.cost import MessageSizes
     from ocs_codesign.lp import Options
@@ -33,7 +35,8 @@ class Task:
     tree carries) are limits, None for the maker's own; ``message`` is the size that it should be
     fast for, in chunks of ``min_chunk`` bytes or more; ``options`` are those of a solver;
     ``on_progress(done, total)`` is told how far it is. ``network`` is what the links of the
-    topology are, None for links between hosts.
+    topology are, None for links between hosts. ``algorithm_options`` are those of a classic
+    algorithm and of its rank map.
     """
 
     topology: Topology
@@ -49,6 +52,7 @@ class Task:
     message: MessageSizes | None = None
     min_chunk: float | None = None
     network: Network | None = None
+    algorithm_options: Mapping[str, Any] | None = None
 
 
 @final
@@ -75,8 +79,9 @@ class Scheduler:
 
     An allreduce is made of its halves where it is not among the ``collectives``. ``limits`` are
     names of fields of a Task, "options" for one that solves. ``needs_recipe`` says that a topology
-    alone is not enough, ``knows_switches`` that the network may have them. ``limit_s`` is the time
-    limit where none is given.
+    alone is not enough, ``knows_switches`` that the network may have them, ``is_classic`` that a
+    classic algorithm refuses topologies that it does not suit. ``limit_s`` is the time limit where
+    none is given.
     """
 
     description: str
@@ -86,6 +91,7 @@ class Scheduler:
     needs_recipe: bool = False
     limit_s: float | None = None
     knows_switches: bool = False
+    is_classic: bool = False
 
     def can_make(self, collective: Collective) -> bool:
         """Whether it makes schedules of a collective, or of all its halves."""
@@ -242,6 +248,15 @@ def _piped(task: Task, best: Contender, bound: Fraction, choices: tuple[Choice, 
     return Made(schedule, best.maker, bound, choices=choices)
 
 
+def _classic(name: str, task: Task) -> Made:
+    from ocs_codesign.schedulers.classic.conversion import schedule_of
+
+    options = task.algorithm_options or {}
+    sides = getattr(task.recipe, "sides", None)
+    messages, nodes = messages_on(task.topology, name, task.collective, options, sides)
+    return Made(schedule_of(messages, task.topology, nodes), name)
+
+
 SCHEDULERS: dict[str, Scheduler] = {
     "bfb": Scheduler("balanced breadth-first broadcast", _bfb),
     "expansion": Scheduler(
@@ -268,5 +283,15 @@ SCHEDULERS: dict[str, Scheduler] = {
         (Collective.ALLTOALL.name,),
         ("steps", "max_chunks", "options"),
     ),
+    **{
+        name: Scheduler(
+            algorithm.description,
+            partial(_classic, name),
+            algorithm.collectives,
+            ("algorithm_options",),
+            is_classic=True,
+        )
+        for name, algorithm in CLASSIC.items()
+    },
 }
 """Every scheduler by name."""

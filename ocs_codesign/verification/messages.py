@@ -90,7 +90,11 @@ def _replay_copies(messages: Messages) -> Witness | None:
             return _faulty(messages, (int(rows[wrong][0]), rule))
         held[messages.target[rows], item] = True
     without = np.argwhere(~held)
-    return _lacking(without[0, 0], without[0, 1], "the rank never gets this item") if len(without) else None
+    return (
+        _lacking(without[0, 0], without[0, 1], "the rank never gets this item")
+        if len(without)
+        else None
+    )
 
 
 def _replay_moves(messages: Messages) -> Witness | None:

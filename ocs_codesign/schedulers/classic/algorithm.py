@@ -50,6 +50,7 @@ class Pattern(NamedTuple):
         return Pattern(self.num_items, turned)
 
 
+MAX_RANKS = 4096
 EVEN, POWER_OF_TWO = "an even number", "a power of two"
 _FITS = {EVEN: lambda n: n % 2 == 0, POWER_OF_TWO: lambda n: n & (n - 1) == 0}
 
@@ -96,14 +97,17 @@ class Algorithm:
         pattern = self.pattern(collective, num_ranks, **options)
         is_rooted = collective in ("broadcast", "reduce")
         made = Collective(collective, root=options.get("root", 0) if is_rooted else None)
-        parts = []
+        columns = np.empty((5, sum(step.num_sends for step in pattern.steps)), dtype=np.int32)
+        first = 0
         for number, step in enumerate(pattern.steps, 1):
-            columns = np.broadcast_arrays(number, *step)
-            parts.append(np.stack([column.ravel() for column in columns]))
-        every = np.concatenate(parts, axis=1) if parts else np.empty((5, 0), dtype=np.int64)
-        step_of, source, target, item, adds = every
-        columns = step_of, source, target, item, adds.astype(bool)
-        return Messages(num_ranks, made, pattern.num_items, *columns)
+            here = slice(first, first + step.num_sends)
+            columns[0, here] = number
+            for column, values in zip(columns[1:], np.broadcast_arrays(*step), strict=True):
+                column[here] = values.ravel()
+            first = here.stop
+        at, source, target, item, adds = columns
+        ends = source, target, item, adds.astype(bool)
+        return Messages(num_ranks, made, pattern.num_items, at, *ends)
 
     def pattern(self, collective: str, num_ranks: int, **options: Any) -> Pattern:
         """The same step by step."""
@@ -114,8 +118,8 @@ class Algorithm:
         if unknown:
             has = f"its options are {', '.join(self.options)}" if self.options else "it has none"
             raise ValueError(f"{self.description} has no option {unknown[0]}: {has}")
-        if num_ranks < 1:
-            raise ValueError(f"{num_ranks} ranks: there must be one")
+        if not 1 <= num_ranks <= MAX_RANKS:
+            raise ValueError(f"{num_ranks} ranks: classic algorithms are made for 1 to {MAX_RANKS}")
         made = self._pattern(collective, num_ranks, options)
         return Pattern(made.num_items, [step for step in made.steps if step.num_sends])
 

@@ -3,7 +3,7 @@
 A message takes shortest paths, through hosts as well as switches. Even routing splits what is at a
 node equally over all links that lead one hop nearer; lowest routing takes those to the nearer
 neighbour with the smallest number, parallel links to it equally. Cut-through counts a whole path in
-the step of its message; with store and forward hop j of all messages of a step is a turn of its own.
+the step of its message; with store and forward hop j of a step's messages is a turn of its own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import numpy as np
 from ocs_codesign.cost import Cost, total
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
     from ocs_codesign.messages import Messages
@@ -86,24 +84,9 @@ def place(
     >>> placed.cut_through, placed.store_and_forward
     (Cost(steps=3, t_b=Fraction(2, 1)), Cost(steps=5, t_b=Fraction(9, 4)))
     """
-    if routing not in ROUTINGS:
-        raise ValueError(f"routing is {routing!r}: it must be one of {', '.join(ROUTINGS)}")
     hosts = topology.num_nodes if num_hosts is None else num_hosts
     node = checked_ranks(messages.num_ranks, hosts, rank_to_node)
-    router = _Router(topology, routing)
-    known: dict[bytes, tuple[Fraction, tuple[Fraction, ...]]] = {}
-    steps = []
-    for source, target, items in _volumes(messages):
-        key = b"".join(column.tobytes() for column in (source, target, items))
-        if key not in known:  # the steps of a ring are all alike
-            known[key] = router.loads(node[source], node[target], items)
-        steps.append(known[key])
-    shards = messages.item_shards
-    loads = tuple(shards * whole for whole, _ in steps)
-    hop_loads = tuple(tuple(shards * load for load in hops) for _, hops in steps)
-    unit = Fraction(topology.node_speed(hosts), messages.num_ranks)
-    separate = total(load for hops in hop_loads for load in hops)
-    return Placed(loads, hop_loads, unit * total(loads), unit * separate)
+    return Router(topology, routing, hosts).place(messages, node)
 
 
 def checked_ranks(
@@ -135,14 +118,32 @@ def _volumes(messages: Messages) -> list[tuple[NDArray[Any], NDArray[Any], NDArr
 
 
 @final
-class _Router:
-    """Sends volumes over a topology hop by hop and counts what crosses the links."""
+class Router:
+    """A routing on a topology, for placing messages again and again."""
 
-    def __init__(self, topology: Topology, routing: str) -> None:
+    def __init__(self, topology: Topology, routing: str, num_hosts: int) -> None:
+        if routing not in ROUTINGS:
+            raise ValueError(f"routing is {routing!r}: it must be one of {', '.join(ROUTINGS)}")
         self.topology, self.routing = topology, routing
+        self.speeds, self.host_speed = topology.speeds(), topology.node_speed(num_hosts)
         self.distance = topology.distances()
         self.links = _out_links(topology)
-        self.speeds = topology.speeds()
+
+    def place(self, messages: Messages, node: NDArray[np.int64]) -> Placed:
+        """The loads of messages whose rank i is on host ``node[i]``."""
+        known: dict[bytes, tuple[Fraction, tuple[Fraction, ...]]] = {}
+        steps = []
+        for source, target, items in _volumes(messages):
+            key = b"".join(column.tobytes() for column in (source, target, items))
+            if key not in known:  # the steps of a ring are all alike
+                known[key] = self.loads(node[source], node[target], items)
+            steps.append(known[key])
+        shards = messages.item_shards
+        loads = tuple(shards * whole for whole, _ in steps)
+        hop_loads = tuple(tuple(shards * load for load in hops) for _, hops in steps)
+        unit = Fraction(self.host_speed, messages.num_ranks)
+        separate = total(load for hops in hop_loads for load in hops)
+        return Placed(loads, hop_loads, unit * total(loads), unit * separate)
 
     def loads(
         self, source: NDArray[Any], target: NDArray[Any], items: NDArray[np.int64]
@@ -172,7 +173,7 @@ class _Router:
     def _next_links(
         self, at: NDArray[np.int64], to: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Rows and the links that each takes next, and how many those are of every row."""
+        """Rows and the links that each takes next, and how many links every row takes."""
         block = max(1, _BLOCK_LINKS // self.links.shape[1])
         parts = [
             self._next_of(at[first : first + block], to[first : first + block])
@@ -216,7 +217,7 @@ def _out_links(topology: Topology) -> NDArray[np.int64]:
 def _merged(
     at: NDArray[Any], to: NDArray[np.int64], amount: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-    """What goes on: amounts at the same node for the same target added up, without what is there."""
+    """What goes on: amounts at one node for one target added up, without what is there."""
     going = np.flatnonzero(at != to)
     size = int(max(at.max(), to.max())) + 1
     pair, amount = at[going].astype(np.int64) * size + to[going], amount[going]

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.schedulers.classic import alltoall, folded, gathering, grids, trees
 from ocs_codesign.schedulers.classic.algorithm import EVEN, POWER_OF_TWO, Algorithm
+from ocs_codesign.schedulers.classic.options import RANK_MAP, split_options
+from ocs_codesign.schedulers.classic.placement import checked_ranks
+from ocs_codesign.schedulers.classic.rank_maps import IDENTITY, named_map
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.collective import Collective
+    from ocs_codesign.messages import Messages
+    from ocs_codesign.topology import Topology
 
 CLASSIC: dict[str, Algorithm] = {
     "direct": Algorithm(
@@ -93,3 +102,45 @@ CLASSIC: dict[str, Algorithm] = {
     "ring-relay": Algorithm("relay round a ring", {"alltoall": alltoall.ring_relay}),
 }
 """Every algorithm by name; whoever reads it has them all."""
+
+
+def messages_on(
+    topology: Topology,
+    name: str,
+    collective: Collective,
+    options: Mapping[str, Any],
+    sides: Sequence[int] | None = None,
+    *,
+    num_hosts: int | None = None,
+    routing: str = "even",
+) -> tuple[Messages, NDArray[Any]]:
+    """What an algorithm of CLASSIC sends between the hosts of a topology, and the rank map.
+
+    The map is the option ``rank_to_node``, by name or as a list. ``sides`` are those of the grid
+    that the hosts are in, if any: the ``dims`` of algorithms on grids where none are given. Raises
+    ValueError as the algorithm and the map do, and for a collective with sizes or groups.
+
+    >>> from ocs_codesign.collective import Collective
+    >>> from ocs_codesign.given import as_topology
+    >>> ring = messages_on(as_topology("Torus((4, 2))"), "ring", Collective.ALLGATHER, {})
+    >>> ring[0].num_steps, ring[1].tolist()
+    (7, [0, 1, 2, 3, 4, 5, 6, 7])
+    """
+    if collective.sizes is not None or collective.groups is not None:
+        raise ValueError(f"classic algorithms are for equal parts and all hosts: {collective.text}")
+    hosts = topology.num_nodes if num_hosts is None else num_hosts
+    algorithm = CLASSIC[name]
+    given, placed = split_options(options)
+    if sides is not None and "dims" in algorithm.options:
+        given = {"dims": sides, **given}
+    if collective.root is not None and "root" in algorithm.options:
+        given["root"] = collective.root
+    messages = algorithm.messages(collective.name, hosts, **given)
+    ranks = placed.get(RANK_MAP, IDENTITY)
+    if isinstance(ranks, str):
+        grid = sides or given.get("dims")
+        seed = placed.get("seed", 0)
+        ranks = named_map(
+            ranks, messages, topology, grid, num_hosts=hosts, routing=routing, seed=seed
+        )
+    return messages, checked_ranks(hosts, hosts, ranks)

@@ -1,0 +1,81 @@
+"""Options of classic algorithms, and what one costs on a topology."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.answers.classic import ClassicCost, classic_json, classic_sections
+from ocs_codesign.answers.cost import Subject
+from ocs_codesign.answers.texts import times_json, times_sections
+from ocs_codesign.cli.output import emit
+from ocs_codesign.cli.progress import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ocs_codesign.cli.options import GivenGraph
+    from ocs_codesign.cost import MessageSizes
+
+ROOTED = ("broadcast", "reduce")
+"""Collectives with a root that classic algorithms make."""
+
+
+option_option = click.option(
+    *("--option", "options"),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Option of a classic algorithm, such as radix=3, dims=4,4 or first=near, or its rank map: "
+    "rank_to_node=identity, snake, gray, search (with seed=1) or the node of every rank.",
+)
+
+
+routing_option = click.option(
+    "--routing",
+    type=click.Choice(["even", "lowest"]),
+    help="Of a classic algorithm's messages: split over all shortest paths (default), or take the "
+    "lowest-numbered neighbour.",
+)
+
+
+def classic_names() -> Mapping[str, Any]:
+    """All classic algorithms by name."""
+    from ocs_codesign.schedulers.classic.registry import CLASSIC
+
+    return CLASSIC
+
+
+def cost_of_classic(
+    source: GivenGraph,
+    scheduler: str,
+    collective_name: str,
+    texts: tuple[str, ...],
+    routing: str,
+    asked: MessageSizes | None,
+    json_path: str | None,
+) -> None:
+    """Place a classic algorithm on a topology or network, and say what it costs."""
+    from ocs_codesign.collective import Collective
+    from ocs_codesign.schedulers.classic.options import read_options
+    from ocs_codesign.schedulers.classic.placement import place
+    from ocs_codesign.schedulers.classic.registry import messages_on
+
+    options = read_options(texts)
+    topology = source.topology()
+    hosts = topology.num_nodes if source.network is None else source.network.num_hosts
+    sides = getattr(source.recipe, "sides", None)
+    root = options.get("root", 0) if collective_name in ROOTED else None
+    collective = Collective(collective_name, root=root)
+    with progress("Placing the messages"):
+        messages, nodes = messages_on(
+            topology, scheduler, collective, options, sides, num_hosts=hosts, routing=routing
+        )
+        placed = place(messages, topology, routing, nodes, num_hosts=hosts)
+    subject = source.subject(topology)
+    if source.network is not None:
+        subject = Subject(None, source.graph_name, hosts, topology.degree)
+    found = ClassicCost(scheduler, routing, messages, placed)
+    answer = {**classic_json(subject, found), **times_json(asked, placed.cut_through)}
+    sections = [*classic_sections(subject, found), *times_sections(asked, placed.cut_through)]
+    emit(answer, json_path, sections)

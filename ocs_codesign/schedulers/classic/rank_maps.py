@@ -1,0 +1,133 @@
+"""On which node every rank is: as numbered, along a grid's rows to and fro, or searched for."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocs_codesign.schedulers.classic.placement import EVEN, Router
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.messages import Messages
+    from ocs_codesign.topology import Topology
+
+    Nodes = NDArray[np.int64]
+
+IDENTITY, SNAKE, GRAY, SEARCH = "identity", "snake", "gray", "search"
+MAX_SEARCHED = 1024
+_SWAPS_A_RANK, _MOST_SWAPS = 64, 4096
+"""Swaps that are tried on hops alone."""
+_PLACED_SENDS, _MOST_PLACED = 2**20, 200
+"""Sends that are placed to try swaps on t_b, and the most of those swaps."""
+
+
+def snake(dims: Sequence[int]) -> Nodes:
+    """The nodes of a grid row by row, every other one backwards: neighbours follow each other.
+
+    It is a Hamiltonian cycle of a torus if the first side is even.
+
+    >>> snake((2, 3)).tolist(), snake((2, 2, 2)).tolist()
+    ([0, 1, 2, 5, 4, 3], [0, 1, 3, 2, 6, 7, 5, 4])
+    """
+    rank, node, left = np.arange(prod(dims)), np.zeros(prod(dims), dtype=np.int64), prod(dims)
+    for side in dims:
+        rows, left = rank // left, left // side
+        digit = rank // left % side
+        node += np.where(rows % 2 == 0, digit, side - 1 - digit) * left
+    return node
+
+
+def gray(num_ranks: int) -> Nodes:
+    """The Gray code: rank i + 1 is a neighbour of rank i on a hypercube; ValueError if none is."""
+    if num_ranks & (num_ranks - 1):
+        raise ValueError(f"{num_ranks} ranks: a Gray code takes a power of two")
+    return snake((2,) * (num_ranks.bit_length() - 1))
+
+
+def named_map(
+    name: str,
+    messages: Messages,
+    topology: Topology,
+    dims: Sequence[int] | None = None,
+    *,
+    num_hosts: int | None = None,
+    routing: str = EVEN,
+    seed: int = 0,
+) -> Nodes:
+    """The node of every rank under a rank map by name; ``dims`` are the sides of the nodes' grid.
+
+    Raises ValueError for a name that is none, and where there is no such map.
+    """
+    ranks = messages.num_ranks
+    if name == IDENTITY:
+        return np.arange(ranks)
+    if name == GRAY:
+        return gray(ranks)
+    if name == SNAKE:
+        if dims is None or prod(dims) != ranks:
+            raise ValueError(f"a snake takes nodes in a grid: give dims, sides of {ranks} nodes")
+        return snake(dims)
+    if name == SEARCH:
+        hosts = topology.num_nodes if num_hosts is None else num_hosts
+        starts = [np.arange(ranks)] + ([] if dims is None else [snake(dims)])
+        return searched_map(messages, Router(topology, routing, hosts), starts, seed)
+    names = ", ".join((IDENTITY, SNAKE, GRAY, SEARCH))
+    raise ValueError(f"rank map {name!r}: it is one of {names}, or the node of every rank")
+
+
+def searched_map(messages: Messages, router: Router, starts: Sequence[Nodes], seed: int) -> Nodes:
+    """The map of least t_b that swaps of two ranks at a time come to, none worse than ``starts``.
+
+    From every start and from a random one swaps first bring what is sent nearer, as hops times
+    items, and then lower the exact t_b as far as a number of tries goes.
+    """
+    ranks = messages.num_ranks
+    if ranks > MAX_SEARCHED:
+        raise ValueError(f"{ranks} ranks: rank maps are searched for up to {MAX_SEARCHED}")
+    rng = np.random.default_rng(seed)
+    volume = np.zeros((ranks, ranks), dtype=np.int64)
+    np.add.at(volume, (messages.source, messages.target), 1)
+    distance = router.distance.astype(np.int64)
+
+    def cost(node: Nodes) -> tuple[Fraction, int]:
+        hops = int((volume * distance[np.ix_(node, node)]).sum())
+        return router.place(messages, node).t_b, hops
+
+    random_start = rng.permutation(ranks)
+    near = [_brought_nearer(volume, distance, start, rng) for start in (*starts, random_start)]
+    best_cost, _, best = min((cost(node), at, node) for at, node in enumerate([*starts, *near]))
+    for _ in range(min(_MOST_PLACED, _PLACED_SENDS // max(1, len(messages.step)))):
+        one, other = rng.integers(0, ranks, 2).tolist()
+        tried = best.copy()
+        tried[[one, other]] = tried[[other, one]]
+        tried_cost = cost(tried)
+        if tried_cost < best_cost:
+            best, best_cost = tried, tried_cost
+    return best
+
+
+def _brought_nearer(
+    volume: NDArray[np.int64], distance: NDArray[np.int64], start: Nodes, rng: np.random.Generator
+) -> Nodes:
+    """The map after random swaps, of which those that do not lengthen paths are kept."""
+
+    def hops_of(pair: Nodes, node: Nodes) -> int:
+        """Hops times items of all that two ranks send and receive."""
+        at = node[pair]
+        out, back = volume[pair] * distance[at][:, node], volume[:, pair] * distance[node][:, at]
+        return int(out.sum() + back.sum() - out[:, pair].sum())
+
+    node = start
+    for pair in rng.integers(0, len(node), (min(_MOST_SWAPS, _SWAPS_A_RANK * len(node)), 2)):
+        swapped = node.copy()
+        swapped[pair] = swapped[pair[::-1]]
+        if hops_of(pair, swapped) <= hops_of(pair, node):
+            node = swapped
+    return node
