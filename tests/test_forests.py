@@ -17,12 +17,14 @@ from ocs_codesign.graphs.text import as_recipe
 from ocs_codesign.network import Network
 from ocs_codesign.networks.boxes import boxes
 from ocs_codesign.networks.direct import direct, mesh, torus
+from ocs_codesign.networks.products import mi250
 from ocs_codesign.networks.switched import star
 from ocs_codesign.schedulers.forest.building import forests
 from ocs_codesign.schedulers.forest.few_trees import few_trees
 from ocs_codesign.schedulers.forest.optimum import optimum
 from ocs_codesign.schedulers.forest.pipeline import Pipeline
 from ocs_codesign.schedulers.registry import Task, made_by
+from ocs_codesign.topology import Topology
 from ocs_codesign.verification import forests as rules
 from ocs_codesign.verification.forests import check_forest, check_inv_rate
 from ocs_codesign.verification.schedules import verify
@@ -104,6 +106,34 @@ def test_trees_are_as_low_as_distances_allow():
     ):
         (made,) = build_all(network, Collective.ALLGATHER)
         assert made.height == height
+
+
+def regular(num_hosts, degree, seed, *, both_ways):
+    """A random regular network, of cycles through all hosts."""
+    rng = np.random.default_rng(seed)
+    cycles = [rng.permutation(num_hosts) for _ in range(degree // (2 if both_ways else 1))]
+    tail = np.concatenate(cycles)
+    head = np.concatenate([np.roll(cycle, 1) for cycle in cycles])
+    if both_ways:
+        tail, head = np.concatenate([tail, head]), np.concatenate([head, tail])
+    return direct(Topology(num_hosts, tail, head), 1)
+
+
+@pytest.mark.parametrize(("num_hosts", "both_ways"), [(32, True), (32, False), (64, True)])
+def test_random_regular_networks_need_no_tall_trees(num_hosts, both_ways):
+    """At the optimal rate, though shortest paths alone do not reach it, a hop above at most."""
+    for seed in range(3):
+        network = regular(num_hosts, 4, seed, both_ways=both_ways)
+        (made,) = build_all(network, Collective.ALLGATHER)
+        assert made.height <= network.topology().diameter() + 1
+
+
+def test_boxes_have_few_low_trees():
+    """Where inner links have something to spare a tree a root is enough, entering a box once."""
+    network = mi250(6)
+    (made,) = build_all(network, Collective.ALLGATHER)
+    assert (made.num_trees, len(made.root)) == (1, 96)
+    assert made.height <= 8
 
 
 def test_a_spectrum_of_steps_and_time():

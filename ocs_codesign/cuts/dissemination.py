@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.cuts.kernels import sweep
+from ocs_codesign.cuts.kernels import note_tight_sets, sweep
 from ocs_codesign.kernels import for_work
 
 if TYPE_CHECKING:
@@ -178,18 +178,43 @@ def first_short(
     are known to get it. All do: the number of ranks. The set that is cut off has that rank in it
     and none before it: what leads into it is less than what is outside.
     """
+    return _swept(sweep, problem, ranks, begin, capacity, own)
+
+
+def tight_sets(
+    problem: Dissemination, ranks: NDArray[np.int64], capacity: NDArray[Any], own: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Sets of nodes (rows, bool) into which just so much leads as is outside.
+
+    Of those in which a rank is the first of ``ranks`` it has the smallest, if there is one.
+    ``first_short`` must have found that all ranks can get everything.
+    """
+    is_tight = np.zeros((len(ranks), problem.num_nodes), dtype=bool)
+    _swept(note_tight_sets, problem, ranks, 0, capacity, own, is_tight)
+    return is_tight
+
+
+def _swept(
+    plain: Callable[..., Any],
+    problem: Dissemination,
+    ranks: NDArray[np.int64],
+    begin: int,
+    capacity: NDArray[Any],
+    own: NDArray[Any],
+    *more: NDArray[Any],
+) -> tuple[int, NDArray[np.bool_]]:
+    """What a loop of a sweep returns, and the sink's side of the cut it ends with."""
     demand, nodes = int(own.sum()), problem.num_nodes
     first, out, to = _arcs(problem)
     is_small = max(2 * int(capacity.max(initial=0)), demand) < _MAX_INT64
     room = np.zeros(len(to), dtype=np.int64 if is_small else object)
     room[::2] = capacity
-    plain: Callable[..., Any] = sweep
     loop = for_work(plain, _ROUNDS_A_LINK * len(to)) if is_small else plain
     arrays = [first, out, to, room, own.astype(room.dtype), ranks]
     spare = [np.zeros(nodes, np.bool_), np.full(nodes, -1), *np.zeros((3, nodes), np.int64)]
     if loop is plain:
         arrays, spare = ([array.tolist() for array in group] for group in (arrays, spare))
-    position = loop(*arrays, begin, demand, *spare)
+    position = loop(*arrays, begin, demand, *spare, *more)
     return position, np.asarray(spare[1]) >= 0
 
 

@@ -33,6 +33,26 @@ def sweep(first, out, to, room, own, ranks, begin, demand, is_done, level, at, q
     return len(ranks)
 
 
+def note_tight_sets(
+    first, out, to, room, own, ranks, begin, demand, is_done, level, at, queue, path, is_tight
+):
+    """Sweep, and note for every rank the nodes on its side where no more than its flow can come."""
+    for position in range(begin, len(ranks)):
+        for node in range(len(level)):
+            level[node] = -1
+        sweep(
+            *(first, out, to, room, own, ranks[position : position + 1], 0, demand),
+            *(is_done, level, at, queue, path),
+        )
+        for node in range(len(level)):
+            level[node] = -1
+        seen, is_reached = levels(first, out, to, room, own, ranks[position], is_done, level, queue)
+        if not is_reached:
+            for place in range(seen):
+                is_tight[position, queue[place]] = True
+    return len(ranks)
+
+
 def levels(first, out, to, room, own, sink, is_done, level, queue):
     """Hops to the sink up to the nearest source: how many nodes have some, and if a source has."""
     level[sink] = 0

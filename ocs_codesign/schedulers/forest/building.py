@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.cuts.dissemination import dissemination, first_short, scaled
 from ocs_codesign.forest import Forest
 from ocs_codesign.runs import before, places, starts_of
+from ocs_codesign.schedulers.forest.exchange import exchanged_trees
 from ocs_codesign.schedulers.forest.few_trees import few_trees
 from ocs_codesign.schedulers.forest.optimum import optimum
 from ocs_codesign.schedulers.forest.packing import pack
-from ocs_codesign.schedulers.forest.shallow import shallow_trees
 from ocs_codesign.schedulers.forest.spanning import without_idle_switches
 from ocs_codesign.schedulers.forest.splitting import split_off, without_common_divisor
 
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from ocs_codesign.schedulers.forest.optimum import Optimum
     from ocs_codesign.schedulers.forest.packing import Trees
     from ocs_codesign.schedulers.forest.splitting import Split
+
+_MOST_TRIED = 100
+"""Numbers of trees below those of the optimum that are tried."""
 
 
 def forests(
@@ -68,11 +73,14 @@ def _capacities(
     found: Optimum, at: int, num_trees: int | None
 ) -> tuple[NDArray[np.int64], int, Fraction]:
     """Whole capacities of the network's links for trees of a task, their number, and the scale."""
-    bandwidth = found.network.bandwidth.astype(object)
+    bandwidth = found.network.bandwidth
     if num_trees is not None:
         few = few_trees(found, num_trees)
-        whole = bandwidth * few.scale.numerator // few.scale.denominator
+        whole = scaled(bandwidth, few.scale.numerator, few.scale.denominator)
         return whole.astype(np.int64), few.num_trees, few.scale
+    fewest = _fewest(found)
+    if fewest is not None:
+        return fewest
     scale, trees = found.trees
     task = found.tasks[at]
     problem = task.problem
@@ -94,6 +102,36 @@ def _capacities(
     return np.array([int(value * factor) for value in exact]), trees * factor, scale * factor
 
 
+def _fewest(found: Optimum) -> tuple[NDArray[np.int64], int, Fraction] | None:
+    """The same with less than ``found.trees``, where links that nothing has to fill may lose some.
+
+    None if there are not less, as far as was tried, or if links are shared.
+    """
+    if found.shares is not None:
+        return None
+    network, task = found.network, found.tasks[0]
+    ends = (network.head, network.tail) if task.is_sum else (network.tail, network.head)
+    ranks = np.flatnonzero(task.problem.is_rank)
+    weight = task.problem.weight
+    for num_trees in range(1, min(found.trees[1], _MOST_TRIED)):
+        scale = found.inv_rate * num_trees
+        whole = scaled(network.bandwidth, scale.numerator, scale.denominator).astype(np.int64)
+        into = np.zeros(network.num_nodes, dtype=np.int64)
+        np.add.at(into, ends[1], np.where(ends[0] != ends[1], whole, 0))
+        if (into[ranks] < num_trees * (weight.sum() - weight[ranks])).any():
+            continue
+        live = whole > 0
+        problem = dissemination(
+            task.problem.is_rank, weight, ends[0][live], ends[1][live], whole[live]
+        )
+        left = replace(task, problem=problem)
+        if not left.is_balanced(problem.capacity, ~problem.is_rank):
+            continue
+        if first_short(problem, ranks, 0, problem.capacity, num_trees * weight)[0] == len(ranks):
+            return whole, num_trees, scale
+    return None
+
+
 def _forest(
     network: Network,
     task: GroupTask,
@@ -111,7 +149,7 @@ def _forest(
     pairs = _Pairs(smaller, hosts, network.num_nodes)
     wanted = smaller.num_trees * task.problem.weight[hosts]
     graph = (len(hosts), pairs.tail, pairs.head, pairs.capacity, wanted)
-    trees = shallow_trees(*graph)
+    trees = exchanged_trees(*graph)
     if trees is None:
         trees = pack(*graph, on_progress)
     trees = without_idle_switches(trees, pairs.tail, hosts < network.num_hosts)
@@ -162,7 +200,7 @@ def _routed(
     use, arc = places(first, np.searchsorted(low, end, side="left") - first)
     units = np.minimum(end[use], high[arc]) - np.maximum(begin[use], low[arc])
     used, path = np.unique(pairs.arc[arc], return_inverse=True)
-    paths = [split.arcs.path(int(which)) for which in used]
+    path_start, links = split.arcs.paths(used)
     by_tree = np.lexsort((np.arange(len(use)), head[order][use], tree[order][use]))
     return Forest(
         network,
@@ -178,6 +216,6 @@ def _routed(
         hosts[pairs.head[pair[use]]][by_tree],
         path[by_tree],
         units[by_tree],
-        np.cumsum([0, *map(len, paths)]),
-        np.array([link for links in paths for link in links], dtype=np.int64),
+        path_start,
+        links,
     )

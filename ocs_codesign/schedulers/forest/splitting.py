@@ -16,67 +16,15 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.cuts.dissemination import Dissemination, first_short
+from ocs_codesign.schedulers.forest.arcs import Arcs
+from ocs_codesign.schedulers.forest.even_parts import MAX_CAPACITY, exact_parts, whole_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-_MAX_CAPACITY = 2**40
-"""Capacities that even parts may make necessary; beyond, links are paired one by one."""
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Arcs:
-    """Paths from ``tail`` to ``head`` (int64) with a ``capacity`` (int64) each.
-
-    An arc below ``num_links`` is a link; others are arc ``left`` and then arc ``right``.
-    """
-
-    num_links: int
-    tail: NDArray[np.int64]
-    head: NDArray[np.int64]
-    capacity: NDArray[np.int64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-
-    def path(self, arc: int) -> list[int]:
-        """The links of an arc, end to end, without the rounds that it may make."""
-        links: list[int] = []
-        rest = [arc]
-        while rest:
-            arc = rest.pop()
-            if arc >= self.num_links:
-                rest += [int(self.right[arc]), int(self.left[arc])]
-                continue
-            links.append(arc)
-            tails = [int(self.tail[link]) for link in links]
-            if self.head[arc] in tails:
-                del links[tails.index(int(self.head[arc])) :]
-        return links
-
-    def with_capacity(self, capacity: NDArray[np.int64]) -> Arcs:
-        """The same paths with other capacities."""
-        return Arcs(self.num_links, self.tail, self.head, capacity, self.left, self.right)
-
-    def joined(
-        self, left: NDArray[np.int64], right: NDArray[np.int64], capacity: NDArray[np.int64]
-    ) -> Arcs:
-        """These and arcs that are one and then another; what they carry is no longer theirs."""
-        left_over = self.capacity.copy()
-        np.subtract.at(left_over, left, capacity)
-        np.subtract.at(left_over, right, capacity)
-        proper = self.tail[left] != self.head[right]
-        left, right, capacity = left[proper], right[proper], capacity[proper]
-        return Arcs(
-            self.num_links,
-            np.concatenate([self.tail, self.tail[left]]),
-            np.concatenate([self.head, self.head[right]]),
-            np.concatenate([left_over, capacity]),
-            np.concatenate([self.left, left]),
-            np.concatenate([self.right, right]),
-        )
+    _Spread = Callable[..., tuple[NDArray[np.int64], int] | None]
 
 
 @final
@@ -106,16 +54,22 @@ def split_off(
     arcs = Arcs(links, tail.astype(np.int64), head.astype(np.int64), proper, none, none)
     split = Split(arcs, num_trees)
     for relays, group in _levels(problem, arcs):
-        together: Split | None = split
-        for relay in relays:
-            together = together and _evenly(together, relay, group)
-        if together and _keeps_rate(problem, together):
-            split = together
-            continue
-        for relay in relays:
-            even = _evenly(split, relay, group)
-            keeps = even is not None and _keeps_rate(problem, even)
-            split = even if even and keeps else _one_by_one(problem, split, relay)
+        split = _one_level(problem, split, relays, group)
+    return split
+
+
+def _one_level(
+    problem: Dissemination, split: Split, relays: list[int], group: NDArray[np.int64]
+) -> Split:
+    """Relays split off in even parts, whole ones if possible, if these keep the rate."""
+    for spread in (whole_parts, exact_parts):
+        even = _evenly(split, relays, group, spread)
+        if even is not None and _keeps_rate(problem, even):
+            return even
+    if len(relays) == 1:
+        return _one_by_one(problem, split, relays[0])
+    for relay in relays:
+        split = _one_level(problem, split, [relay], group)
     return split
 
 
@@ -156,43 +110,77 @@ def _components(
     return labels
 
 
-def _evenly(split: Split, relay: int, group: NDArray[np.int64]) -> Split | None:
-    """What comes in spread over what goes out, by capacity; None if that is more than goes out.
+def _evenly(
+    split: Split, relays: list[int], group: NDArray[np.int64], spread: _Spread
+) -> Split | None:
+    """What comes into relays spread over what goes out; None if that is more than goes out.
 
     Between groups it stays in none, within one it does not turn back.
     """
-    arcs = split.arcs
-    into = np.flatnonzero((arcs.head == relay) & (arcs.capacity > 0))
-    out = np.flatnonzero((arcs.tail == relay) & (arcs.capacity > 0))
-    if not len(into) or not len(out):
+    pending: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]] = []
+    touched: set[int] = set()
+    links = _Incidence(split.arcs, len(group))
+    for relay in relays:
+        if relay in touched:
+            split, pending, touched = _joined(split, pending), [], set()
+            links = _Incidence(split.arcs, len(group))
+        arcs, (into, out) = split.arcs, links.at(relay)
+        if not len(into) or not len(out):
+            continue
+        source, target = arcs.tail[into], arcs.head[out]
+        may = group[source][:, None] != group[target]
+        kinds = (group[source], group[target])
+        if not may.any():
+            may, kinds = source[:, None] != target, (source, target)
+        parts = spread(arcs.capacity[into], arcs.capacity[out], may, *kinds)
+        if parts is None or parts[1] * int(arcs.capacity.max()) > MAX_CAPACITY:
+            return None
+        amount, scale = parts
+        if (amount.sum(axis=0) > scale * arcs.capacity[out]).any():
+            return None
+        row, column = np.nonzero(amount)
+        pending.append((into[row], out[column], amount[row, column], scale))
+        touched.update(source.tolist(), target.tolist())
+    split = _joined(split, pending)
+    return split if int(split.arcs.capacity.max()) <= MAX_CAPACITY else None
+
+
+class _Incidence:
+    """The arcs into and out of every node that have a capacity."""
+
+    def __init__(self, arcs: Arcs, num_nodes: int) -> None:
+        live = np.flatnonzero(arcs.capacity > 0)
+        self.by_end = []
+        for end in (arcs.head, arcs.tail):
+            order = live[np.argsort(end[live], kind="stable")]
+            self.by_end.append((order, np.searchsorted(end[order], np.arange(num_nodes + 1))))
+
+    def at(self, node: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Those into a node, and those out of it."""
+        into, out = (order[first[node] : first[node + 1]] for order, first in self.by_end)
+        return into, out
+
+
+def _joined(
+    split: Split,
+    parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]],
+) -> Split:
+    """Arcs joined in amounts of which each has its scale."""
+    if not parts:
         return split
-    source, target = arcs.tail[into][:, None], arcs.head[out][None, :]
-    may = group[source] != group[target]
-    if not may.any():
-        may = source != target
-    weight = np.where(may, arcs.capacity[out], 0)
-    total = weight.sum(axis=1)
-    if not total.all():
-        return None
-    shares = arcs.capacity[into][:, None] * weight
-    parts = total // np.gcd(total, np.gcd.reduce(shares, axis=1))
-    scale = lcm(*parts.tolist())
-    if scale * int(arcs.capacity.max()) > _MAX_CAPACITY:
-        return None
-    amount = shares * scale // total[:, None]
-    if (amount.sum(axis=0) > scale * arcs.capacity[out]).any():
-        return None
-    row, column = np.nonzero(amount)
-    wider = arcs.with_capacity(arcs.capacity * scale)
-    joined = wider.joined(into[row], out[column], amount[row, column])
-    return Split(joined, split.num_trees * scale)
+    scale = lcm(*(part[3] for part in parts))
+    wider = split.arcs.with_capacity(split.arcs.capacity * scale)
+    left, right = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
+    amount = np.concatenate([part[2] * (scale // part[3]) for part in parts])
+    return Split(wider.joined(left, right, amount), split.num_trees * scale)
 
 
 def _remaining(problem: Dissemination, split: Split) -> tuple[Dissemination, NDArray[np.int64]]:
     """The problem over the arcs there are, and what every node sends."""
     arcs = split.arcs
-    left = Dissemination(problem.is_rank, problem.weight, arcs.tail, arcs.head, arcs.capacity)
-    return left, split.num_trees * problem.weight
+    live = arcs.capacity > 0
+    ends = (arcs.tail[live], arcs.head[live], arcs.capacity[live])
+    return Dissemination(problem.is_rank, problem.weight, *ends), split.num_trees * problem.weight
 
 
 def _keeps_rate(problem: Dissemination, split: Split) -> bool:
@@ -220,14 +208,14 @@ def _joined_as_far(problem: Dissemination, split: Split, source: int, target: in
     ranks = np.flatnonzero(problem.is_rank)
     arcs = split.arcs
     most = int(min(arcs.capacity[source], arcs.capacity[target]))
+    before, own = _remaining(problem, split)
     while most > 0:
         pair = (np.array([source]), np.array([target]), np.array([most]))
         joined = Split(arcs.joined(*pair), split.num_trees)
-        left, own = _remaining(problem, joined)
+        left, _ = _remaining(problem, joined)
         position, outside = first_short(left, ranks, 0, left.capacity, own)
         if position == len(ranks):
             return joined
-        before, _ = _remaining(problem, split)
         slack = before.cut(~outside).capacity - int(own[~outside].sum())
         most = min(slack, most - 1)
     return split
