@@ -113,7 +113,7 @@ def _fewest(found: Optimum) -> tuple[NDArray[np.int64], int, Fraction] | None:
     ends = (network.head, network.tail) if task.is_sum else (network.tail, network.head)
     ranks = np.flatnonzero(task.problem.is_rank)
     weight = task.problem.weight
-    for num_trees in range(1, min(found.trees[1], _MOST_TRIED)):
+    for num_trees in range(1, min(found.trees[1], _MOST_TRIED) + 1):
         scale = found.inv_rate * num_trees
         whole = scaled(network.bandwidth, scale.numerator, scale.denominator).astype(np.int64)
         into = np.zeros(network.num_nodes, dtype=np.int64)
@@ -188,8 +188,7 @@ def _routed(
     """The trees with the paths of their arcs: every pair's arcs are filled one after the other."""
     tree, head = np.nonzero(trees.arc_into >= 0)
     pair = trees.arc_into[tree, head]
-    order = np.argsort(pair, kind="stable")
-    pair, times = pair[order], trees.multiplicity[tree[order]]
+    times = trees.multiplicity[tree]
     # All capacities on one line, a pair after the other, so that one search finds the arcs of
     # every use: use number i takes from begin to end, arc number j has from low to high.
     begin = starts_of(pairs.capacity)[pair] + before(pair, times)
@@ -201,7 +200,6 @@ def _routed(
     units = np.minimum(end[use], high[arc]) - np.maximum(begin[use], low[arc])
     used, path = np.unique(pairs.arc[arc], return_inverse=True)
     path_start, links = split.arcs.paths(used)
-    by_tree = np.lexsort((np.arange(len(use)), head[order][use], tree[order][use]))
     return Forest(
         network,
         task.is_sum,
@@ -211,11 +209,11 @@ def _routed(
         scale,
         hosts[trees.root],
         trees.multiplicity,
-        tree[order][use][by_tree],
-        hosts[pairs.tail[pair[use]]][by_tree],
-        hosts[pairs.head[pair[use]]][by_tree],
-        path[by_tree],
-        units[by_tree],
+        tree[use],
+        hosts[pairs.tail[pair[use]]],
+        hosts[head[use]],
+        path,
+        units,
         path_start,
         links,
     )

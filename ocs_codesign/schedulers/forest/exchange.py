@@ -73,7 +73,11 @@ class _Exchange:
         self.root = np.flatnonzero(wanted)
         self.count = len(self.root)
         shape = (self.count, num_ranks)
-        self.hung = HungTrees(wanted[self.root], *(np.zeros(shape, np.int32) for _ in range(3)))
+        self.hung = HungTrees(
+            wanted[self.root],
+            np.zeros(shape, np.int32),
+            *(np.zeros(shape, np.int16 if num_ranks < 2**15 else np.int32) for _ in range(2)),
+        )
         self.is_planted = False
         for entered in (sets, sets[:0]):
             self.arcs = _rank_arcs(num_ranks, tail, head, entered)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from ocs_codesign.schedulers.forest.hanging_kernels import (
+    ask,
     hang,
-    may_hang,
     part_off,
     turn,
 )
@@ -33,7 +33,13 @@ def plant(arcs, trees, room, root, entered, queue):
             best = into[tree, node]
             for at in range(arcs.into_first[node], arcs.into_first[node + 1]):
                 arc = arcs.into_arc[at]
-                if room[arc] > room[best] and may_hang(arcs, trees, tree, node, arcs.tail[arc], 0):
+                is_better = room[arc] > room[best]
+                if not is_better or depth[tree, arcs.tail[arc]] != depth[tree, node] - 1:
+                    continue
+                for of in range(arcs.set_first[node], arcs.set_first[node + 1]):
+                    inside = arcs.member[arcs.set_of[of]]
+                    is_better &= inside[arcs.tail[arc]] or not inside[arcs.tail[best]]
+                if is_better:
                     best = arc
             into[tree, node] = best
             room[best] -= trees.times[tree]
@@ -52,12 +58,14 @@ def reach(arcs, into, depth, root, entered, queue):
     depth[root] = 0
     queue[0] = root
     reached, done = 1, 0
-    while done < reached:
+    while done < reached < len(into):
         node = queue[done]
         done += 1
         for arc in range(arcs.first[node], arcs.first[node + 1]):
             target = arcs.head[arc]
-            is_open = depth[target] < 0
+            if depth[target] >= 0:
+                continue
+            is_open = True
             for at in range(arcs.set_first[target], arcs.set_first[target + 1]):
                 which = arcs.set_of[at]
                 is_open = is_open and (not entered[which] or arcs.member[which, node])
@@ -92,60 +100,115 @@ def relieve_rank(arcs, trees, room, count, node, height):
     """The same for one rank."""
     begin = arcs.into_first[node]
     width, most = arcs.into_first[node + 1] - begin, len(trees.times)
-    # may[t, a]: tree t may come over arc a (1), may not (2), has not been asked (0).
+    # may[t, a]: tree t may come over arc a (1), may not (2), this has not been asked (0).
     may = np.zeros((most, width), dtype=np.int8)
-    on_first, came_from, came_tree, turned = (
-        np.full(width, -1),
-        np.full(width, -1),
-        np.full(width, -1),
-        np.full(width, -1),
-    )
-    on_next, on_last, queue = np.full(most, -1), np.full(most, -1), np.full(width, -1)
-    lists = (on_first, on_next, on_last)
+    lists = (np.full(width, -1), np.full(most, -1), np.full(most, -1))
+    found = (np.full(width, -1), np.full(width, -1), np.full(width, -1))
+    queue = np.full(width, -1)
     for tree in range(count - 1, -1, -1):
         if trees.into[tree, node] >= 0:
             link_in(tree, arcs.place[trees.into[tree, node]], lists)
-    may_turn = False
-    while True:
-        found = (came_from, came_tree, turned)
-        end = widen(arcs, trees, room, node, height, may, lists, found, queue, may_turn)
-        if end < 0:
-            if may_turn or height == 0:
-                return count
-            may_turn = True
-            continue
-        may_turn = False
-        amount, start = room[arcs.into_arc[begin + end]], end
-        while came_from[start] >= 0:
-            amount = min(amount, trees.times[came_tree[start]])
-            if turned[start] >= 0:
-                amount = min(amount, room[turned[start]])
-            start = came_from[start]
-        amount = min(amount, -room[arcs.into_arc[begin + start]])
-        while came_from[end] >= 0:
-            tree, old = came_tree[end], came_from[end]
-            if trees.times[tree] == amount:
-                link_out(tree, old, lists)
-            elif count == most:
-                return -count - 1
-            else:
-                part_off(trees, tree, count, amount)
-                for slot in range(width):
-                    may[count, slot] = may[tree, slot]
-                tree = count
-                count += 1
-            if turned[end] >= 0:
-                other = arcs.head[turned[end]]
-                room[trees.into[tree, other]] += amount
-                room[turned[end]] -= amount
-                hang(arcs, trees, tree, other, turned[end])
-                for slot in range(width):
-                    may[tree, slot] = 0
-            hang(arcs, trees, tree, node, arcs.into_arc[begin + end])
-            link_in(tree, end, lists)
-            room[arcs.into_arc[begin + end]] -= amount
-            room[arcs.into_arc[begin + old]] += amount
-            end = old
+    for may_turn in range(2 if height > 0 else 1):
+        count = shift(arcs, trees, room, count, node, height, may, lists, may_turn)
+        while count >= 0:
+            end = widen(arcs, trees, room, node, height, may, lists, found, queue, may_turn)
+            if end < 0:
+                break
+            count = follow(arcs, trees, room, count, node, may, lists, found, end)
+        if count < 0:
+            break
+    return count
+
+
+def shift(arcs, trees, room, count, node, height, may, lists, may_turn):
+    """Take trees from arcs that carry too much to others with room, the lowest of these first."""
+    begin = arcs.into_first[node]
+    width = arcs.into_first[node + 1] - begin
+    for slot in range(width):
+        over, tree = arcs.into_arc[begin + slot], lists[0][slot]
+        while tree >= 0 and room[over] < 0:
+            following, best, by = lists[1][tree], -1, -1
+            if may[tree, 0] == 0:
+                ask(arcs, trees, tree, node, height, may[tree])
+            for other in range(width):
+                arc = arcs.into_arc[begin + other]
+                above = arcs.tail[arc]
+                if room[arc] < 1 or (
+                    best >= 0
+                    and trees.depth[tree, above]
+                    >= trees.depth[tree, arcs.tail[arcs.into_arc[begin + best]]]
+                ):
+                    continue
+                turned = -1
+                if may[tree, other] == 2 and may_turn:
+                    turned = turn(arcs, trees, room, tree, node, above, height)
+                if may[tree, other] == 1 or turned >= 0:
+                    best, by = other, turned
+            if best >= 0:
+                amount = min(trees.times[tree], -room[over])
+                amount = min(amount, room[arcs.into_arc[begin + best]])
+                if by >= 0:
+                    amount = min(amount, room[by])
+                whole = trees.times[tree] == amount
+                count = take(
+                    arcs, trees, room, count, node, may, lists, tree, slot, best, by, amount
+                )
+                if count < 0:
+                    return count
+                if not whole:
+                    continue
+            tree = following
+    return count
+
+
+def follow(arcs, trees, room, count, node, may, lists, found, end):
+    """Take trees along the way that a search has found."""
+    came_from, came_tree, turned = found
+    begin = arcs.into_first[node]
+    amount, start = room[arcs.into_arc[begin + end]], end
+    while came_from[start] >= 0:
+        amount = min(amount, trees.times[came_tree[start]])
+        if turned[start] >= 0:
+            amount = min(amount, room[turned[start]])
+        start = came_from[start]
+    amount = min(amount, -room[arcs.into_arc[begin + start]])
+    while came_from[end] >= 0 and count >= 0:
+        count = take(
+            *(arcs, trees, room, count, node, may, lists),
+            *(came_tree[end], came_from[end], end, turned[end], amount),
+        )
+        end = came_from[end]
+    return count
+
+
+def take(arcs, trees, room, count, node, may, lists, tree, old, new, turned, amount):
+    """Let a tree come over another arc so many times: how many trees are then, as in ``relieve``.
+
+    Before that, the head of the arc ``turned`` comes over that one, if it is an arc.
+    """
+    begin = arcs.into_first[node]
+    if trees.times[tree] == amount:
+        link_out(tree, old, lists)
+    elif count == len(trees.times):
+        return -count - 1
+    else:
+        part_off(trees, tree, count, amount)
+        for slot in range(may.shape[1]):
+            may[count, slot] = may[tree, slot]
+        tree = count
+        count += 1
+    if turned >= 0:
+        other = arcs.head[turned]
+        room[trees.into[tree, other]] += amount
+        room[turned] -= amount
+        hang(arcs, trees, tree, other, turned)
+        for slot in range(may.shape[1]):
+            may[tree, slot] = 0
+    hang(arcs, trees, tree, node, arcs.into_arc[begin + new])
+    link_in(tree, new, lists)
+    room[arcs.into_arc[begin + new]] -= amount
+    room[arcs.into_arc[begin + old]] += amount
+    return count
 
 
 def widen(arcs, trees, room, node, height, may, lists, found, queue, may_turn):
@@ -170,14 +233,13 @@ def widen(arcs, trees, room, node, height, may, lists, found, queue, may_turn):
         done += 1
         tree = on_first[slot]
         while tree >= 0:
+            if may[tree, 0] == 0:
+                ask(arcs, trees, tree, node, height, may[tree])
             for other in range(len(queue)):
                 if came_from[other] != -2:
                     continue
                 arc = arcs.into_arc[begin + other]
                 above = arcs.tail[arc]
-                if may[tree, other] == 0:
-                    is_open = may_hang(arcs, trees, tree, node, above, height)
-                    may[tree, other] = 1 if is_open else 2
                 if may[tree, other] == 2 and may_turn and room[arc] > 0:
                     turned[other] = turn(arcs, trees, room, tree, node, above, height)
                 if may[tree, other] == 1 or turned[other] >= 0:

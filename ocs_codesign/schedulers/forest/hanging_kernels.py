@@ -39,29 +39,30 @@ class HungTrees(NamedTuple):
 
     times: NDArray[np.int64]
     into: NDArray[np.int32]
-    depth: NDArray[np.int32]
-    below: NDArray[np.int32]
+    depth: NDArray[np.signedinteger]
+    below: NDArray[np.signedinteger]
 
 
-def may_hang(arcs, trees, tree, node, above, height):
-    """Whether a rank may hang on another in a tree: not on one below it, nor too deep.
+def ask(arcs, trees, tree, node, height, may):
+    """Over which arcs into a rank a tree may come: 1 in ``may`` (arcs), 2 over which not.
 
-    No rank gets deeper at height 0.
+    Not from a rank that hangs on this one, nor so that the tree gets taller than ``height``, at 0
+    that any rank gets deeper; and no set is entered twice. All in one go: calls take time.
     """
-    deeper = trees.depth[tree, above] + 1 - trees.depth[tree, node]
-    if height == 0:
-        if deeper != 0:
-            return False
-    elif trees.depth[tree, above] + 1 + trees.below[tree, node] > height or (
-        deeper > 1 and is_below(arcs, trees, tree, node, above)
-    ):
-        return False
-    old = arcs.tail[trees.into[tree, node]]
-    for at in range(arcs.set_first[node], arcs.set_first[node + 1]):
-        which = arcs.set_of[at]
-        if arcs.member[which, old] and not arcs.member[which, above]:
-            return False
-    return True
+    begin = arcs.into_first[node]
+    into, depth = trees.into[tree], trees.depth[tree]
+    old, most = arcs.tail[into[node]], height - 1 - trees.below[tree, node]
+    for slot in range(len(may)):
+        above = arcs.tail[arcs.into_arc[begin + slot]]
+        is_open = depth[above] <= most if height > 0 else depth[above] + 1 == depth[node]
+        for at in range(arcs.set_first[node], arcs.set_first[node + 1]):
+            inside = arcs.member[arcs.set_of[at]]
+            is_open &= inside[above] or not inside[old]
+        if is_open:
+            while depth[above] > depth[node]:
+                above = arcs.tail[into[above]]
+            is_open = above != node
+        may[slot] = 1 if is_open else 2
 
 
 def is_below(arcs, trees, tree, node, other):
