@@ -200,9 +200,15 @@ def _draw_forests(axes: Axes, frontier: Frontier) -> None:
     for x, low, high in drops:
         axes.plot([x, x], [low, high], linestyle=(0, (1, 1.5)), linewidth=1.1, **style)
     if drops:
-        x, low, _ = zip(*drops, strict=True)
+        ends = [(x, low) for x, low, _ in drops]
         mark: dict[str, Any] = {"marker": "D", "markersize": 5, "markerfacecolor": "white"}
-        axes.plot(x, low, linestyle="", label="what forests come near to", **mark, **style)
+        axes.plot(
+            *zip(*ends, strict=True),
+            linestyle="",
+            label="what forests come near to",
+            **mark,
+            **style,
+        )
 
 
 def _draw_best(axes: Axes, frontier: Frontier, asked: MessageSizes) -> None:

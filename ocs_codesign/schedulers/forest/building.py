@@ -92,7 +92,7 @@ def _capacities(
         for tail, head, share, most in zip(*columns, strict=True)
     }
     network = found.network
-    ends = (network.head, network.tail) if task.is_sum else (network.tail, network.head)
+    ends = task.ends(network)
     pairs = zip(ends[0].tolist(), ends[1].tolist(), strict=True)
     exact = [
         part.get(pair, Fraction(0)) * width * scale
@@ -110,7 +110,7 @@ def _fewest(found: Optimum) -> tuple[NDArray[np.int64], int, Fraction] | None:
     if found.shares is not None:
         return None
     network, task = found.network, found.tasks[0]
-    ends = (network.head, network.tail) if task.is_sum else (network.tail, network.head)
+    ends = task.ends(network)
     ranks = np.flatnonzero(task.problem.is_rank)
     weight = task.problem.weight
     for num_trees in range(1, min(found.trees[1], _MOST_TRIED) + 1):
@@ -124,8 +124,7 @@ def _fewest(found: Optimum) -> tuple[NDArray[np.int64], int, Fraction] | None:
         problem = dissemination(
             task.problem.is_rank, weight, ends[0][live], ends[1][live], whole[live]
         )
-        left = replace(task, problem=problem)
-        if not left.is_balanced(problem.capacity, ~problem.is_rank):
+        if not replace(task, problem=problem, able=np.zeros_like(task.able)).is_balanced:
             continue
         if first_short(problem, ranks, 0, problem.capacity, num_trees * weight)[0] == len(ranks):
             return whole, num_trees, scale
@@ -140,7 +139,7 @@ def _forest(
     scale: Fraction,
     on_progress: Callable[[int, int], None] | None,
 ) -> Forest:
-    ends = (network.head, network.tail) if task.is_sum else (network.tail, network.head)
+    ends = task.ends(network)
     split = split_off(task.problem, *ends, capacity, num_trees)
     scale *= Fraction(split.num_trees, num_trees)
     smaller = without_common_divisor(split)
