@@ -62,7 +62,9 @@ def test_version_and_module_entry_point():
 def test_choices_are_those_of_the_library():
     for name in ("frontier", "cost", "build"):
         (option,) = (p for p in app.get_command(None, name).params if p.name == "collective")
-        assert list(option.type.choices) == [kind.name for kind in WITHOUT_PARAMETERS]
+        rooted = ["broadcast", "reduce"] if name == "cost" else []
+        kinds = [kind.name for kind in WITHOUT_PARAMETERS]
+        assert list(option.type.choices) == kinds + rooted
     (option,) = (p for p in app.get_command(None, "build").params if p.name == "scheduler")
     assert tuple(option.type.choices) == ("best", *SCHEDULERS)
 

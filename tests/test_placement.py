@@ -16,8 +16,8 @@ from ocs_codesign.network import Network
 from ocs_codesign.schedulers.classic import placement
 from ocs_codesign.schedulers.classic.conversion import schedule_of
 from ocs_codesign.schedulers.classic.placement import ROUTINGS, place
-from ocs_codesign.schedulers.classic.rank_maps import gray, named_map, snake
-from ocs_codesign.schedulers.classic.registry import CLASSIC, messages_on
+from ocs_codesign.schedulers.classic.rank_maps import gray, messages_on, named_map, snake
+from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification.schedules import verify
 

@@ -59,7 +59,7 @@ def cost_of_classic(
     from ocs_codesign.collective import Collective
     from ocs_codesign.schedulers.classic.options import read_options
     from ocs_codesign.schedulers.classic.placement import place
-    from ocs_codesign.schedulers.classic.registry import messages_on
+    from ocs_codesign.schedulers.classic.rank_maps import messages_on
 
     options = read_options(texts)
     topology = source.topology()

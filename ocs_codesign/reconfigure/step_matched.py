@@ -26,7 +26,7 @@ from ocs_codesign.topology import Topology
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.schedulers.classic.algorithm import Step
+    from ocs_codesign.schedulers.classic.steps import Step
 
 MAX_NODES = 2048
 CANNOT = 0

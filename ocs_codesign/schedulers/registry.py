@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.collective import GATHERING, Collective
-from ocs_codesign.schedulers.classic.registry import CLASSIC, messages_on
+from ocs_codesign.schedulers.classic.registry import CLASSIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -250,6 +250,7 @@ def _piped(task: Task, best: Contender, bound: Fraction, choices: tuple[Choice, 
 
 def _classic(name: str, task: Task) -> Made:
     from ocs_codesign.schedulers.classic.conversion import schedule_of
+    from ocs_codesign.schedulers.classic.rank_maps import messages_on
 
     options = task.algorithm_options or {}
     sides = getattr(task.recipe, "sides", None)

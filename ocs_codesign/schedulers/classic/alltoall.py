@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.schedulers.classic.algorithm import Pattern, Step, ranks
 from ocs_codesign.schedulers.classic.gathering import check_radix
 from ocs_codesign.schedulers.classic.grids import Grid
+from ocs_codesign.schedulers.classic.steps import Pattern, Step, ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

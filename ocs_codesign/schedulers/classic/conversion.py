@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ocs_codesign.runs import places
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.classic.placement import checked_ranks
 
@@ -74,9 +75,8 @@ def _links(
             f"step {messages.step[at]} sends from node {ends[0]} to node {ends[1]}, but no link "
             "leads there: in a schedule a send crosses one link, cost prices longer paths"
         )
-    row = np.repeat(np.arange(len(pair)), ways)
-    part = np.arange(len(row)) - np.repeat(np.cumsum(ways) - ways, ways)
-    return row, order[first[row] + part], part, ways[row]
+    row, place = places(first, ways)
+    return row, order[place], place - first[row], ways[row]
 
 
 def _chunks(messages: Messages, node: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any], int]:

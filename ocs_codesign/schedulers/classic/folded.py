@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.schedulers.classic import gathering
-from ocs_codesign.schedulers.classic.algorithm import Pattern, Step
 from ocs_codesign.schedulers.classic.partners import swing_partners, xor_partners
+from ocs_codesign.schedulers.classic.steps import Pattern, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ocs_codesign.schedulers.classic.algorithm import Ints
+    from ocs_codesign.schedulers.classic.steps import Ints
 
 
 def recursive_doubling_full(num_ranks: int) -> Pattern:
@@ -46,7 +46,7 @@ def rabenseifner(num_ranks: int) -> Pattern:
 
 
 def _there_and_back(allgather: Pattern) -> Pattern:
-    return Pattern(allgather.num_items, [*allgather.reversed().steps, *allgather.steps])
+    return allgather.reversed().then(allgather)
 
 
 def _whole_vector(num_ranks: int, partners: Callable[[int, int], Ints]) -> Pattern:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.schedulers.classic.algorithm import Pattern, Step, ranks
 from ocs_codesign.schedulers.classic.partners import doublings, swing_partners, xor_partners
+from ocs_codesign.schedulers.classic.steps import Pattern, Step, ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ocs_codesign.schedulers.classic.algorithm import Ints
+    from ocs_codesign.schedulers.classic.steps import Ints
 
 
 def direct(num_ranks: int) -> Pattern:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple, final
 import numpy as np
 
 from ocs_codesign.schedulers.classic import gathering
-from ocs_codesign.schedulers.classic.algorithm import Pattern, Step
 from ocs_codesign.schedulers.classic.partners import doublings
+from ocs_codesign.schedulers.classic.steps import Pattern, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ocs_codesign.schedulers.classic.algorithm import Ints
+    from ocs_codesign.schedulers.classic.steps import Ints
 
 INNER = {
     "ring": gathering.ring,
@@ -70,7 +70,7 @@ class Grid:
         return rank + ((here + distance) % self.dims[axis] - here) * self.stride(axis)
 
 
-class Walk(NamedTuple):
+class Lane(NamedTuple):
     """A part of every shard: the order that it takes the dimensions in, and which way round."""
 
     order: tuple[int, ...]
@@ -92,7 +92,7 @@ def bucket(
     [6, 12, 12]
     """
     grid = Grid.of(num_ranks, dims)
-    return _in_phases(grid, [Walk(grid.order(order))], inner)
+    return _in_phases(grid, [Lane(grid.order(order))], inner)
 
 
 def bucket_multiport(
@@ -130,7 +130,7 @@ def themis(
     """The allgather of Themis: every chunk takes the dimensions in an order that balances them."""
     grid = Grid.of(num_ranks, dims)
     orders, _ = themis_orders(grid.dims, bandwidths or (1,) * len(grid.dims), chunks)
-    return _in_phases(grid, [Walk(order[::-1]) for order in orders])
+    return _in_phases(grid, [Lane(order[::-1]) for order in orders])
 
 
 def themis_orders(
@@ -166,10 +166,10 @@ def themis_orders(
     return orders, tuple(loads)
 
 
-def _turned(grid: Grid, parts: int | None) -> list[Walk]:
+def _turned(grid: Grid, parts: int | None) -> list[Lane]:
     """Parts that start at each dimension in turn, then those the other way round."""
     axes = range(len(grid.dims))
-    every = [Walk((*axes[j:], *axes[:j]), way) for way in (1, -1) for j in axes]
+    every = [Lane((*axes[j:], *axes[:j]), way) for way in (1, -1) for j in axes]
     count = len(every) if parts is None else parts
     if not 1 <= count <= len(every):
         raise ValueError(
@@ -178,7 +178,7 @@ def _turned(grid: Grid, parts: int | None) -> list[Walk]:
     return every[:count]
 
 
-def _in_phases(grid: Grid, parts: Sequence[Walk], inner: str = "ring") -> Pattern:
+def _in_phases(grid: Grid, parts: Sequence[Lane], inner: str = "ring") -> Pattern:
     """All parts at once, dimension after dimension; a phase is as long as its longest part."""
     if inner not in INNER:
         raise ValueError(f"inner is {inner!r}: it must be one of {', '.join(INNER)}")
@@ -192,7 +192,7 @@ def _in_phases(grid: Grid, parts: Sequence[Walk], inner: str = "ring") -> Patter
     return Pattern(prod(grid.dims) * len(parts), steps)
 
 
-def _line(grid: Grid, part: Walk, phase: int, inner: str, parts: int, number: int) -> list[Step]:
+def _line(grid: Grid, part: Lane, phase: int, inner: str, parts: int, number: int) -> list[Step]:
     """A phase of a part: along all lines of its dimension, with what the phases before brought."""
     axis, done = part.order[phase], part.order[:phase]
     every = np.arange(prod(grid.dims))
@@ -209,7 +209,7 @@ def _line(grid: Grid, part: Walk, phase: int, inner: str, parts: int, number: in
     return steps
 
 
-def _swings(grid: Grid, part: Walk) -> Iterable[Ints]:
+def _swings(grid: Grid, part: Lane) -> Iterable[Ints]:
     """Partners of every step of an allgather: those of the reduce-scatter backwards."""
     left = {axis: grid.dims[axis].bit_length() - 1 for axis in part.order}
     turns = [

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ocs_codesign.schedulers.classic.rank_maps import GRAY, IDENTITY, SEARCH, SNAKE
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 RANK_MAP = "rank_to_node"
+IDENTITY, SNAKE, GRAY, SEARCH = "identity", "snake", "gray", "search"
 MAX_VALUES = 4096
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.schedulers.classic.algorithm import Pattern, Step
+from ocs_codesign.schedulers.classic.steps import Pattern, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ocs_codesign.schedulers.classic.algorithm import Ints
+    from ocs_codesign.schedulers.classic.steps import Ints
 
 
 def xor_partners(num_ranks: int, bit: int) -> Ints:

@@ -3,29 +3,80 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.schedulers.classic.placement import EVEN, Router
+from ocs_codesign.schedulers.classic.options import (
+    GRAY,
+    IDENTITY,
+    RANK_MAP,
+    SEARCH,
+    SNAKE,
+    split_options,
+)
+from ocs_codesign.schedulers.classic.placement import EVEN, Router, checked_ranks
+from ocs_codesign.schedulers.classic.registry import CLASSIC
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.collective import Collective
     from ocs_codesign.messages import Messages
     from ocs_codesign.topology import Topology
 
     Nodes = NDArray[np.int64]
 
-IDENTITY, SNAKE, GRAY, SEARCH = "identity", "snake", "gray", "search"
 MAX_SEARCHED = 1024
 _SWAPS_A_RANK, _MOST_SWAPS = 64, 4096
 """Swaps that are tried on hops alone."""
 _PLACED_SENDS, _MOST_PLACED = 2**20, 200
 """Sends that are placed to try swaps on t_b, and the most of those swaps."""
+
+
+def messages_on(
+    topology: Topology,
+    name: str,
+    collective: Collective,
+    options: Mapping[str, Any],
+    sides: Sequence[int] | None = None,
+    *,
+    num_hosts: int | None = None,
+    routing: str = EVEN,
+) -> tuple[Messages, Nodes]:
+    """What an algorithm of CLASSIC sends between the hosts of a topology, and the rank map.
+
+    The map is the option ``rank_to_node``, by name or as a list. ``sides`` are those of the grid
+    that the hosts are in, if any: the ``dims`` of algorithms on grids where none are given. Raises
+    ValueError as the algorithm and the map do, and for a collective with sizes or groups.
+
+    >>> from ocs_codesign.collective import Collective
+    >>> from ocs_codesign.given import as_topology
+    >>> ring = messages_on(as_topology("Torus((4, 2))"), "ring", Collective.ALLGATHER, {})
+    >>> ring[0].num_steps, ring[1].tolist()
+    (7, [0, 1, 2, 3, 4, 5, 6, 7])
+    """
+    if collective.sizes is not None or collective.groups is not None:
+        raise ValueError(f"classic algorithms are for equal parts and all hosts: {collective.text}")
+    hosts = topology.num_nodes if num_hosts is None else num_hosts
+    algorithm = CLASSIC[name]
+    given, placed = split_options(options)
+    if sides is not None and "dims" in algorithm.options:
+        given = {"dims": sides, **given}
+    if collective.root is not None and "root" in algorithm.options:
+        given["root"] = collective.root
+    messages = algorithm.messages(collective.name, hosts, **given)
+    ranks = placed.get(RANK_MAP, IDENTITY)
+    if isinstance(ranks, str):
+        grid = sides or given.get("dims")
+        seed = placed.get("seed", 0)
+        ranks = named_map(
+            ranks, messages, topology, grid, num_hosts=hosts, routing=routing, seed=seed
+        )
+    return messages, checked_ranks(hosts, hosts, ranks)
 
 
 def snake(dims: Sequence[int]) -> Nodes:

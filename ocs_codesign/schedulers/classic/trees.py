@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.schedulers.classic.algorithm import Pattern, Step
 from ocs_codesign.schedulers.classic.gathering import ring, ring_reduce_scatter
+from ocs_codesign.schedulers.classic.steps import Pattern, Step
 
 if TYPE_CHECKING:
-    from ocs_codesign.schedulers.classic.algorithm import Ints
+    from ocs_codesign.schedulers.classic.steps import Ints
 
 ONE_ITEM = np.zeros(1, dtype=np.int64)
 
