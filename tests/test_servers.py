@@ -88,7 +88,7 @@ def clusters(draw):
     return num_servers, inner, outer, cards, widths
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(cluster=clusters(), relay=st.sampled_from(["gpu", "nic"]))
 def test_the_optimum_is_that_of_what_is_meant(cluster, relay):
     num_servers, inner, outer, cards, widths = cluster

@@ -93,6 +93,7 @@ def _design_json(design: ClusterDesign, found: ScoredCluster) -> dict[str, Any]:
         "algbw_Bps": str(design.algbw_Bps),
         "algbw_GBps": float(design.algbw_Bps / GIGA),
         "of_bound": str(design.algbw_Bps / found.bound.algbw_Bps),
+        "unit": design.network.unit,
         "inv_rates": [str(each.inv_rate) for each in design.halves],
         "bottleneck": bottleneck_text(design, found.cluster),
         "cut": None if cut is None else {"weight": cut.weight, "capacity": cut.capacity},
