@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.survival.losses import survivability as survivability
     from ocs_codesign.factorisation import factorise as factorise
     from ocs_codesign.forest import Forest as Forest
+    from ocs_codesign.formats.cluster_files import load_cluster as load_cluster
     from ocs_codesign.formats.designs.design_files import load_design as load_design
     from ocs_codesign.formats.designs.design_files import save_design as save_design
     from ocs_codesign.formats.designs.design_files import save_program as save_program
@@ -101,9 +102,11 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.text import parse_network as parse_network
     from ocs_codesign.network import Network as Network
     from ocs_codesign.networks.boxes import boxes as boxes
+    from ocs_codesign.networks.damaged import damaged as damaged
     from ocs_codesign.networks.direct import direct as direct
     from ocs_codesign.networks.direct import mesh as mesh
     from ocs_codesign.networks.direct import torus as torus
+    from ocs_codesign.networks.servers import servers as servers
     from ocs_codesign.networks.switched import fat_tree as fat_tree
     from ocs_codesign.networks.switched import star as star
     from ocs_codesign.plot import frontier_figure as frontier_figure
@@ -151,6 +154,8 @@ if TYPE_CHECKING:
     from ocs_codesign.schedulers.forest.building import forests as forests
     from ocs_codesign.schedulers.forest.optimum import optimum as optimum
     from ocs_codesign.schedulers.forest.pipeline import Pipeline as Pipeline
+    from ocs_codesign.search.clusters.description import Cluster as Cluster
+    from ocs_codesign.search.clusters.scoring import score_cluster as score_cluster
     from ocs_codesign.search.frontier import frontier as frontier
     from ocs_codesign.search.frontier import joint_frontier as joint_frontier
     from ocs_codesign.search.pareto import Frontier as Frontier
@@ -192,6 +197,7 @@ _NAMES_BY_MODULE = {
     "fabric.survival.losses": "survivability",
     "factorisation": "factorise",
     "forest": "Forest",
+    "formats.cluster_files": "load_cluster",
     "formats.designs.design_files": "load_design save_design save_program",
     "formats.fabric.fabric_files": "load_fabric save_fabric",
     "formats.graphs.graph_files": "import_graph",
@@ -214,7 +220,9 @@ _NAMES_BY_MODULE = {
     "graphs.text": "parse parse_network",
     "network": "Network",
     "networks.boxes": "boxes",
+    "networks.damaged": "damaged",
     "networks.direct": "direct mesh torus",
+    "networks.servers": "servers",
     "networks.switched": "fat_tree star",
     "plot": "frontier_figure",
     "reconfigure.change": "ReconfigurationCost",
@@ -247,6 +255,8 @@ _NAMES_BY_MODULE = {
     "schedulers.forest.building": "forests",
     "schedulers.forest.optimum": "optimum",
     "schedulers.forest.pipeline": "Pipeline",
+    "search.clusters.description": "Cluster",
+    "search.clusters.scoring": "score_cluster",
     "search.frontier": "frontier joint_frontier",
     "search.pareto": "Frontier",
     "timed": "Timed",

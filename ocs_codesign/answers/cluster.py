@@ -42,7 +42,7 @@ def cluster_json(found: ScoredCluster) -> dict[str, Any]:
         "cluster": description_json(found.cluster),
         "collective": found.collective.name,
         "recipes_of": [{"nodes": one.num_nodes, "degree": one.degree} for one in questions],
-        "alpha_s": float(found.alpha_s),
+        "alpha_s": _number(found.cluster.alpha_s),
         "message_bytes": [float(size) for size in found.messages],
         **{what: [_design_json(one, found) for one in group] for what, group in rows.items()},
         "best": found.candidates.index(found.best),
@@ -105,7 +105,7 @@ def _design_json(design: ClusterDesign, found: ScoredCluster) -> dict[str, Any]:
 
 
 def _times(design: ClusterDesign, found: ScoredCluster) -> list[Fraction]:
-    return [design.least_time_s(found.alpha_s, size) for size in found.messages]
+    return [found.least_time_s(design, size) for size in found.messages]
 
 
 def cluster_sections(found: ScoredCluster) -> Iterator[Section]:

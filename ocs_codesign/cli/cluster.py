@@ -23,7 +23,6 @@ from ocs_codesign.quantities import exact, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from fractions import Fraction
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.network import Network
@@ -114,19 +113,18 @@ def cluster(
     from ocs_codesign.answers.cluster import cluster_json, cluster_sections
     from ocs_codesign.cli.handles import recipe_of
     from ocs_codesign.collective import Collective
-    from ocs_codesign.search.clusters.scoring import score
+    from ocs_codesign.search.clusters.scoring import score_cluster
 
-    given, alpha_s = _cluster(file, described)
-    given = replace(given, lost=(*given.lost, *lost))
-    alpha_s = alpha_s if alpha is None else exact(alpha)
-    if bool(messages) != (alpha_s is not None) and (messages or alpha is not None):
+    given = _cluster(file, described)
+    alpha_s = given.alpha_s if alpha is None else exact(alpha)
+    given = replace(given, lost=(*given.lost, *lost), alpha_s=alpha_s)
+    if (messages and alpha_s is None) or (alpha is not None and not messages):
         raise click.UsageError("--alpha and --message are only given together")
     with progress("Searching") as shown:
-        found = score(
+        found = score_cluster(
             given,
             Collective.parse(collective),
             [recipe_of(text) for text in recipes],
-            alpha_s or exact(0),
             [exact(size) for size in dict.fromkeys(messages)],
             shown.tell_phase,
         )
@@ -140,8 +138,8 @@ def cluster(
     emit(cluster_json(found), json_path, sections, files)
 
 
-def _cluster(file: str | None, described: dict[str, Any]) -> tuple[Cluster, Fraction | None]:
-    """The cluster of a file or of options, and alpha if the file has it."""
+def _cluster(file: str | None, described: dict[str, Any]) -> Cluster:
+    """The cluster of a file or of options."""
     from ocs_codesign.files.plain_text import PlainText
     from ocs_codesign.formats.cluster_files import cluster_of_plain, load_cluster
 
@@ -155,7 +153,7 @@ def _cluster(file: str | None, described: dict[str, Any]) -> tuple[Cluster, Frac
         if name not in given:
             raise click.UsageError(f"give a FILE, or --{name.replace('_', '-')}")
     plain = PlainText(_plain(given), {})
-    return cluster_of_plain(plain, "the options"), None
+    return cluster_of_plain(plain, "the options")
 
 
 def _plain(given: dict[str, Any]) -> dict[str, Any]:

@@ -96,4 +96,5 @@ def cluster_of(fabric: Fabric) -> Cluster:
         inside.wiring,
         inside.relay,
         any(model.is_bidirectional for model in models),
+        alpha_s=exact(fabric.cost_model.alpha_s),
     )

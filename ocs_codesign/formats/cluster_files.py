@@ -16,7 +16,7 @@ from ocs_codesign.files.limited import check_size, read_limited
 from ocs_codesign.files.plain_text import PlainText, read_plain_text
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 from ocs_codesign.formats.fabric.parts import numbered_names
-from ocs_codesign.formats.fabric.scalars import Bandwidth, Name, Pattern
+from ocs_codesign.formats.fabric.scalars import Bandwidth, Name, Pattern, Time
 from ocs_codesign.formats.server_parts import (
     RELAY,
     WIRING,
@@ -30,8 +30,6 @@ from ocs_codesign.quantities import exact
 from ocs_codesign.search.clusters.description import Card, Cluster
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from ocs_codesign.files.plain_text import Place
 
 MAX_CLUSTER_BYTES = 4 * 2**20
@@ -39,8 +37,8 @@ MAX_SERVERS = 20_000
 MAX_PORTS = 1024
 
 
-def load_cluster(path: str | Path) -> tuple[Cluster, Fraction | None]:
-    """The cluster in a file, JSON if its suffix says so and YAML otherwise; alpha if it is there.
+def load_cluster(path: str | Path) -> Cluster:
+    """The cluster in a file, JSON if its suffix says so and YAML otherwise.
 
     Raises OSError if the file cannot be read, and ValueError with the file, the line (of YAML), the
     path in it, the value and the rule for anything else.
@@ -50,9 +48,7 @@ def load_cluster(path: str | Path) -> tuple[Cluster, Fraction | None]:
     return parse_cluster(data, str(path), is_json=path.suffix.lower() == ".json")
 
 
-def parse_cluster(
-    data: bytes, name: str, *, is_json: bool = False
-) -> tuple[Cluster, Fraction | None]:
+def parse_cluster(data: bytes, name: str, *, is_json: bool = False) -> Cluster:
     """The cluster in the content of a file called ``name``; ValueError as in ``load_cluster``.
 
     >>> parse_cluster(b"name: pod\\nservers: {count: 4, gpus: 8}\\nnics: []", "pod.yaml")
@@ -65,10 +61,10 @@ def parse_cluster(
     if isinstance(plain.value, dict) and "planes" in plain.value:
         fabric = parse_fabric(data, name, is_json=is_json)
         try:
-            return cluster_of(fabric), exact(fabric.cost_model.alpha_s)
+            return cluster_of(fabric)
         except ValueError as error:
             raise file_error(name, plain, ("servers",), f": {error}", "the fabric") from None
-    return cluster_of_plain(plain, name), None
+    return cluster_of_plain(plain, name)
 
 
 def cluster_of_plain(plain: PlainText, name: str) -> Cluster:
@@ -148,6 +144,7 @@ class ClusterPart(BaseModel):
     wiring: Wiring = Field("rails", description=WIRING)
     relay: Relay = Field("gpu", description=RELAY)
     bidirectional: bool = Field(False, description="Whether every optical link has one back.")
+    alpha: Time | None = Field(None, description="Time of a communication step.")
     lost: list[Name] = Field([], description="Servers, NICs and links that have failed.")
     slow: list[SlowPart] = Field([], description="Servers, NICs and links that are slower.")
 
@@ -169,4 +166,5 @@ class ClusterPart(BaseModel):
             self.bidirectional,
             tuple(self.lost),
             tuple((slow.what, exact(slow.bandwidth)) for slow in self.slow),
+            None if self.alpha is None else exact(self.alpha),
         )

@@ -88,8 +88,8 @@ class Cluster:
 
     ``wiring`` and ``relay`` are those of ``networks.servers``; ``bidirectional`` if every optical
     link has one back. ``lost`` names what has failed: servers, NICs, links between NICs; ``slow``
-    with bandwidths, NICs whose ports have no more, and links that have so much. Raises ValueError
-    for what does not fit.
+    with bandwidths, NICs whose ports have no more, and links that have so much. ``alpha_s`` is the
+    time of a step, if it is known. Raises ValueError for what does not fit.
     """
 
     name: str
@@ -101,6 +101,7 @@ class Cluster:
     bidirectional: bool = False
     lost: tuple[str, ...] = ()
     slow: tuple[tuple[str, Fraction], ...] = ()
+    alpha_s: Fraction | None = None
 
     def __post_init__(self) -> None:
         if len(self.names) < 2:

@@ -93,10 +93,6 @@ class ClusterDesign:
                 capacity = min(capacity, moved)
         return np.flatnonzero(side[tail] & ~side[head])
 
-    def least_time_s(self, alpha_s: Fraction, message_bytes: Fraction) -> Fraction:
-        """What no schedule of steps of alpha beats for M bytes."""
-        return alpha_s * self.steps + message_bytes / self.algbw_Bps
-
     def point(self) -> tuple[int, Fraction]:
         """What designs are compared by: steps, and time a byte."""
         return self.steps, 1 / self.algbw_Bps
@@ -109,7 +105,7 @@ class ScoredCluster:
 
     ``baselines`` are a ring, a torus, and packet switches of the NICs' bandwidth: a rail each, and
     one of all as in a fat tree, which no way to join the NICs beats. ``messages`` are sizes in
-    bytes that times are asked for, where a step takes ``alpha_s``.
+    bytes that times are asked for.
     """
 
     cluster: Cluster
@@ -117,7 +113,6 @@ class ScoredCluster:
     candidates: tuple[ClusterDesign, ...]
     dominated: tuple[ClusterDesign, ...]
     baselines: tuple[ClusterDesign, ...]
-    alpha_s: Fraction
     messages: tuple[Fraction, ...]
 
     @property
@@ -125,20 +120,24 @@ class ScoredCluster:
         """The fat tree."""
         return self.baselines[-1]
 
+    def least_time_s(self, design: ClusterDesign, message_bytes: Fraction) -> Fraction:
+        """What no schedule of steps beats for M bytes, if a step takes the cluster's alpha."""
+        alpha_s = self.cluster.alpha_s or Fraction(0)
+        return alpha_s * design.steps + message_bytes / design.algbw_Bps
+
     @property
     def best(self) -> ClusterDesign:
         """The candidate with the least time for the largest message, or the highest algbw."""
         if not self.messages:
             return min(self.candidates, key=lambda one: one.point()[::-1])
         largest = max(self.messages)
-        return min(self.candidates, key=lambda one: one.least_time_s(self.alpha_s, largest))
+        return min(self.candidates, key=lambda one: self.least_time_s(one, largest))
 
 
-def score(
+def score_cluster(
     cluster: Cluster,
     collective: Collective,
     recipes: Sequence[Recipe] = (),
-    alpha_s: Fraction = Fraction(0),
     messages: Sequence[Fraction] = (),
     on_progress: Progress | None = None,
 ) -> ScoredCluster:
@@ -163,7 +162,7 @@ def score(
     others.append(scoring.design((), "fat tree of the same NICs", cluster.switched(as_one=True)))
     candidates, rest = split_dominated(scored, ClusterDesign.point)
     designs = tuple(candidates), tuple(rest), tuple(others)
-    return ScoredCluster(cluster, collective, *designs, alpha_s, tuple(messages))
+    return ScoredCluster(cluster, collective, *designs, tuple(messages))
 
 
 class _Scoring:
