@@ -127,7 +127,7 @@ def test_the_fastest_is_built(capsys, tmp_path):
 
 
 def test_cost_compares_trees_with_all_others(capsys):
-    sizes = ("--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1KiB,16MiB,1GiB")
+    sizes = ("--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1KiB,4MiB,1GiB")
     asked = ("--exact", "--chunks", "2", "--max-steps", "4", "--scheduler", "forest", *sizes)
     assert main(["cost", "GeneralizedKautz(2, 9)", *asked, "--json", "-"]) == 0
     (half,) = json.loads(capsys.readouterr().out)["halves"]
