@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from ocs_codesign.cost import Cost
 from ocs_codesign.given import takes_topology
 from ocs_codesign.loads import busiest_links
-from ocs_codesign.runs import places
+from ocs_codesign.runs import before, places, starts_of
+from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ocs_codesign.network import Network
     from ocs_codesign.schedule import Schedule
-    from ocs_codesign.topology import Topology
 
 
 @final
@@ -28,8 +28,8 @@ class Routes:
 
     The nodes of the topology are the first nodes of the network: its hosts, and switches if sends
     name them. ``start`` (int64, logical links + 1) and ``link`` (int32, ids of network links) are
-    copied to read-only. A path is end to end, and all nodes inside it are switches. Raises
-    ValueError for what is no such path.
+    copied to read-only. A path is end to end, and all nodes inside it are switches, or, where
+    ``hosts_forward``, any. Raises ValueError for what is no such path.
 
     >>> from ocs_codesign.network import Network
     >>> from ocs_codesign.topology import Topology
@@ -45,7 +45,13 @@ class Routes:
     link: NDArray[np.int32]
 
     def __init__(
-        self, topology: Topology, network: Network, start: ArrayLike, link: ArrayLike
+        self,
+        topology: Topology,
+        network: Network,
+        start: ArrayLike,
+        link: ArrayLike,
+        *,
+        hosts_forward: bool = False,
     ) -> None:
         starts, links = np.array(start, dtype=np.int64), np.array(link, dtype=np.int32)
         if not network.num_hosts <= topology.num_nodes <= network.num_nodes:
@@ -59,7 +65,7 @@ class Routes:
             raise ValueError(f"logical link {int(np.diff(starts).argmin())} has no path")
         if len(links) and not (links.min() >= 0 and links.max() < network.num_links):
             raise ValueError(f"paths are of the links 0 to {network.num_links - 1}")
-        _check_paths(topology, network, starts, links)
+        _check_paths(topology, network, starts, links, hosts_forward)
         for name, value in (("start", starts), ("link", links)):
             value.setflags(write=False)
             object.__setattr__(self, name, value)
@@ -113,8 +119,77 @@ def direct_routes(topology: Topology, network: Network) -> Routes:
     return Routes(topology, network, every, every[:-1])
 
 
+@takes_topology
+def shortest_routes(topology: Topology, network: Network) -> Routes:
+    """Routes of fewest hops; hosts forward only in a network without switches.
+
+    Of the neighbours that are a hop nearer to node v, ascending, the one at v modulo their number
+    is taken, and parallel logical links take parallel links in turn. Raises ValueError for a link
+    whose ends no path joins.
+
+    >>> from ocs_codesign.network import Network
+    >>> star = Network(2, 3, [0, 1, 2, 2], [2, 2, 0, 1], [1, 1, 1, 1])
+    >>> shortest_routes(Topology(2, [0, 1], [1, 0]), star).link.tolist()
+    [0, 3, 1, 2]
+    """
+    nodes = network.num_nodes
+    forwards = np.arange(nodes) >= (network.num_hosts if network.num_hosts < nodes else 0)
+    inner = forwards[network.tail]
+    hops_left = Topology(nodes, network.tail[inner], network.head[inner]).distances()
+    ends = topology.tail.astype(np.int64) * nodes + topology.head
+    turn = before(ends, np.ones_like(ends))
+    at = topology.tail.astype(np.int64)
+    hops, logical = [], np.arange(topology.num_links)
+    while len(logical):
+        link = _next_links(network, hops_left, at, topology.head[logical], turn[logical])
+        hops.append((logical, link))
+        goes_on = network.head[link] != topology.head[logical]
+        at, logical = network.head[link][goes_on].astype(np.int64), logical[goes_on]
+    owner, links = (np.concatenate([part[i] for part in hops] or [logical]) for i in range(2))
+    order = np.argsort(owner, kind="stable")
+    start = starts_of(np.bincount(owner, minlength=topology.num_links))
+    return Routes(topology, network, start, links[order], hosts_forward=bool(forwards[0]))
+
+
+def _next_links(
+    network: Network,
+    hops_left: NDArray[Any],
+    at: NDArray[np.int64],
+    target: NDArray[np.int32],
+    turn: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """The link that each takes next, from where it is ``at``."""
+    asked, which = np.unique(at * network.num_nodes + target, return_inverse=True)
+    place, aim = np.divmod(asked, network.num_nodes)
+    order = np.lexsort((network.head, network.tail))
+    first = np.searchsorted(network.tail[order], np.arange(network.num_nodes + 1))
+    one, row = places(first[place], np.diff(first)[place])
+    link = order[row]
+    head, far = network.head[link], np.iinfo(np.int64).max
+    left = hops_left[head, aim[one]].astype(np.int64)
+    left = np.where(head == aim[one], 0, np.where(left < 0, far, left))
+    least = np.full(len(asked), far)
+    np.minimum.at(least, one, left)
+    if (least == far).any():
+        lost = int((least == far).argmax())
+        raise ValueError(f"no path of the network leads from node {place[lost]} to {aim[lost]}")
+    nearer = left == least[one]
+    one, head, link = one[nearer], head[nearer], link[nearer]
+    # Links of one neighbour are a run, the runs of one that asks stand side by side.
+    run = np.flatnonzero(np.append(True, (np.diff(one) != 0) | (np.diff(head) != 0)))
+    width = np.diff(run, append=len(one))
+    runs = np.bincount(one[run], minlength=len(asked))
+    chosen = starts_of(runs)[:-1] + aim % runs
+    found: NDArray[np.int64] = link[run[chosen][which] + turn % width[chosen][which]]
+    return found
+
+
 def _check_paths(
-    topology: Topology, network: Network, start: NDArray[np.int64], link: NDArray[np.int32]
+    topology: Topology,
+    network: Network,
+    start: NDArray[np.int64],
+    link: NDArray[np.int32],
+    hosts_forward: bool,
 ) -> None:
     tail, head = network.tail[link], network.head[link]
     inside = np.ones(len(link), dtype=bool)
@@ -123,7 +198,7 @@ def _check_paths(
     if len(broken):
         raise ValueError(f"the path of logical link {_owner(start, broken[0])} is not end to end")
     relays = np.flatnonzero(inside & (tail < network.num_hosts))
-    if len(relays):
+    if len(relays) and not hosts_forward:
         raise ValueError(
             f"the path of logical link {_owner(start, relays[0])} leads through host "
             f"{tail[relays[0]]}: only switches forward"

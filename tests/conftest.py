@@ -32,7 +32,7 @@ def _no_handles_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 COMPILED = re.compile(
-    r"alltoall|hold|bundle|demand|joint|phases|planes|program|rewir|sequence|trace|bfb|finder"
+    r"alltoall|hold|bundle|demand|joint|phases|planes|program|rewir|sequence|simulate|trace|bfb|finder"
 )
 """Areas of compiled loops and long searches: tests of one run in one process, so that none is made
 twice."""

@@ -1,0 +1,1 @@
+"""Discrete events in whole ticks: when every transfer of a collective runs on a network."""
