@@ -346,7 +346,7 @@ def test_what_cannot_be_simulated():
         )
     told = Messages(3, Collective("allgather"), 3, [1], [0], [2], [0], [False])
     ring = direct_routes(Topology(3, [0, 1, 2], [1, 2, 0]), parse_network("UniRing(1, 3)"))
-    with pytest.raises(ValueError, match="rank 0 sends to 2, but the routes have no path"):
+    with pytest.raises(ValueError, match="node 0 sends to 2, but the routes have no path"):
         of_messages(told, ring, 3)
 
 

@@ -22,7 +22,7 @@ from ocs_codesign.simulate import kernels
 from ocs_codesign.simulate.transfers import ADD, BARRIER, COPY, Transfers
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from ocs_codesign.messages import Messages
     from ocs_codesign.routes import Routes
@@ -79,36 +79,37 @@ def of_messages(
     messages: Messages,
     routes: Routes,
     message_bytes: Fraction | float,
+    rank_to_node: ArrayLike | None = None,
     *,
     chained: bool = True,
     barriers: bool = False,
     addition_ticks: int = ADDITION_TICKS,
 ) -> Transfers:
-    """The transfers of messages between ranks, for M = ``message_bytes``; rank r is host r.
+    """The transfers of messages between ranks, for M = ``message_bytes``.
 
-    What r sends to v takes the first link from r to v of the routes' topology; ValueError if there
-    is none.
+    Rank r is on host ``rank_to_node[r]``, by default r. What one host sends to another takes the
+    first link between them of the routes' topology; ValueError if there is none.
     """
     topology = routes.topology
-    first = np.argsort(
-        topology.tail.astype(np.int64) * topology.num_nodes + topology.head, kind="stable"
-    )
-    pairs = (topology.tail.astype(np.int64) * topology.num_nodes + topology.head)[first]
-    wanted = messages.source.astype(np.int64) * topology.num_nodes + messages.target
+    own = np.arange(messages.num_ranks)
+    node = (own if rank_to_node is None else np.asarray(rank_to_node)).astype(np.int32)
+    sender, receiver = node[messages.source], node[messages.target]
+    joins = topology.tail.astype(np.int64) * topology.num_nodes + topology.head
+    first = np.argsort(joins, kind="stable")
+    pairs, wanted = joins[first], sender.astype(np.int64) * topology.num_nodes + receiver
     at = np.minimum(np.searchsorted(pairs, wanted), max(len(pairs) - 1, 0))
     if len(wanted) and (not len(pairs) or (lacks := pairs[at] != wanted).any()):
         row = int(lacks.argmax()) if len(pairs) else 0
         raise ValueError(
-            f"rank {messages.source[row]} sends to {messages.target[row]}, but the routes have no "
-            "path between them"
+            f"node {sender[row]} sends to {receiver[row]}, but the routes have no path between them"
         )
     nothing = np.zeros(len(wanted), dtype=np.int32)
     rows = _Rows(
         messages.step,
         first[at].astype(np.int32),
         messages.adds,
-        messages.source,
-        messages.target,
+        sender,
+        receiver,
         messages.item,
         nothing,
         nothing + 1,
@@ -233,7 +234,7 @@ def _waits(
     work = 10 * len(owner)
     row = np.arange(len(owner), dtype=np.int32)
     start, received = for_work(kernels.grouped, work)(got, row, buckets)
-    columns = (owner, rows.step, rows.sender, sent, got, rows.lo, rows.hi, start, received, relays)
+    columns = (owner, rows.step, rows.sender, sent, rows.lo, rows.hi, start, received, relays)
     received_before = for_work(kernels.received_before, work)
     total = len(owner)
     wait_for = np.empty(0, dtype=np.int32)
