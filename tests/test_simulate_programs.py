@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ def test_ports_are_dark_between_two_circuits(number):
         port = ends[program.link].astype(np.int64) * program.num_planes
         port += program.plane[program.link]
         order = np.lexsort((program.first_step, port))
-        for before, after in zip(order, order[1:], strict=False):
+        for before, after in pairwise(order):
             if port[before] == port[after] and end[before] >= 0:
                 assert start[after] >= end[before] + DELTA
     path = critical_path(free)
