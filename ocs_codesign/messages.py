@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -116,6 +116,34 @@ class Messages:
     def item_shards(self) -> Fraction:
         """An item in shards (M/N), the unit of loads."""
         return self.item_size * self.num_ranks
+
+    def renumbered(self, number: ArrayLike) -> Messages:
+        """The same messages where rank r is called ``number[r]``, shards with their ranks.
+
+        >>> from ocs_codesign.collective import Collective
+        >>> one = Messages(2, Collective("broadcast", 0), 1, [1], [0], [1], [0], [False])
+        >>> turned = one.renumbered([1, 0])
+        >>> turned.collective.root, turned.source.tolist(), turned.target.tolist()
+        (1, [1], [0])
+        """
+        rank = np.asarray(number, dtype=np.int64)
+        if sorted(rank.tolist()) != list(range(self.num_ranks)):
+            raise ValueError(f"{self.num_ranks} ranks: each has a number of its own among them")
+        item, collective = self.item.astype(np.int64), self.collective
+        if collective.name == "alltoall":
+            piece, part = np.divmod(item, self.num_items // self.num_ranks**2)
+            source, target = np.divmod(piece, self.num_ranks)
+            piece = rank[source] * self.num_ranks + rank[target]
+            item = piece * (self.num_items // self.num_ranks**2) + part
+        elif collective.name in _PER_RANK:
+            shard, part = np.divmod(item, self.num_items // self.num_ranks)
+            item = rank[shard] * (self.num_items // self.num_ranks) + part
+        if collective.root is not None:
+            collective = replace(collective, root=int(rank[collective.root]))
+        ends = rank[self.source], rank[self.target]
+        return Messages(
+            self.num_ranks, collective, self.num_items, self.step, *ends, item, self.adds
+        )
 
     def columns(self) -> list[NDArray[Any]]:
         """The columns step, source, target, item and adds."""

@@ -141,15 +141,22 @@ class Network:
 
     def changed(
         self,
-        bandwidth: ArrayLike,
+        bandwidth: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         *,
+        latency: ArrayLike | None = None,
         with_dimension: bool = True,
     ) -> Network:
-        """The network with other bandwidths, perhaps with other names or without dimensions."""
+        """The network with other bandwidths, names or latencies, or without dimensions.
+
+        >>> ring = Network(3, 3, [0, 1, 2], [1, 2, 0], [1, 1, 1])
+        >>> ring.changed(latency=[5, 5, 7]).latency.tolist()
+        [5, 5, 7]
+        """
         return Network(
-            *(self.num_hosts, self.num_nodes, self.tail, self.head, bandwidth),
-            self.latency,
+            *(self.num_hosts, self.num_nodes, self.tail, self.head),
+            self.bandwidth if bandwidth is None else bandwidth,
+            self.latency if latency is None else latency,
             self.dimension if with_dimension else None,
             multicast=np.flatnonzero(self.multicast).tolist(),
             aggregate=np.flatnonzero(self.aggregate).tolist(),

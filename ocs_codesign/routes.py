@@ -121,7 +121,7 @@ def direct_routes(topology: Topology, network: Network) -> Routes:
 
 @takes_topology
 def shortest_routes(topology: Topology, network: Network) -> Routes:
-    """Routes of fewest hops; hosts forward only in a network without switches.
+    """Routes of fewest hops; hosts forward only where switches alone do not join all ends.
 
     Of the neighbours that are a hop nearer to node v, ascending, the one at v modulo their number
     is taken, and parallel logical links take parallel links in turn. Raises ValueError for a link
@@ -133,9 +133,7 @@ def shortest_routes(topology: Topology, network: Network) -> Routes:
     [0, 3, 1, 2]
     """
     nodes = network.num_nodes
-    forwards = np.arange(nodes) >= (network.num_hosts if network.num_hosts < nodes else 0)
-    inner = forwards[network.tail]
-    hops_left = Topology(nodes, network.tail[inner], network.head[inner]).distances()
+    hops_left, hosts_forward = _hops_left(topology, network)
     ends = topology.tail.astype(np.int64) * nodes + topology.head
     turn = before(ends, np.ones_like(ends))
     at = topology.tail.astype(np.int64)
@@ -148,7 +146,22 @@ def shortest_routes(topology: Topology, network: Network) -> Routes:
     owner, links = (np.concatenate([part[i] for part in hops] or [logical]) for i in range(2))
     order = np.argsort(owner, kind="stable")
     start = starts_of(np.bincount(owner, minlength=topology.num_links))
-    return Routes(topology, network, start, links[order], hosts_forward=bool(forwards[0]))
+    return Routes(topology, network, start, links[order], hosts_forward=hosts_forward)
+
+
+def _hops_left(topology: Topology, network: Network) -> tuple[NDArray[Any], bool]:
+    """Hops between nodes beyond the first one (-1 if none), and whether hosts have to forward."""
+    nodes = network.num_nodes
+    inner = network.tail >= network.num_hosts
+    if inner.any():
+        left = Topology(nodes, network.tail[inner], network.head[inner]).distances()
+        leaves = np.flatnonzero(~inner)
+        near = np.zeros((nodes, nodes), dtype=bool)
+        np.logical_or.at(near, network.tail[leaves], left[network.head[leaves]] >= 0)
+        near[network.tail, network.head] = True
+        if near[topology.tail, topology.head].all():
+            return left, False
+    return network.topology().distances(), True
 
 
 def _next_links(

@@ -32,6 +32,7 @@ SECTIONS = {
     "Schedules": {
         "build": "build",
         "optimum": "optimum",
+        "compare": "compare",
         "paths": "paths",
         "verify": "verify",
     },

@@ -12,7 +12,7 @@ from ocs_codesign.cli.progress import progress
 NEGATIVE = 1
 
 
-@click.command(short_help="Check a saved design, trusting nothing in it.")
+@click.command(short_help="Check a saved design or book, trusting nothing in it.")
 @click.argument("path", type=FILE, metavar="DIR|FILE.npz")
 @json_option
 def verify(path: str, json_path: str | None) -> int:
@@ -20,7 +20,8 @@ def verify(path: str, json_path: str | None) -> int:
 
     Where circuits change, every send must cross one that is up in its step, and every port needs a
     dark step or a pause to change. Of a design's directory, the claims of design.json are checked
-    too. Exit code 1 if anything is wrong, with the first thing found wrong.
+    too; of a book, as compare writes it, every schedule is replayed. Exit code 1 if anything is
+    wrong, with the first thing found wrong.
 
     \b
     Example:
@@ -29,11 +30,26 @@ def verify(path: str, json_path: str | None) -> int:
     """
     check_outputs(json_path)
     from ocs_codesign.answers.verify import verify_json, verify_sections
+    from ocs_codesign.formats.book_files import is_book
     from ocs_codesign.formats.designs.claims import verify_design
     from ocs_codesign.formats.designs.design_files import load_design
 
+    if is_book(path):
+        return _verify_book(path, json_path)
     with progress("Verifying"):
         loaded = load_design(path)
         found = verify_design(loaded)
     emit(verify_json(loaded, found), json_path, verify_sections(loaded, found))
     return 0 if found.witness is None else NEGATIVE
+
+
+def _verify_book(path: str, json_path: str | None) -> int:
+    from ocs_codesign.answers.book import book_json, book_sections
+    from ocs_codesign.formats.book_files import load_book
+    from ocs_codesign.verification.books import check_book
+
+    with progress("Verifying") as shown:
+        book = load_book(path)
+        witnesses = check_book(book, shown.tell)
+    emit(book_json(book, witnesses), json_path, book_sections(book, witnesses))
+    return NEGATIVE if any(witnesses) else 0

@@ -1,0 +1,74 @@
+"""Comparison: all outcomes of a contest, who is best where, and the book of the best plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign.book import Book, Page
+from ocs_codesign.comparison.play import plan_of
+
+if TYPE_CHECKING:
+    from ocs_codesign.comparison.contest import Contest
+    from ocs_codesign.comparison.play import Outcome
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """The outcomes of all entrants of a contest, in the order in which they were listed.
+
+    ``least_s`` are times that nothing beats, one a size. Raises ValueError if nobody has a time.
+    """
+
+    contest: Contest
+    outcomes: tuple[Outcome, ...]
+    least_s: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.played:
+            reasons = "; ".join(f"{each.entrant.label}: {each.refusal}" for each in self.outcomes)
+            raise ValueError(f"nothing makes this {self.contest.collective.name}: {reasons}")
+
+    @property
+    def played(self) -> tuple[Outcome, ...]:
+        """Those that have times."""
+        return tuple(each for each in self.outcomes if each.refusal is None)
+
+    def best(self, position: int, *, classic: bool | None = None) -> Outcome | None:
+        """The fastest at the size at this position, of all or of those that are (no) classics.
+
+        Of equals the one of fewest transfers, then the first.
+        """
+        chosen = [
+            each for each in self.played if classic is None or each.entrant.is_classic == classic
+        ]
+        return min(
+            chosen, key=lambda each: (each.times_s[position], each.num_transfers), default=None
+        )
+
+    def ranges(self) -> list[tuple[int, Outcome]]:
+        """From which size on who is best; the first from 0."""
+        found: list[tuple[int, Outcome]] = []
+        for position, size in enumerate(self.contest.sizes_bytes):
+            best = self.best(position)
+            if best is not None and (not found or found[-1][1] is not best):
+                found.append((size if found else 0, best))
+        return found
+
+    def busbw_Bps(self, outcome: Outcome, position: int) -> float:  # noqa: N802 - a unit
+        """Bus bandwidth as nccl-tests reckons it, in bytes a second."""
+        size = self.contest.sizes_bytes[position]
+        return float(self.contest.busbw_factor() * size) / outcome.times_s[position]
+
+
+def book_of(comparison: Comparison) -> Book:
+    """The plans of the best, made once more, for what makes them gives the same each time."""
+    contest = comparison.contest
+    pages = []
+    for from_bytes, best in comparison.ranges():
+        plan = plan_of(contest, best.entrant)
+        if plan is None:
+            raise RuntimeError(f"{best.entrant.label} has no plan any more")
+        pages.append(Page(from_bytes, best.entrant.label, plan))
+    return Book(contest.network, contest.unit_Bps, contest.collective, tuple(pages))
