@@ -121,3 +121,25 @@ def test_what_upgrades_losses_and_slack_are():
 def test_arguments_of_networks():
     assert parse_network("boxes(2, 2, 3, 1, outer=Complete(2))").num_hosts == 4
     assert parse_network("fat_tree((2, 4), (1, 2), 10)").num_hosts == 8
+
+
+def test_height(capsys, tmp_path):
+    """The height of trees and what it costs are in the answer; too little is one sentence."""
+    directory = str(tmp_path / "made")
+    command = ["build", "--network", "a100(2)", "--parts", "1", "--out", directory]
+    for height, loss in ((4, True), (3, False)):
+        assert main([*command, "--height", str(height), "--json", "-"]) == 0
+        forest = json.loads(capsys.readouterr().out)["forest"]
+        assert forest["height"] <= height
+        assert (Fraction(forest["loss"]) == 0) is loss
+    both = ["--collective", "allreduce", "--height", "3"]
+    assert main([*command, *both]) == 0
+    told = capsys.readouterr().out
+    assert "at most 3 hops high" in told
+    assert "% above the optimum" in told
+    assert main([*command, "--height", "1"]) == 2
+    told = capsys.readouterr().err
+    assert "height 1: there are hosts that are 2 hops apart" in told
+    assert told.count("\n") == 1
+    assert main(["build", "Torus((3, 3))", "--height", "2", "--out", directory]) == 2
+    assert "--height is for --scheduler forest" in capsys.readouterr().err

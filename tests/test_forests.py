@@ -130,10 +130,35 @@ def test_random_regular_networks_need_no_tall_trees(num_hosts, both_ways):
 
 def test_boxes_have_few_low_trees():
     """Where inner links have something to spare a tree a root is enough, entering a box once."""
-    network = mi250(6)
-    (made,) = build_all(network, Collective.ALLGATHER)
+    (made,) = build_all(mi250(6), Collective.ALLGATHER)
     assert (made.num_trees, len(made.root)) == (1, 96)
     assert made.height <= 8
+    (made,) = build_all(mi250(4), Collective.ALLGATHER)
+    assert (made.num_trees, made.height) == (3, 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "heights", "too_low"),
+    [("mi250-1", (7, 6, 5), 4), ("a100-2", (4, 3, 2), 1), ("dgx2-2", (4, 3), 2)],
+)
+def test_lower_trees_cost_rate(name, heights, too_low):
+    """No tree is taller than asked, and the loads of links say what that costs."""
+    network = known_network(name)
+    best = optimum(network, Collective.REDUCE_SCATTER).inv_rate
+    losses = []
+    for height in heights:
+        (made,) = forests(network, Collective.REDUCE_SCATTER, height=height)
+        assert check_forest(made) is None
+        assert made.height <= height
+        losses.append(made.inv_rate / best - 1)
+        if losses[-1]:
+            faster = replace(made, scale=made.scale * Fraction(9999, 10000))
+            assert check_forest(faster).rule == rules.OVERLOADED
+    assert losses[0] == 0
+    assert losses == sorted(losses)
+    assert losses[-1] > 0
+    with pytest.raises(ValueError, match=f"height {too_low}: there are hosts that are"):
+        forests(network, Collective.REDUCE_SCATTER, height=too_low)
 
 
 def test_a_spectrum_of_steps_and_time():

@@ -36,21 +36,24 @@ def built_json(
         proof["t_b_bound"] = str(made.bound)
     if made is not None and made.choices:
         proof["choices"] = [choice_json(choice) for choice in made.choices]
+    if made is not None and made.height is not None:
+        proof["forest"] = {"height": made.height, "loss": str(made.loss)}
     return {**record, **proof, "out": directory}
 
 
 def built_sections(
     answer: dict[str, Any],
     design: Design,
-    bound: Fraction | None,
+    made: Made,
     least: Cost | None,
     forest: Cost | None,
 ) -> Iterator[Section]:
     """What was built.
 
-    ``bound`` is the t_b that no schedule under the same limits can beat, ``least`` what none on the
-    same graph can, ``forest`` what one costs there, None where it is not known.
+    ``made`` says of its t_b what no schedule under the same limits can beat, ``least`` is what none
+    on the same graph can, ``forest`` what one costs there, None where it is not known.
     """
+    bound = made.bound
     maker, _, proof = answer["schedule"].partition(", ")
     yield Facts(
         ("recipe", answer["recipe"]),
@@ -61,6 +64,7 @@ def built_sections(
         ("bound", None if proof or bound is None else _bound_text(design.cost.t_b, bound)),
         ("bound of this graph", least and graph_bound_text(design.cost, least, design.collective)),
         ("proof", proof or None),
+        ("trees", None if made.height is None else _trees_text(made.height, made.loss)),
         ("schedule", f"{maker}, {answer['num_sends']:,} sends"),
         ("chunks a shard", answer["num_chunks"]),
         ("saved in", answer["out"]),
@@ -69,6 +73,12 @@ def built_sections(
     if least is not None and not compared and is_far_above(design.cost, least):
         yield ""
         yield far_above_text(design.cost, least, forest)
+
+
+def _trees_text(height: int, loss: Fraction | None) -> str:
+    """How tall the trees of a forest are, and what that costs."""
+    rate = f"{float(100 * loss):.3g} % above the optimum ({loss})" if loss else "the optimum"
+    return f"at most {height} hops high, in very many parts {rate}"
 
 
 def _bound_text(t_b: Fraction, least: Fraction) -> str:

@@ -73,6 +73,11 @@ BEST, STEPPED, FOREST = "best", "stepped", "forest"
     help="Most trees of a forest for a unit of a host's data (default: what the optimum takes).",
 )
 @click.option(
+    "--height",
+    type=click.IntRange(min=1),
+    help="Most hops of a tree: fewer steps, perhaps a higher t_b (default: what the rate takes).",
+)
+@click.option(
     "--parts",
     type=click.IntRange(min=1, max=4096),
     help="Parts of a tree's data that follow each other: more steps, a lower t_b (default: enough "
@@ -96,6 +101,7 @@ def build(
     chunks: int | None,
     max_chunks: int | None,
     trees: int | None,
+    height: int | None,
     parts: int | None,
     alpha: float | None,
     bandwidth: float | None,
@@ -134,6 +140,7 @@ def build(
         "chunks": chunks,
         "max_chunks": max_chunks,
         "trees": trees,
+        "height": height,
         "parts": parts,
         "message": asked_messages(alpha, bandwidth, () if message is None else (message,)),
         "min_chunk": min_chunk,
@@ -155,7 +162,7 @@ def build(
     least = design.bound_on(design.schedule.topology) if has_bound else None
     answer = built_json(design_record(design, source.graph_name), made, least, directory)
     forest = _cost_of_forest(design, least)
-    sections = [*built_sections(answer, design, made.bound, least, forest)]
+    sections = [*built_sections(answer, design, made, least, forest)]
     compared = [half.name for half in design.collective.halves()]
     if len(made.choices) < len(compared):
         compared = [design.collective.name] * len(made.choices)

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 class Task:
     """What a schedule is wanted for: a collective on a topology, perhaps built from a recipe.
 
-    ``steps``, ``chunks``, ``max_chunks``, ``trees`` (of a unit of a root) and ``parts`` (of what a
-    tree carries) are limits, None for the maker's own; ``message`` is the size that it should be
-    fast for, in chunks of ``min_chunk`` bytes or more; ``options`` are those of a solver;
-    ``on_progress(done, total)`` is told how far it is. ``network`` is what the links of the
-    topology are, None for links between hosts. ``algorithm_options`` are those of a classic
-    algorithm and of its rank map.
+    ``steps``, ``chunks``, ``max_chunks``, ``trees`` (of a unit of a root), ``height`` (hops of a
+    tree) and ``parts`` (of what it carries) are limits, None for the maker's own; ``message`` is
+    the size that it should be fast for, in chunks of ``min_chunk`` bytes or more; ``options`` are
+    those of a solver; ``on_progress(done, total)`` is told how far it is. ``network`` is what the
+    links of the topology are, None for links between hosts. ``algorithm_options`` are those of a
+    classic algorithm and of its rank map.
     """
 
     topology: Topology
@@ -48,6 +48,7 @@ class Task:
     options: Options | None = None
     on_progress: Callable[[int, int], None] | None = None
     trees: int | None = None
+    height: int | None = None
     parts: int | None = None
     message: MessageSizes | None = None
     min_chunk: float | None = None
@@ -62,7 +63,8 @@ class Made:
 
     No schedule under the limits of the task has a lower t_b than ``bound``, if it is known;
     ``exact`` is the answer of the integer program, where one was solved; ``choices`` are what was
-    compared for a message, one of a collective or one of each half.
+    compared for a message, one of a collective or one of each half. ``height`` is that of the
+    tallest tree of forests; in very many parts their t_b is 1 + ``loss`` times the bound's.
     """
 
     schedule: Schedule | None
@@ -70,6 +72,8 @@ class Made:
     bound: Fraction | None = None
     exact: ExactAnswer | None = None
     choices: tuple[Choice, ...] = ()
+    height: int | None = None
+    loss: Fraction | None = None
 
 
 @final
@@ -137,7 +141,15 @@ def _in_turn(make: Callable[[Task], Made], task: Task) -> Made:
         return halves[schedules[0] is not None]
     makers = "+".join(dict.fromkeys(half.maker for half in halves))
     choices = halves[0].choices + halves[1].choices
-    return Made(schedules[0].then(schedules[1]), makers, choices=choices)
+    heights = [half.height for half in halves if half.height is not None]
+    losses = [half.loss for half in halves if half.loss is not None]
+    return Made(
+        schedules[0].then(schedules[1]),
+        makers,
+        choices=choices,
+        height=max(heights, default=None),
+        loss=max(losses, default=None),
+    )
 
 
 def _bfb(task: Task) -> Made:
@@ -184,7 +196,12 @@ def _stepped(task: Task) -> Made:
 
 def _forest(task: Task) -> Made:
     from ocs_codesign.networks.direct import direct
-    from ocs_codesign.schedulers.forest.choice import MIN_CHUNK_BYTES, contenders, near_optimum
+    from ocs_codesign.schedulers.forest.choice import (
+        MIN_CHUNK_BYTES,
+        Contender,
+        contenders,
+        near_optimum,
+    )
     from ocs_codesign.schedulers.forest.optimum import optimum
 
     network = task.network or direct(task.topology, 1)
@@ -192,18 +209,18 @@ def _forest(task: Task) -> Made:
         return _forest_allreduce(task, network)
     if task.message is None:
         limits = (task.trees, task.parts, task.on_progress)
-        pipeline, parts = near_optimum(network, task.collective, *limits)
-        schedule = pipeline.schedule(parts, task.topology)
-        return Made(schedule, "forest", optimum(network, task.collective).t_b)
-    field = contenders(network, task.collective, task.trees, task.topology, task.on_progress)
+        pipeline, parts = near_optimum(network, task.collective, *limits, height=task.height)
+        least = optimum(network, task.collective).t_b
+        return _piped(task, Contender("forest", pipeline.cost(parts), pipeline, parts), least, ())
+    field = contenders(
+        *(network, task.collective, task.trees, task.topology, task.on_progress, task.height)
+    )
     (size,) = task.message.sizes_bytes
     least_chunk = MIN_CHUNK_BYTES if task.min_chunk is None else task.min_chunk
     choice = field.choice(task.message.model, size, task.parts, least_chunk)
-    best = choice.best
-    if best.pipeline is None:
+    if choice.best.pipeline is None:
         return replace(_bfb(task), choices=(choice,))
-    schedule = best.pipeline.schedule(best.num_parts, task.topology)
-    return Made(schedule, best.maker, choice.least.t_b, choices=(choice,))
+    return _piped(task, choice.best, choice.least.t_b, (choice,))
 
 
 def _forest_allreduce(task: Task, network: Network) -> Made:
@@ -217,7 +234,7 @@ def _forest_allreduce(task: Task, network: Network) -> Made:
         Contender,
     )
 
-    limits = (task.trees, task.on_progress)
+    limits = (task.trees, task.on_progress, task.height)
     pipelines, bound = allreduce_pipelines(network, task.collective, *limits)
     found = []
     for maker, pipeline in pipelines.items():
@@ -244,8 +261,17 @@ def _forest_allreduce(task: Task, network: Network) -> Made:
 
 
 def _piped(task: Task, best: Contender, bound: Fraction, choices: tuple[Choice, ...]) -> Made:
-    schedule = best.pipeline and best.pipeline.schedule(best.num_parts, task.topology)
-    return Made(schedule, best.maker, bound, choices=choices)
+    pipeline = best.pipeline
+    if pipeline is None:
+        return Made(None, best.maker, bound, choices=choices)
+    return Made(
+        pipeline.schedule(best.num_parts, task.topology),
+        best.maker,
+        bound,
+        choices=choices,
+        height=max(forest.height for forest in pipeline.forests),
+        loss=pipeline.steady_state_t_b / bound - 1,
+    )
 
 
 def _classic(name: str, task: Task) -> Made:
@@ -275,7 +301,7 @@ SCHEDULERS: dict[str, Scheduler] = {
         "spanning trees in many pieces, as fast as the links allow",
         _forest,
         ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce"),
-        ("trees", "parts", "message", "min_chunk"),
+        ("trees", "height", "parts", "message", "min_chunk"),
         knows_switches=True,
     ),
     "stepped": Scheduler(

@@ -133,6 +133,7 @@ def allreduce_pipelines(
     collective: Collective = Collective.ALLREDUCE,
     num_trees: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    height: int | None = None,
 ) -> tuple[dict[str, Pipeline], Fraction]:
     """An allreduce by the forests of its halves, and by forests that share the links if better.
 
@@ -140,7 +141,7 @@ def allreduce_pipelines(
     of the best shares, else that of either half alone. Raises ValueError as ``optimum`` does.
     """
     found = [optimum(network, half) for half in collective.halves()]
-    made = [forests_of(half, num_trees, on_progress) for half in found]
+    made = [forests_of(half, num_trees, on_progress, height) for half in found]
     in_turn = sum((max(forest.inv_rate for forest in half) for half in made), Fraction(0))
     _check([forest for half in made for forest in half], in_turn)
     pipelines = {FORESTS_OF_HALVES: Pipeline([*made[0], *made[1]], collective)}
@@ -148,8 +149,8 @@ def allreduce_pipelines(
         return pipelines, max(half.least_t_b for half in found)
     sized, joint = allreduce_at_once(network, collective)
     if joint.algbw * sum(1 / half.algbw for half in found) > 1:
-        shared = forests_of(joint, None, on_progress)
-        _check(shared, joint.inv_rate)
+        shared = forests_of(joint, None, on_progress, height)
+        _check(shared, max(forest.inv_rate for forest in shared))
         pipelines[SHARED_FORESTS] = Pipeline(shared, sized)
     return pipelines, joint.least_t_b
 

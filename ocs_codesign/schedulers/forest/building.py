@@ -12,12 +12,17 @@ import numpy as np
 from ocs_codesign.cuts.dissemination import dissemination, first_short, scaled
 from ocs_codesign.forest import Forest
 from ocs_codesign.runs import before, places, starts_of
-from ocs_codesign.schedulers.forest.exchange import exchanged_trees
+from ocs_codesign.schedulers.forest.exchange import exchanged_trees, tight_groups
 from ocs_codesign.schedulers.forest.few_trees import few_trees
 from ocs_codesign.schedulers.forest.optimum import optimum
 from ocs_codesign.schedulers.forest.packing import pack
 from ocs_codesign.schedulers.forest.spanning import without_idle_switches
-from ocs_codesign.schedulers.forest.splitting import split_off, without_common_divisor
+from ocs_codesign.schedulers.forest.splitting import (
+    Split,
+    near_ranks,
+    split_off,
+    without_common_divisor,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +35,9 @@ if TYPE_CHECKING:
     from ocs_codesign.schedulers.forest.group_task import GroupTask
     from ocs_codesign.schedulers.forest.optimum import Optimum
     from ocs_codesign.schedulers.forest.packing import Trees
-    from ocs_codesign.schedulers.forest.splitting import Split
+
+_FINE = 8
+"""Trees that the narrowest arc bears at least where arcs are widened."""
 
 _MOST_TRIED = 100
 """Numbers of trees below those of the optimum that are tried."""
@@ -41,11 +48,15 @@ def forests(
     collective: Collective | Demand,
     num_trees: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    height: int | None = None,
 ) -> tuple[Forest, ...]:
     """The forest of every group that is as fast as the optimum, or as ``num_trees`` trees can be.
 
-    Trees are lowest where shortest paths reach the rate. Raises ValueError for what ``optimum``
-    refuses, and where rounded capacities of few trees do not balance at a switch.
+    Trees are as low as distances where that rate allows it, else a little taller; with ``height``
+    they have at most so many arcs from root to leaf, and are slower where they must be, as far as
+    was found: ``inv_rate`` of a forest against that of the optimum tells. Raises ValueError for
+    what ``optimum`` refuses, where rounded capacities of few trees do not balance at a switch, and
+    where hosts are farther apart than ``height``.
 
     >>> from ocs_codesign.collective import Collective
     >>> from ocs_codesign.networks.boxes import boxes
@@ -53,19 +64,21 @@ def forests(
     >>> forest.inv_rate, forest.height
     (Fraction(3, 25), 2)
     """
-    return forests_of(optimum(network, collective), num_trees, on_progress)
+    return forests_of(optimum(network, collective), num_trees, on_progress, height)
 
 
 def forests_of(
     found: Optimum,
     num_trees: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    height: int | None = None,
 ) -> tuple[Forest, ...]:
     """The forest of every group of a known optimum; see ``forests``."""
     made = []
     for at, task in enumerate(found.tasks):
         capacity, trees, scale = _capacities(found, at, num_trees)
-        made.append(_forest(found.network, task, capacity, trees, scale, on_progress))
+        limits = (height, found.shares is None, on_progress)
+        made.append(_forest(found.network, task, capacity, trees, scale, *limits))
     return tuple(made)
 
 
@@ -137,6 +150,8 @@ def _forest(
     capacity: NDArray[np.int64],
     num_trees: int,
     scale: Fraction,
+    height: int | None,
+    is_alone: bool,
     on_progress: Callable[[int, int], None] | None,
 ) -> Forest:
     ends = task.ends(network)
@@ -144,26 +159,69 @@ def _forest(
     scale *= Fraction(split.num_trees, num_trees)
     smaller = without_common_divisor(split)
     scale *= Fraction(smaller.num_trees, split.num_trees)
-    hosts = np.flatnonzero(task.problem.is_rank)
-    pairs = _Pairs(smaller, hosts, network.num_nodes)
-    wanted = smaller.num_trees * task.problem.weight[hosts]
-    graph = (len(hosts), pairs.tail, pairs.head, pairs.capacity, wanted)
-    trees = exchanged_trees(*graph)
+    pairs = _Pairs(smaller, task)
+    near = near_ranks(task.problem, *ends, capacity)[:, pairs.hosts]
+    sets = np.unique(np.concatenate([near, tight_groups(*pairs.graph)]), axis=0)
+    trees = exchanged_trees(*pairs.graph, sets, height)
+    if trees is None and height is None:
+        trees = pack(*pairs.graph, on_progress)
+    is_slower = trees is None
     if trees is None:
-        trees = pack(*graph, on_progress)
-    trees = without_idle_switches(trees, pairs.tail, hosts < network.num_hosts)
-    return _routed(network, task, smaller, scale, hosts, pairs, trees)
+        pairs, trees, more = _widened(task, smaller, sets, height)
+        scale *= more
+    trees = without_idle_switches(trees, pairs.tail, pairs.hosts < network.num_hosts)
+    forest = _routed(network, task, pairs, scale, trees)
+    # Whoever has the links alone may use what is over; else all groups get slower alike.
+    return _at_its_own_rate(forest) if is_slower and is_alone else forest
+
+
+def _widened(
+    task: GroupTask, split: Split, sets: NDArray[np.bool_], height: int | None
+) -> tuple[_Pairs, Trees, Fraction]:
+    """Arcs wider by as little as lets trees of so little height fit, these, and how much wider.
+
+    The least is found by halving. Whether wider ones do is tried, not proven, so less may be enough.
+    """
+    arcs = split.arcs
+    finer = -(-_FINE // int(arcs.capacity[arcs.capacity > 0].min()))
+    split = Split(arcs.with_capacity(arcs.capacity * finer), split.num_trees * finer)
+    most = int(split.arcs.capacity.max())
+    low, high, found = 0, 1, None
+    while found is None or high - low > 1:
+        more = high if found is None else (low + high) // 2
+        capacity = scaled(split.arcs.capacity, most + more, most).astype(np.int64)
+        pairs = _Pairs(Split(split.arcs.with_capacity(capacity), split.num_trees), task)
+        trees = exchanged_trees(*pairs.graph, sets, height)
+        if trees is not None:
+            high, found = more, (pairs, trees, finer * Fraction(most + more, most))
+        elif found is None:
+            low, high = more, 2 * more
+        else:
+            low = more
+    return found
+
+
+def _at_its_own_rate(forest: Forest) -> Forest:
+    """The forest with the scale that its loads need."""
+    first = forest.path_start[forest.path]
+    part, place = places(first, np.diff(forest.path_start)[forest.path])
+    loads = np.zeros(forest.network.num_links, dtype=np.int64)
+    np.add.at(loads, forest.link[place], forest.units[part])
+    pairs = np.unique(np.stack([loads, forest.network.bandwidth], axis=1), axis=0)
+    return replace(forest, scale=max(Fraction(load, width) for load, width in pairs.tolist()))
 
 
 class _Pairs:
     """Arcs of a split between the same two ranks taken together; ranks are numbered by ``hosts``.
 
     ``arc`` lists the arcs pair by pair, those of pair i are ``arc[start[i] : start[i + 1]]``.
+    ``graph`` is what trees are packed into, and how many.
     """
 
-    def __init__(self, split: Split, hosts: NDArray[np.int64], num_nodes: int) -> None:
-        arcs = split.arcs
-        rank = np.full(num_nodes, -1)
+    def __init__(self, split: Split, task: GroupTask) -> None:
+        self.split, arcs = split, split.arcs
+        self.hosts = hosts = np.flatnonzero(task.problem.is_rank)
+        rank = np.full(task.problem.num_nodes, -1)
         rank[hosts] = np.arange(len(hosts))
         live = np.flatnonzero((arcs.capacity > 0) & (rank[arcs.tail] >= 0) & (rank[arcs.head] >= 0))
         key = rank[arcs.tail[live]] * len(hosts) + rank[arcs.head[live]]
@@ -173,18 +231,15 @@ class _Pairs:
         self.start = np.append(self.start, len(live))
         self.tail, self.head = np.divmod(keys, len(hosts))
         self.capacity = np.add.reduceat(arcs.capacity[self.arc], self.start[:-1])
+        wanted = split.num_trees * task.problem.weight[hosts]
+        self.graph = (len(hosts), self.tail, self.head, self.capacity, wanted)
 
 
 def _routed(
-    network: Network,
-    task: GroupTask,
-    split: Split,
-    scale: Fraction,
-    hosts: NDArray[np.int64],
-    pairs: _Pairs,
-    trees: Trees,
+    network: Network, task: GroupTask, pairs: _Pairs, scale: Fraction, trees: Trees
 ) -> Forest:
     """The trees with the paths of their arcs: every pair's arcs are filled one after the other."""
+    split, hosts = pairs.split, pairs.hosts
     tree, head = np.nonzero(trees.arc_into >= 0)
     pair = trees.arc_into[tree, head]
     times = trees.multiplicity[tree]

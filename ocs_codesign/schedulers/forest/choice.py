@@ -137,11 +137,12 @@ def contenders(
     num_trees: int | None = None,
     topology: Topology | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    height: int | None = None,
 ) -> Contenders:
     """Forests of few trees and of those of the optimum, and BFB; ``topology`` has the same links.
 
-    With ``num_trees`` only the forest of at most so many. Raises ValueError for what ``optimum``
-    refuses, and where so many trees cannot be built.
+    With ``num_trees`` only the forest of at most so many, with ``height`` forests no taller. Raises
+    ValueError for what ``optimum`` refuses, and where such trees cannot be built.
 
     >>> from ocs_codesign.cost import CostModel
     >>> from ocs_codesign.networks.products import dgx1
@@ -155,7 +156,7 @@ def contenders(
     made = []
     for number in numbers:
         try:
-            made.append(_checked(network, collective, number, on_progress))
+            made.append(_checked(network, collective, number, on_progress, height))
         except ValueError:
             if number == num_trees:
                 raise
@@ -172,13 +173,15 @@ def near_optimum(
     num_parts: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     over: Fraction = NEAR_OPTIMUM,
+    height: int | None = None,
 ) -> tuple[Pipeline, int]:
     """The forest of the optimum, or of so many trees, and so many parts, or enough of them.
 
     That is the fewest parts, a power of 2, whose t_b is ``over`` times the forest's steady state at
     most, if sends allow. Raises ValueError as ``contenders`` does.
     """
-    pipeline = Pipeline(_checked(network, collective, num_trees, on_progress), collective)
+    made = _checked(network, collective, num_trees, on_progress, height)
+    pipeline = Pipeline(made, collective)
     return pipeline, num_parts or pipeline.parts_within(over)
 
 
@@ -203,9 +206,10 @@ def _checked(
     collective: Collective,
     num_trees: int | None,
     on_progress: Callable[[int, int], None] | None,
+    height: int | None,
 ) -> tuple[Forest, ...]:
     """The forests that ``forests`` builds; RuntimeError if one is wrong."""
-    made = forests(network, collective, num_trees, on_progress)
+    made = forests(network, collective, num_trees, on_progress, height)
     for forest in made:
         witness = check_forest(forest)
         if witness is not None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_COPIES = 16
-"""Trees of a root, on average, beyond which another method is better."""
+"""Trees of a root, on average, beyond which another method is better where height matters less."""
 
 
 def exchanged_trees(
@@ -34,24 +34,44 @@ def exchanged_trees(
     head: NDArray[np.int64],
     capacity: NDArray[np.int64],
     wanted: NDArray[np.int64],
+    sets: NDArray[np.bool_],
     height: int | None = None,
 ) -> Trees | None:
     """``wanted[r]`` trees from every rank r that together use an arc at most ``capacity`` times.
 
     None if such trees were not found, or none of at most ``height``; that of the distances is tried
-    first. Arcs are sorted by tail, one a pair of ranks.
+    first, and trees that enter each of the ``sets`` (rows, bool over ranks) just once. Arcs are
+    sorted by tail, one a pair of ranks. Raises ValueError if ranks are farther apart than
+    ``height``.
     """
-    exchange = _Exchange(num_ranks, tail, head, capacity, wanted)
-    if not exchange.is_planted:
-        return None
-    lowest = exchange.height
-    highest = 2 * lowest + 2 if height is None else height
-    if lowest > highest:
-        return None
-    for limit in (0, *range(lowest, highest + 1)):
-        if exchange.relieved(limit):
-            return exchange.trees()
+    exchange = _Exchange(num_ranks, tail, head, wanted)
+    if height is not None:
+        exchange.most_trees = int(wanted.sum())
+    for entered in (sets, sets[:0]) if len(sets) else (sets,):
+        if not exchange.plant(capacity, entered):
+            continue
+        lowest = exchange.height
+        highest = 2 * lowest + 2 if height is None else height
+        for limit in (0, *range(lowest, highest + 1)) if lowest <= highest else ():
+            if exchange.relieved(limit):
+                return exchange.trees()
+        if height is not None and lowest > height and not len(entered):
+            raise ValueError(f"height {height}: there are hosts that are {lowest} hops apart")
     return None
+
+
+def tight_groups(
+    num_ranks: int,
+    tail: NDArray[np.int64],
+    head: NDArray[np.int64],
+    capacity: NDArray[np.int64],
+    wanted: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Sets of ranks (rows, bool) into which no more leads than every tree from outside once."""
+    problem = Dissemination(np.ones(num_ranks, bool), wanted, tail, head, capacity)
+    sets = tight_sets(problem, np.arange(num_ranks), capacity, wanted)
+    sizes = sets.sum(axis=1)
+    return np.unique(sets[(sizes > 1) & (sizes < num_ranks)], axis=0)
 
 
 @final
@@ -63,29 +83,27 @@ class _Exchange:
         num_ranks: int,
         tail: NDArray[np.int64],
         head: NDArray[np.int64],
-        capacity: NDArray[np.int64],
         wanted: NDArray[np.int64],
     ) -> None:
-        problem = Dissemination(np.ones(num_ranks, bool), wanted, tail, head, capacity)
-        sets = tight_sets(problem, np.arange(num_ranks), capacity, wanted)
-        sizes = sets.sum(axis=1)
-        sets = np.unique(sets[(sizes > 1) & (sizes < num_ranks)], axis=0)
+        self.ends, self.num_ranks = (tail, head), num_ranks
         self.root = np.flatnonzero(wanted)
+        self.times = wanted[self.root]
+        self.most_trees = _MOST_COPIES * len(self.root)
+
+    def plant(self, capacity: NDArray[np.int64], sets: NDArray[np.bool_]) -> bool:
+        """Begin with trees of the least depth that enter sets once, if there are such."""
         self.count = len(self.root)
-        shape = (self.count, num_ranks)
+        shape = (self.count, self.num_ranks)
+        small = np.int16 if self.num_ranks < 2**15 else np.int32
         self.hung = HungTrees(
-            wanted[self.root],
+            self.times.copy(),
             np.zeros(shape, np.int32),
-            *(np.zeros(shape, np.int16 if num_ranks < 2**15 else np.int32) for _ in range(2)),
+            *(np.zeros(shape, small) for _ in range(2)),
         )
-        self.is_planted = False
-        for entered in (sets, sets[:0]):
-            self.arcs = _rank_arcs(num_ranks, tail, head, entered)
-            self.room = capacity.copy()
-            room = (np.zeros(len(entered), bool), np.zeros(num_ranks, np.int64))
-            if self._run(plant, self.arcs, self.hung, self.room, self.root, *room):
-                self.is_planted = True
-                return
+        self.arcs = _rank_arcs(self.num_ranks, *self.ends, sets)
+        self.room = capacity.copy()
+        spare = (np.zeros(len(sets), bool), np.zeros(self.num_ranks, np.int64))
+        return bool(self._run(plant, self.arcs, self.hung, self.room, self.root, *spare))
 
     @property
     def height(self) -> int:
@@ -106,7 +124,7 @@ class _Exchange:
                 if self.count >= 0:
                     break
                 self.count = -self.count - 1
-                if self.count > _MOST_COPIES * len(self.root):
+                if self.count > self.most_trees:
                     return False
                 self.hung = HungTrees(*(np.concatenate([col, col]) for col in self.hung))
         return left == 0

@@ -48,14 +48,38 @@ def split_off(
     ``num_trees`` trees a unit of weight must fit, in the sense of cuts, and relays let out what
     they let in.
     """
-    links = len(tail)
-    none = np.full(links, -1)
-    proper = np.where(tail == head, 0, capacity)
-    arcs = Arcs(links, tail.astype(np.int64), head.astype(np.int64), proper, none, none)
+    arcs = _links(tail, head, capacity)
     split = Split(arcs, num_trees)
     for relays, group in _levels(problem, arcs):
         split = _one_level(problem, split, relays, group)
     return split
+
+
+def near_ranks(
+    problem: Dissemination,
+    tail: NDArray[np.integer],
+    head: NDArray[np.integer],
+    capacity: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Sets of ranks (rows, bool over nodes) that are nearer to each other than slow relays bring.
+
+    Such are the hosts of a box: trees may do well to enter it just once.
+    """
+    sets = [np.zeros((0, problem.num_nodes), dtype=bool)]
+    for _, group in _levels(problem, _links(tail, head, capacity)):
+        mine = np.where(problem.is_rank, group, -1)
+        labels, sizes = np.unique(mine[problem.is_rank], return_counts=True)
+        several = labels[(sizes > 1) & (sizes < problem.is_rank.sum())]
+        sets.append(mine == several[:, None])
+    return np.unique(np.concatenate(sets), axis=0)
+
+
+def _links(
+    tail: NDArray[np.integer], head: NDArray[np.integer], capacity: NDArray[np.int64]
+) -> Arcs:
+    none = np.full(len(tail), -1)
+    proper = np.where(tail == head, 0, capacity)
+    return Arcs(len(tail), tail.astype(np.int64), head.astype(np.int64), proper, none, none)
 
 
 def _one_level(
@@ -132,10 +156,13 @@ def _evenly(
         kinds = (group[source], group[target])
         if not may.any():
             may, kinds = source[:, None] != target, (source, target)
-        parts = spread(arcs.capacity[into], arcs.capacity[out], may, *kinds)
+        # In lumps of all trees of a root, if that goes: a tree then need not be divided.
+        widths = (arcs.capacity[into], arcs.capacity[out])
+        lump = gcd(split.num_trees, *np.concatenate(widths).tolist())
+        parts = spread(widths[0] // lump, widths[1] // lump, may, *kinds)
         if parts is None or parts[1] * int(arcs.capacity.max()) > MAX_CAPACITY:
             return None
-        amount, scale = parts
+        amount, scale = parts[0] * lump, parts[1]
         if (amount.sum(axis=0) > scale * arcs.capacity[out]).any():
             return None
         row, column = np.nonzero(amount)
