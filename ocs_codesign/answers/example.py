@@ -27,6 +27,7 @@ EXAMPLES = {
         "demand demand.csv --delta 20us --bandwidth 400Gbps",
     ),
     "fabric64.yaml": ("a fabric of 64 hosts", "fabric check fabric64.yaml"),
+    "servers.yaml": ("servers of GPUs", "cluster servers.yaml --message 64MiB"),
     "moe_workload.yaml": (
         "a workload for it",
         "select --fabric fabric64.yaml --workload moe_workload.yaml",

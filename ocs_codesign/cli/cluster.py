@@ -95,8 +95,8 @@ def cluster(
 ) -> None:
     """Score what may join the NICs of servers of GPUs, by the exact optimum of the whole cluster.
 
-    The cluster is described by options, by a cluster FILE (YAML or JSON), or by a fabric file whose
-    hosts are servers or NICs. Recipes are those given, or the frontier of as many nodes and ports,
+    The cluster is described by options, by a cluster FILE (YAML or JSON), or by a fabric file that
+    says which servers its hosts are. Recipes are those given, or the frontier of as many nodes and ports,
     beside a ring, a torus and packet switches of the NICs' bandwidth, which nothing beats.
 
     algbw is M over the time of long messages. With --alpha and --message it says the least time
@@ -145,10 +145,11 @@ def _cluster(file: str | None, described: dict[str, Any]) -> Cluster:
 
     given = {name: value for name, value in described.items() if value is not None}
     if file is not None:
+        relay = {"relay": given.pop("relay")} if "relay" in given else {}
         if given:
             option = next(iter(given)).replace("_", "-")
-            raise click.UsageError(f"give either a FILE or --{option}: the FILE describes all")
-        return load_cluster(file)
+            raise click.UsageError(f"give either a FILE or --{option}: the FILE describes it")
+        return replace(load_cluster(file), **relay)
     for name in ("servers", "ports", "port_bandwidth"):
         if name not in given:
             raise click.UsageError(f"give a FILE, or --{name.replace('_', '-')}")
