@@ -78,6 +78,18 @@ def test_bad_networks(capsys, network, rule):
     assert told.count("\n") == 1
 
 
+def test_what_is_lost(capsys, tmp_path):
+    path = tmp_path / "net.json"
+    path.write_text(FORMATS["json"].write(a100(2), "two boxes"), encoding="utf-8")
+    for text in (str(path), "a100(2)"):
+        found = answer(capsys, text, "--lost", "h3", "--no-allreduce")
+        assert (found["hosts"], found["links"]) == (15, 96 - 4)
+    assert answer(capsys, "mesh((2, 2), 6)", "--lost", "h0>h1")["links"] == 7
+    assert answer(capsys, "mi250(1)", "--lost", "h0-h1", "--no-allreduce")["algbw"] == "160"
+    assert main(["optimum", "mi250(1)", "--lost", "h16"]) == 2
+    assert "'h16' is no node and no link of the network" in capsys.readouterr().err
+
+
 def test_an_unreachable_host(capsys, tmp_path):
     path = tmp_path / "n.json"
     one_way = {"num_hosts": 3, "num_nodes": 3, "links": [[0, 1, 1], [1, 2, 1], [2, 1, 1]]}

@@ -193,11 +193,20 @@ def test_the_bottleneck_is_named_at_ports_where_cards_are_as_narrow(capsys):
     assert "the links inside server0" in found["candidates"][0]["bottleneck"]
 
 
-def test_the_network_goes_on(capsys, tmp_path):
+@pytest.mark.parametrize(
+    "more",
+    [
+        [],
+        ["--relay", "nic", "--lost", "server2"],
+        ["--nics", "1", "--nic-on", "shared"],
+        ["--nics", "1", "--nic-on", "switch"],
+    ],
+)
+def test_the_network_goes_on(capsys, tmp_path, more):
     """What is written has the fixed form; other commands take it, and find the same."""
     file, design = tmp_path / "network.json", tmp_path / "design"
-    small = ["--servers", "3", "--gpus", "2", "--switch", "100GB/s", "--ports", "1"]
-    found = answer(capsys, *small, "--port-bandwidth", "10GB/s", "--out", str(file))
+    small = ["--servers", "3", "--gpus", "2", "--switch", "100GB/s", "--ports", "2"]
+    found = answer(capsys, *small, "--port-bandwidth", "10GB/s", "--out", str(file), *more)
     record = json.loads(file.read_text(encoding="utf-8"))
     assert {"num_hosts", "num_nodes", "links", "unit"} <= set(record)
     assert {len(link) for link in record["links"]} == {3}
@@ -206,7 +215,7 @@ def test_the_network_goes_on(capsys, tmp_path):
     assert network.names[:2] == ("server0.gpu0", "server0.gpu1")
     algbw = optimum(network, Collective.ALLGATHER).algbw
     assert str(algbw * GB) == best["algbw_Bps"]
-    assert main(["optimum", str(file), "--json", "-"]) == 0
+    assert main(["optimum", str(file), "--json", "-", "--no-allreduce"]) == 0
     assert json.loads(capsys.readouterr().out)["algbw"] == str(algbw)
     command = ["build", "--network", str(file), "--scheduler", "forest", "--parts", "2"]
     assert main([*command, "--out", str(design)]) == 0
@@ -333,7 +342,7 @@ def test_bad_files(capsys, tmp_path, text, rule):
         ([*OPTIONS, "--lost", "server1.gpu0"], "is no server and no NIC"),
         ([*OPTIONS, "--inner", "mi250(1)"], "switch and network are given"),
         (["pod.yaml", *OPTIONS], "give either a FILE or --servers"),
-        (["none.yaml"], "none.yaml: no such file or directory"),
+        (["none.yaml", "--relay", "nic"], "none.yaml: no such file or directory"),
     ],
 )
 def test_bad_options(capsys, arguments, rule):

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 @click.command(short_help="The best rate of collectives on a network, with its bottleneck.")
 @click.argument("network")
 @click.option(
+    "--lost", multiple=True, metavar="NAME", help="What the network has lost; may be repeated."
+)
+@click.option(
     "--losses", "with_losses", is_flag=True, help="What is left when a cable or a switch is lost."
 )
 @click.option(
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 @json_option
 def optimum(
     network: str,
+    lost: tuple[str, ...],
     with_losses: bool,
     with_slack: bool,
     allreduce: bool | None,
@@ -45,7 +49,8 @@ def optimum(
 
     NETWORK is a file (JSON, YAML, edge list, node-link JSON, GraphML), a builder with its
     arguments, such as a100(4), h100_rail(2), mi250(2), dgx1(), leaf_spine(4, 4, 2, 4, 4) or
-    boxes(4, 8, 300, 25, outer=2), or a recipe, whose links are of width 1.
+    boxes(4, 8, 300, 25, outer=2), or a recipe, whose links are of width 1. --lost names hosts and
+    switches (h3, s0, or as the file calls them), cables (h0-s0), and links one way (h0>s0).
 
     The rate is exact: spanning trees in many pieces reach it where switches that only forward let
     out what they let in, and no schedule exceeds it. algbw is M over the time it takes.
@@ -56,6 +61,10 @@ def optimum(
     """
     check_outputs(json_path, plot)
     given = network_of(network)
+    if lost:
+        from ocs_codesign.networks.damaged import damaged
+
+        given = damaged(given, lost)
     with progress("Finding the optimum") as shown:
         found = _found(_name(network), given, with_losses, with_slack, allreduce, shown)
         files = {} if plot is None else {plot: _picture(found, plot)}
