@@ -16,8 +16,10 @@ from ocs_codesign.formats.networks.network_files import import_network
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.forest.optimum import optimum
 from ocs_codesign.search.clusters import scoring
+from ocs_codesign.search.clusters.dealing import dealt
 from ocs_codesign.search.clusters.description import Card, Cluster, Inner
 from ocs_codesign.search.clusters.scoring import score_cluster
+from ocs_codesign.topology import Topology
 
 GB = 10**9
 OPTIONS = ["--servers", "8", "--gpus", "4", "--switch", "450GB/s", "--ports", "2"]
@@ -114,6 +116,60 @@ def test_across_rails_the_order_of_nics_matters():
     assert by_server.algbw_Bps * 4 == by_rail.algbw_Bps == found.bound.algbw_Bps
 
 
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("ports", [(1,), (2, 2), (4,) * 3, (2, 4, 6), (8,) * 8])
+def test_rails_are_dealt_circulants(ports, bidirectional):
+    for num_servers in range(2, 30):
+        recipes = dealt(num_servers, ports, bidirectional=bidirectional)
+        if not recipes:
+            most = num_servers // 2 if bidirectional else num_servers - 1
+            assert max(ports) // (1 + bidirectional) > most or (bidirectional and 1 in ports)
+            continue
+        assert [recipe.degree for recipe in recipes] == list(ports)
+        assert all(recipe.bidirectional or not bidirectional for recipe in recipes)
+        links = {
+            (int(tail), int(head))
+            for recipe in recipes
+            for tail, head in zip(recipe.topology().tail, recipe.topology().head, strict=True)
+        }
+        one = Topology(num_servers, *zip(*links, strict=True))
+        assert len(links) == num_servers * min(sum(ports), num_servers - 1) or bidirectional
+        assert one.diameter() <= most_hops(num_servers, sum(ports), bidirectional)
+
+
+def most_hops(num_servers, ports, bidirectional):
+    """The fewest digits to whose base there are ports for all digits; with too few ports, enough.
+
+    Where links lead both ways digits may be negative.
+    """
+    for places in range(1, 6):
+        base = next(base for base in range(2, 40) if base**places >= num_servers)
+        digits = 2 * (base // 2) if bidirectional else base - 1
+        if places * digits <= ports:
+            return places
+    return num_servers - 1
+
+
+def test_rails_that_differ_take_fewer_steps():
+    found = score_cluster(cluster(16, 8, 2), Collective.ALLGATHER)
+    dealt_rails, same = found.candidates[0], found.dominated[0]
+    assert (dealt_rails.steps, same.steps) == (3, 5)
+    assert dealt_rails.algbw_Bps == same.algbw_Bps == found.bound.algbw_Bps
+    again = score_cluster(
+        cluster(16, 8, 2, lost=("server0.nic0>server1.nic0",)),
+        Collective.ALLGATHER,
+        dealt_rails.recipes,
+        each_rail=True,
+    )
+    assert again.best.recipes == dealt_rails.recipes
+    # One of the sixteen links that lead into server 1 is gone.
+    assert again.best.algbw_Bps == found.bound.algbw_Bps * Fraction(15, 16)
+    with pytest.raises(ValueError, match="2 recipes are given, but there are 8 rails"):
+        score_cluster(
+            cluster(16, 8, 2), Collective.ALLGATHER, dealt_rails.recipes[:2], each_rail=True
+        )
+
+
 def test_what_is_lost_and_slow():
     recipe = [parse("BiRing(2, 6)")]
     plain = score_cluster(cluster(6, 2, 2), Collective.ALLGATHER, recipe)
@@ -138,11 +194,12 @@ def test_unequal_nics_take_a_recipe_each(capsys, tmp_path):
     path.write_text(text + "- {count: 2, ports: 1, port_bandwidth: 10GB/s}\n", encoding="utf-8")
     found = answer(capsys, str(path))
     assert found["recipes_of"] == [{"nodes": 8, "degree": 1}, {"nodes": 8, "degree": 2}]
-    best = found["candidates"][found["best"]]
-    assert len(best["recipes"]) == 2
-    assert best["algbw_Bps"] == str(Fraction(8 * (2 * 50 + 2 * 10) * GB, 7))
-    given = [part for recipe in best["recipes"] for part in ("--recipe", recipe)]
-    assert answer(capsys, str(path), *given)["candidates"][0]["recipes"] == best["recipes"]
+    limit = Fraction(8 * (2 * 50 + 2 * 10) * GB, 7)
+    same = [one for one in found["dominated"] if len(one["recipes"]) == 2]
+    assert same
+    assert {one["algbw_Bps"] for one in (*found["candidates"], *same)} == {str(limit)}
+    given = [part for recipe in same[0]["recipes"] for part in ("--recipe", recipe)]
+    assert answer(capsys, str(path), *given)["candidates"][0]["recipes"] == same[0]["recipes"]
     assert main(["cluster", str(path), "--recipe", "UniRing(1, 8)"]) == 2
     assert "no recipe was given for the NICs of 2 ports" in capsys.readouterr().err
 
@@ -232,6 +289,16 @@ def test_a_row_is_picked(capsys, tmp_path):
     assert "--pick is 3: the answer has 2 rows" in capsys.readouterr().err
 
 
+def test_rails_that_were_picked_can_be_given(capsys):
+    assert main(["cluster", *OPTIONS, "--pick", "1"]) == 0
+    rails = capsys.readouterr().out.splitlines()
+    assert len(rails) == 4
+    given = [part for recipe in rails for part in ("--recipe", recipe)]
+    found = answer(capsys, *OPTIONS, *given, "--each-rail")
+    assert found["candidates"][0]["recipe_of_rail"] == rails
+    assert found["dominated"] == []
+
+
 def test_nothing_is_written_if_interrupted(capsys, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -247,7 +314,7 @@ def test_a_thousand_gpus(capsys):
     large = ["--servers", "128", "--gpus", "8", *OPTIONS[4:]]
     found = answer(capsys, *large)
     best = found["candidates"][found["best"]]
-    assert (best["of_bound"], best["steps"]) == ("1", 8)
+    assert (best["of_bound"], best["steps"]) == ("1", 7)
 
 
 @pytest.mark.parametrize("hosts", ["servers", "nics"])

@@ -87,7 +87,8 @@ def _design_json(design: ClusterDesign, found: ScoredCluster) -> dict[str, Any]:
     cut = half.cut
     value = {
         "label": _label(design, found.cluster),
-        "recipes": [repr(recipe) for recipe in design.recipes],
+        "recipes": [repr(recipe) for recipe in design.distinct],
+        "recipe_of_rail": [repr(recipe) for recipe in design.recipes],
         "nodes": "by rail" if design.by_rail else "by server",
         "steps": design.steps,
         "algbw_Bps": str(design.algbw_Bps),
@@ -183,8 +184,18 @@ def _rate(rate: Fraction) -> str:
 
 
 def _label(design: ClusterDesign, cluster: Cluster) -> str:
+    different = design.distinct
+    if len(different) > len(cluster.questions()):
+        ends = f"{different[0].label()} to {different[-1].label()}"
+        return f"{counted(len(design.recipes), 'rail')}: {ends}"
     order = ", rail by rail" if design.by_rail and cluster.wiring == ACROSS else ""
-    return design.name or " and ".join(recipe.label() for recipe in design.recipes) + order
+    return design.name or " and ".join(recipe.label() for recipe in different) + order
+
+
+def _handles(design: ClusterDesign) -> str:
+    """The handle of the first recipe, and whether there are more."""
+    first, *others = [handle(repr(recipe)) for recipe in design.distinct] or ["-"]
+    return f"{first} ..." if others else first
 
 
 def _table(designs: Sequence[ClusterDesign], found: ScoredCluster) -> Table:
@@ -196,7 +207,7 @@ def _table(designs: Sequence[ClusterDesign], found: ScoredCluster) -> Table:
             f"{float(design.algbw_Bps / GIGA):.6g}",
             f"{float(design.algbw_Bps / found.bound.algbw_Bps):.1%}",
             *map(format_time, _times(design, found)),
-            " ".join(handle(repr(recipe)) for recipe in design.recipes) or "-",
+            _handles(design),
             _label(design, found.cluster),
         )
         for design in designs

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ocs_codesign.answers.sections import Section
+    from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.network import Network
     from ocs_codesign.search.clusters.description import Cluster
+    from ocs_codesign.search.clusters.scoring import ClusterDesign
 
 _DESCRIBING = (
     click.option("--servers", type=int, help="Number of servers."),
@@ -70,6 +72,7 @@ def _describing(command: Callable[..., Any]) -> Callable[..., Any]:
 @_describing
 @click.option("--lost", multiple=True, metavar="NAME", help="What has failed; may be repeated.")
 @click.option("--recipe", "recipes", multiple=True, help="Score this one; may be repeated.")
+@click.option("--each-rail", is_flag=True, help="The recipes given are of one rail each, in order.")
 @collective_choice(*GATHERING)
 @alpha_option
 @quantity_option("--message", parse_size, f"{MESSAGE}; may be repeated.", "messages", multiple=True)
@@ -85,6 +88,7 @@ def cluster(
     file: str | None,
     lost: tuple[str, ...],
     recipes: tuple[str, ...],
+    each_rail: bool,
     collective: str,
     alpha: float | None,
     messages: tuple[float, ...],
@@ -127,15 +131,21 @@ def cluster(
             [recipe_of(text) for text in recipes],
             [exact(size) for size in dict.fromkeys(messages)],
             shown.tell_phase,
+            each_rail=each_rail,
         )
     sections: Iterable[Section] = cluster_sections(found)
     best = found.best
     if pick is not None:
         rows = (*found.candidates, *found.dominated)
-        sections = picked([one.recipes for one in rows], pick)
+        sections = picked([_recipes_of(one) for one in rows], pick)
         best = rows[pick - 1]
     files = {} if out is None else {out: _network_file(best.network)}
     emit(cluster_json(found), json_path, sections, files)
+
+
+def _recipes_of(design: ClusterDesign) -> tuple[Recipe, ...]:
+    """The recipe of every rail, one if they are the same."""
+    return design.recipes if len(design.distinct) > 1 else design.distinct
 
 
 def _cluster(file: str | None, described: dict[str, Any]) -> Cluster:

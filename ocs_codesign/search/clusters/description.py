@@ -19,7 +19,7 @@ from ocs_codesign.question import Question
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -148,41 +148,44 @@ class Cluster:
 
     def questions(self) -> tuple[Question, ...]:
         """What recipes are wanted for: one a number of ports that some NICs have."""
-        if self.wiring == ACROSS:
-            size = len(self.names) * len(self.cards)
-            return (Question(size, self.cards[0].num_ports, self.bidirectional),)
-        ports = sorted({card.num_ports for card in self.cards})
-        return tuple(Question(len(self.names), each, self.bidirectional) for each in ports)
+        return tuple(sorted({self._question(card) for card in self.cards}))
+
+    def _question(self, card: Card) -> Question:
+        nodes = len(self.names) * (len(self.cards) if self.wiring == ACROSS else 1)
+        return Question(nodes, card.num_ports, self.bidirectional)
+
+    def of_cards(self, recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
+        """One recipe for every rail, or the one across, given one for every question."""
+        by_question = dict(zip(self.questions(), recipes, strict=True))
+        return tuple(by_question[self._question(card)] for card in self._planned)
+
+    @property
+    def _planned(self) -> tuple[Card, ...]:
+        """A NIC of every recipe that the cluster takes."""
+        return self.cards[:1] if self.wiring == ACROSS else self.cards
 
     def network(
-        self,
-        recipes: Mapping[Question, Recipe],
-        *,
-        by_rail: bool = False,
-        damaged_links: bool = True,
+        self, recipes: Sequence[Recipe], *, by_rail: bool = False, damaged_links: bool = True
     ) -> Network:
-        """The cluster with a recipe for every question; ValueError for what does not fit.
+        """The cluster with a recipe for every rail, or one across; ValueError for what fits not.
 
         A recipe of fewer ports, of which those of a NIC are a multiple, has links of several ports.
         Across rails its nodes are the NICs server by server, or ``by_rail`` those of all servers
         with one number after those with the last. Without ``damaged_links`` only what servers and
         NICs have lost is lost.
         """
-        graphs = {asked.degree: _trunked(asked, recipe) for asked, recipe in recipes.items()}
+        wanted = [self._question(card) for card in self._planned]
+        graphs = [_trunked(asked, one) for asked, one in zip(wanted, recipes, strict=True)]
         rates, unit = self._port_rates(), self.unit()[0]
         if self.wiring == ACROSS:
-            graph = graphs[self.cards[0].num_ports]
+            (graph,) = graphs
             if by_rail:
                 places = np.arange(graph.num_nodes).reshape(rates.shape).T.ravel()
                 ends = places[graph.tail], places[graph.head]
                 graph = Topology(graph.num_nodes, *ends, graph.speeds())
-            return self._joined(
-                _at_port_rates(graph, rates.ravel(), unit), damaged_links=damaged_links
-            )
-        rails = [
-            _at_port_rates(graphs[card.num_ports], rates[:, nic], unit)
-            for nic, card in enumerate(self.cards)
-        ]
+            outer = _at_port_rates(graph, rates.ravel(), unit)
+            return self._joined(outer, damaged_links=damaged_links)
+        rails = [_at_port_rates(graph, rates[:, nic], unit) for nic, graph in enumerate(graphs)]
         return self._joined(rails, damaged_links=damaged_links)
 
     def switched(self, *, as_one: bool = False) -> Network:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import split_dominated
-from ocs_codesign.networks.cards import ACROSS
+from ocs_codesign.networks.cards import ACROSS, RAILS
 from ocs_codesign.networks.servers import CARD, INNER, OUTER
 from ocs_codesign.question import Question
 from ocs_codesign.reach import host_diameter
@@ -19,6 +19,7 @@ from ocs_codesign.schedulers.forest.optimum import optimum
 from ocs_codesign.search.baselines import baseline_recipes
 from ocs_codesign.search.catalogue.lookup import stored_frontier
 from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.clusters.dealing import dealt
 from ocs_codesign.search.frontier import frontier
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ SCORING = "Scoring"
 class ClusterDesign:
     """A cluster with something that joins its NICs, and what it can do.
 
-    ``recipes`` are one a number of ports, or none for packet switches, which ``name`` then names;
-    ``by_rail`` says which NICs its nodes are (see ``Cluster.network``). ``halves`` are the optima
-    of the collective, two of an allreduce; ``steps`` are the fewest that any schedule has.
+    ``recipes`` are one a rail, or one across, or none for packet switches, which ``name`` then
+    names; ``by_rail`` says which NICs its nodes are (see ``Cluster.network``). ``halves`` are the
+    optima of the collective, two of an allreduce; ``steps`` are the fewest of any schedule.
     """
 
     recipes: tuple[Recipe, ...]
@@ -56,6 +57,11 @@ class ClusterDesign:
     halves: tuple[Optimum, ...]
     steps: int
     unit_Bps: Fraction  # noqa: N815 - the unit keeps its case
+
+    @property
+    def distinct(self) -> tuple[Recipe, ...]:
+        """The recipes, each once."""
+        return tuple(dict.fromkeys(self.recipes))
 
     @property
     def algbw_Bps(self) -> Fraction:  # noqa: N802
@@ -140,10 +146,14 @@ def score_cluster(
     recipes: Sequence[Recipe] = (),
     messages: Sequence[Fraction] = (),
     on_progress: Progress | None = None,
+    *,
+    each_rail: bool = False,
 ) -> ScoredCluster:
     """Score these recipes on a cluster, or those on the frontier of the sizes that it needs.
 
-    Raises ValueError for recipes that do not fit, and if none is known.
+    ``each_rail`` if the recipes are those of one design, a rail each; else every rail has the same,
+    and where none are given, a design whose rails differ is beside the frontier. Raises ValueError
+    for recipes that do not fit, and if none is known.
     """
     if cluster.links_named and not recipes:
         raise ValueError(
@@ -151,13 +161,24 @@ def score_cluster(
             "recipe too"
         )
     asked = cluster.questions()
-    given = _given(asked, recipes) if recipes else _known(asked, on_progress)
-    beside = [choice for choice in _baselines(asked) if choice not in given]
+    has_rails = cluster.wiring == RAILS and len(cluster.cards) > 1
+    if each_rail:
+        choices = [_one_each(cluster, recipes)]
+    else:
+        given = _given(asked, recipes) if recipes else _known(asked, on_progress)
+        choices = [cluster.of_cards(choice) for choice in given]
+    if has_rails and not recipes:
+        ports = [card.num_ports for card in cluster.cards]
+        spread = dealt(len(cluster.names), ports, bidirectional=cluster.bidirectional)
+        choices += [spread] if spread else []
+    beside = [cluster.of_cards(choice) for choice in _baselines(asked)]
     orders = (False, True) if cluster.wiring == ACROSS else (False,)
-    scoring = _Scoring(cluster, collective, len(orders) * len(given + beside) + 2, on_progress)
-    scored = [scoring.joined(choice, order, True) for choice in given for order in orders]
-    others = [scoring.joined(choice, order, False) for choice in beside for order in orders]
-    if cluster.wiring != ACROSS and len(cluster.cards) > 1:
+    plans = [(choice, order) for choice in choices for order in orders]
+    compared = [(one, order) for one in beside if one not in choices for order in orders]
+    scoring = _Scoring(cluster, collective, len(plans) + len(compared) + 2, on_progress)
+    scored = [scoring.joined(*plan, damaged_links=True) for plan in plans]
+    others = [scoring.joined(*plan, damaged_links=False) for plan in compared]
+    if has_rails:
         others.append(scoring.design((), "packet switch a rail", cluster.switched()))
     others.append(scoring.design((), "fat tree of the same NICs", cluster.switched(as_one=True)))
     candidates, rest = split_dominated(scored, ClusterDesign.point)
@@ -175,12 +196,11 @@ class _Scoring:
         self.done, self.total, self.on_progress = 0, total, on_progress
 
     def joined(
-        self, choice: tuple[Recipe, ...], by_rail: bool, damaged_links: bool
+        self, recipes: tuple[Recipe, ...], by_rail: bool, *, damaged_links: bool
     ) -> ClusterDesign:
-        """The design of recipes for the cluster's questions."""
-        recipes = dict(zip(self.cluster.questions(), choice, strict=True))
+        """The design of a recipe for every rail, or one across."""
         network = self.cluster.network(recipes, by_rail=by_rail, damaged_links=damaged_links)
-        return self.design(choice, "", network, by_rail)
+        return self.design(recipes, "", network, by_rail)
 
     def design(
         self, recipes: tuple[Recipe, ...], name: str, network: Network, by_rail: bool = False
@@ -193,6 +213,13 @@ class _Scoring:
         halves = tuple(optimum(network, half) for half in parts)
         steps = host_diameter(network) * len(parts)
         return ClusterDesign(recipes, name, by_rail, network, halves, steps, self.unit_Bps)
+
+
+def _one_each(cluster: Cluster, recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
+    rails = 1 if cluster.wiring == ACROSS else len(cluster.cards)
+    if len(recipes) != rails:
+        raise ValueError(f"{len(recipes)} recipes are given, but there are {rails} rails")
+    return tuple(recipes)
 
 
 def _given(asked: Sequence[Question], recipes: Sequence[Recipe]) -> list[tuple[Recipe, ...]]:
