@@ -231,9 +231,13 @@ def test_the_answer_to_read(capsys):
     assert "4 rails, a recipe of 8 nodes of degree 2 each; on the way data pass a GPU" in told
     assert "28 of 32 shards pass 200 GB/s: into the NICs of server0" in told
     assert "8 links: server" in told
-    tables = told.split("wiring")[1].split("algbw is exact")[0]
+    tables = told.split("wiring")[1].split("Of all schedules")[0]
     assert max(map(len, tables.splitlines())) <= 100
     assert "1 MiB >=  64 MiB >=" in told
+    assert "Of all schedules none has a higher algbw, which forests reach, or fewer steps." in told
+    assert main(["cluster", *OPTIONS, "--collective", "allreduce"]) == 0
+    told = capsys.readouterr().out
+    assert "Of all schedules of a reduce-scatter and then an allgather none" in told
 
 
 def test_the_bottleneck_is_named_at_ports_where_cards_are_as_narrow(capsys):

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from forest_samples import networks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +105,38 @@ def test_the_optimum_is_that_of_what_is_meant(cluster, relay):
     whole = meant(num_servers, inner, outer, cards, widths, relay)
     assert algbw(network) == algbw(whole)
     assert host_diameter(network) == host_diameter(whole)
+
+
+def hops_by_hand(network):
+    """Most hops from host to host, one search a host; None if one is not reached."""
+    most = 0
+    for source in range(network.num_hosts):
+        reached, hops = {source}, 0
+        while not set(range(network.num_hosts)) <= reached:
+            before, grows = set(reached), True
+            while grows:
+                grows = False
+                for tail, head in zip(network.tail.tolist(), network.head.tolist(), strict=True):
+                    from_now = tail in before or (tail in reached and network.is_switch(tail))
+                    if from_now and head not in reached:
+                        reached.add(head)
+                        grows = True
+            hops += 1
+            if reached == before:
+                return None
+        most = max(most, hops)
+    return most
+
+
+@settings(max_examples=80, deadline=None)
+@given(network=networks())
+def test_hops_from_host_to_host(network):
+    by_hand = hops_by_hand(network)
+    if by_hand is None:
+        with pytest.raises(ValueError, match="cannot be reached from all others"):
+            host_diameter(network)
+    else:
+        assert host_diameter(network) == by_hand
 
 
 def rails(num_servers, gpus, ports, width, recipe, **options):

@@ -120,10 +120,11 @@ def cluster_sections(found: ScoredCluster) -> Iterator[Section]:
         yield from more_dominated(len(found.dominated) - MAX_DOMINATED_ROWS)
     yield "\nBaselines:"
     yield _table(found.baselines, found)
-    yield (
-        "algbw is exact: no schedule is faster for long messages, and forests reach it. Steps are "
-        "the fewest." + (" Times are least ones: nothing takes less." if found.messages else "")
-    )
+    among = "Of all schedules "
+    if len(found.best.halves) > 1:
+        among += "of a reduce-scatter and then an allgather "
+    times = " Times are the least." if found.messages else ""
+    yield f"{among}none has a higher algbw, which forests reach, or fewer steps.{times}"
     best = found.best
     yield ""
     yield Facts(
