@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from fabric_samples import LAB, lab
@@ -101,6 +102,9 @@ def test_every_example_is_a_fabric_without_findings(profile):
         assert (len(made.hosts), made.num_planes) == (hosts, planes)
         assert {switch.profile for switch in made.switches} == {PROFILES[profile]}
         assert len(made.hosts[0]) == len(made.hosts[-1])
+        served = re.sub("^# (?=servers|  )", "", text, flags=re.MULTILINE)
+        (nic,) = parse_fabric(served.encode(), "example.yaml").servers.nics
+        assert (nic.planes, nic.gpus) == (tuple(range(planes)), ())
 
 
 def test_example(capsys):

@@ -221,7 +221,12 @@ def test_options_and_files_say_the_same(capsys, tmp_path):
     answers = [answer(capsys, *way) for way in (OPTIONS, [str(path)], [str(other)])]
     assert answers[0].pop("cluster") != answers[1].pop("cluster") == answers[2].pop("cluster")
     assert answers[0] == answers[1] == answers[2]
-    assert set(cluster_json_schema()["properties"]) >= {"name", "servers", "nics", "lost"}
+    assert main(["fabric", "schema", "--cluster"]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    assert schema == cluster_json_schema()
+    assert set(schema["properties"]) >= {"name", "servers", "nics", "lost"}
+    assert main(["fabric", "schema", "--cluster", "--workload"]) == 2
+    assert "ask for one" in capsys.readouterr().err
 
 
 def test_the_answer_to_read(capsys):

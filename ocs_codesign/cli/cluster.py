@@ -99,9 +99,11 @@ def cluster(
 ) -> None:
     """Score what may join the NICs of servers of GPUs, by the exact optimum of the whole cluster.
 
-    The cluster is described by options, by a cluster FILE (YAML or JSON), or by a fabric file that
-    says which servers its hosts are. Recipes are those given, or the frontier of as many nodes and
-    ports, beside a ring, a torus and packet switches of the NICs' bandwidth, which nothing beats.
+    The cluster is described by options, by a cluster FILE (YAML or JSON; 'ocs-codesign fabric
+    schema --cluster' documents its keys), or by a fabric file that says which servers its hosts
+    are. Recipes are those given, or the frontier of as many nodes and ports and a circulant a rail
+    whose offsets differ, beside a ring, a torus and packet switches of the NICs' bandwidth, which
+    nothing beats.
 
     algbw is M over the time of long messages. With --alpha and --message it says the least time
     that any schedule takes. --lost names servers (server3), NICs (server3.nic1) and, with --recipe,

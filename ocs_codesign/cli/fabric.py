@@ -68,17 +68,22 @@ def profiles_command(name: str | None, json_path: str | None) -> None:
 
 @fabric.command("schema")
 @click.option("--workload", is_flag=True, help="That of the workload files of 'select' instead.")
-def schema_command(workload: bool) -> None:
+@click.option("--cluster", is_flag=True, help="That of the cluster files of 'cluster' instead.")
+def schema_command(workload: bool, cluster: bool) -> None:
     """Print the JSON Schema of fabric files.
 
     \b
     Example:
       ocs-codesign fabric schema > fabric.schema.json
     """
+    if workload and cluster:
+        raise click.UsageError("--workload and --cluster are two schemas: ask for one")
+    from ocs_codesign.formats.cluster_files import cluster_json_schema
     from ocs_codesign.formats.fabric.schema import json_schema
     from ocs_codesign.formats.workload import workload_json_schema
 
-    emit(workload_json_schema() if workload else json_schema(), "-", ())
+    asked = workload_json_schema if workload else cluster_json_schema if cluster else json_schema
+    emit(asked(), "-", ())
 
 
 @fabric.command("example")

@@ -45,6 +45,14 @@ losses:  # two connectors, the switches on the way and, of two-way circuits, two
   circulator_db: {circulator_db}
   budget_db: {budget}  # a number, or the class DR4 (3 dB) or FR4 (4 dB)
 
+# servers:  # what hosts are inside, for 'ocs-codesign cluster'
+#   gpus: 8
+#   switch: 450GB/s  # of every GPU; or mesh: 50GB/s between any two, or network: mi250(1)
+#   hosts: servers  # or nics: as many in a row as a server has, with ports in all planes
+#   nics:
+#   - planes: {all_planes}  # in which it has the port of its server
+#     gpus: switch  # what it hangs on: the inner switch, or a list of GPUs
+
 reconfiguration:
   cold_start: true  # the first configuration has to be made and pays its dead time
   overlap: true  # a plane changes while the others send
@@ -77,6 +85,7 @@ def example_text(num_hosts: int = 64, num_planes: int = 4, profile: str = "polat
         pattern=f"host{{:0{max(len(str(num_hosts - 1)), 2)}d}}",
         ports_a_host="a port" if model.ports_per_host == 1 else "two ports",
         planes=num_planes,
+        all_planes=list(range(num_planes)),
         known=known,
         switches=switches,
         ports=-(-num_hosts // switches),
