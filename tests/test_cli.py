@@ -332,6 +332,17 @@ def test_progress_is_silent_when_nobody_watches(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "")
 
 
+def test_long_work_says_now_and_then_what_it_does_where_no_terminal_shows_it(capsys, monkeypatch):
+    monkeypatch.setattr("ocs_codesign.cli.progress.SILENCE_S", 0.01)
+    said = ""
+    with progress("Working") as shown:
+        shown.tell(1, 2000)
+        while said.count("\n") < 2:
+            said += capsys.readouterr().err
+    assert "Working, 1 of 2,000: 0 s so far\n" in said
+    assert capsys.readouterr().out == ""
+
+
 def test_progress_appears_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     shown = Progress("Working")

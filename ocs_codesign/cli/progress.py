@@ -1,4 +1,7 @@
-"""Progress on standard error, shown only on a terminal and only when work takes a while."""
+"""Progress on standard error, only when work takes a while.
+
+A bar on a terminal; elsewhere a line now and then, so that no work is silent for long.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DELAY_S = 1.5
+SILENCE_S = 30.0
+"""Longest silence where standard error is not a terminal."""
 QUIET, NORMAL, VERBOSE = range(3)
 _VERBOSITY = "ocs_codesign.verbosity"
 
@@ -47,7 +52,7 @@ def add_verbosity(command: click.Command) -> None:
 
 
 class Progress:
-    """A bar that appears after ``DELAY_S``; ``tell`` updates what it says."""
+    """What is being done, and how much of it; ``tell`` updates it."""
 
     def __init__(self, phase: str) -> None:
         self._phase, self._done, self._total = phase, 0, 0
@@ -55,7 +60,8 @@ class Progress:
         self._over = False
         self._bar: Any = None
         self._task: Any = None
-        self._began_s = time.monotonic() if verbosity() == VERBOSE else None
+        self._began_s = time.monotonic()
+        self._logs = verbosity() == VERBOSE
         self._log(phase)
 
     def tell(self, done: int, total: int) -> None:
@@ -92,8 +98,16 @@ class Progress:
             bar.start()
             self._bar = bar
 
+    def say(self) -> None:
+        """Say in a line what is being done, and for how long."""
+        with self._lock:
+            if not self._over:
+                much = f", {self._done:,} of {self._total:,}" * bool(self._total)
+                elapsed_s = time.monotonic() - self._began_s
+                click.echo(f"{self._phase}{much}: {elapsed_s:.0f} s so far", err=True)
+
     def close(self) -> None:
-        """Take the bar off the terminal; it will not appear any more."""
+        """Take the bar off the terminal; nothing appears any more."""
         with self._lock:
             self._over = True
             if self._bar is not None:
@@ -102,7 +116,7 @@ class Progress:
 
     def _log(self, phase: str) -> None:
         """Say that a phase begins, if that was asked for."""
-        if self._began_s is not None:
+        if self._logs:
             click.echo(f"{time.monotonic() - self._began_s:8.2f} s  {phase}", err=True)
 
     def _state(self) -> dict[str, Any]:
@@ -111,14 +125,22 @@ class Progress:
 
 @contextmanager
 def progress(phase: str) -> Iterator[Progress]:
-    """A progress display for the work inside; a bar only where standard error is a terminal."""
+    """A progress display for the work inside: a bar where standard error is a terminal."""
     shown = Progress(phase)
-    timer = threading.Timer(DELAY_S, shown.show)
-    timer.daemon = True
+    over = threading.Event()
+
+    def watch() -> None:
+        if sys.stderr.isatty():
+            if not over.wait(DELAY_S):
+                shown.show()
+            return
+        while not over.wait(SILENCE_S):
+            shown.say()
+
     try:
-        if sys.stderr.isatty() and verbosity() == NORMAL:
-            timer.start()
+        if verbosity() != QUIET and not (verbosity() == VERBOSE and sys.stderr.isatty()):
+            threading.Thread(target=watch, daemon=True).start()
         yield shown
     finally:
-        timer.cancel()
+        over.set()
         shown.close()
