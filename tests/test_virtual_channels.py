@@ -16,7 +16,8 @@ from ocs_codesign.cli import main
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options
 from ocs_codesign.schedulers.alltoall.paths import disjoint_path_table, path_table
-from ocs_codesign.schedulers.alltoall.virtual_channels import _assigned, _on_two, with_channels
+from ocs_codesign.schedulers.alltoall.route_kernels import insert_links
+from ocs_codesign.schedulers.alltoall.virtual_channels import _fewest, _on_two, with_channels
 from ocs_codesign.verification.channels import check_channels
 
 FEWEST = {
@@ -53,9 +54,49 @@ def test_the_fewest_channels(text, make):
 @pytest.mark.parametrize("text", ["Kautz(2, 3)", "Torus((5, 5))"])
 def test_orders_of_links_free_any_paths(text):
     table = disjoint_path_table(parse(text).topology())
-    channel = _assigned(table, np.random.default_rng(1))
+    channel = _fewest(table)
     assert is_free(replace(table, channel=channel))
-    assert channel.max() <= 4
+    assert channel.max() <= 2
+
+
+@pytest.mark.parametrize(
+    ("text", "make", "most"),
+    [
+        ("Torus((8, 8))", path_table, 3),
+        ("Torus((8, 8))", disjoint_path_table, 3),
+        ("GeneralizedKautz(4, 64)", path_table, 2),
+    ],
+)
+def test_rounds_find_few_channels_on_large_graphs(text, make, most):
+    table = make(parse(text).topology())
+    channel = _fewest(table)
+    assert channel.max() < most
+    assert is_free(replace(table, channel=channel))
+
+
+def test_moving_links_leaves_no_better_move_of_one():
+    rng = np.random.default_rng(3)
+    links = 9
+    weights = rng.integers(0, 4, (links, links)) * (1 - np.eye(links, dtype=np.int64))
+    tail, head = np.nonzero(weights)
+    back = np.argsort(head, kind="stable")
+    ends, weight = np.arange(links + 1), weights[tail, head]
+    order = rng.permutation(links)
+    insert_links(
+        *(np.searchsorted(tail, ends), head, weight),
+        *(np.searchsorted(head[back], ends), tail[back], weight[back], order),
+    )
+    assert sorted(order.tolist()) == list(range(links))
+
+    def falling(places):
+        return int(weight[places[tail] > places[head]].sum())
+
+    by_place = np.argsort(order).tolist()
+    for link in range(links):
+        rest = [one for one in by_place if one != link]
+        for place in range(links):
+            moved = np.argsort([*rest[:place], link, *rest[place:]])
+            assert falling(order) <= falling(moved)
 
 
 def test_a_program_that_is_not_over_leaves_the_least_open():

@@ -159,6 +159,55 @@ def least_falling(start, head, weight, back_start, tail, back_weight, order):
             out[tail[at]] -= back_weight[at]
 
 
+def insert_links(start, head, weight, back_start, tail, back_weight, order):
+    """Move links to the places where the least weight falls, until no move of one link helps.
+
+    Arguments are those of ``least_falling``; ``order`` has a place for every link, and changes.
+    """
+    links = len(order)
+    moved = True
+    while moved:
+        moved = False
+        for link in range(links):
+            own, count, fall = order[link], 0, 0
+            most = start[link + 1] - start[link] + back_start[link + 1] - back_start[link]
+            places = np.empty(most, dtype=np.int64)
+            gains = np.empty(most, dtype=np.int64)
+            for side in range(2):  # in front of all, what leads to the link falls
+                first = back_start[link] if side == 0 else start[link]
+                last = back_start[link + 1] if side == 0 else start[link + 1]
+                for at in range(first, last):
+                    place = order[tail[at]] if side == 0 else order[head[at]]
+                    gain = -back_weight[at] if side == 0 else weight[at]
+                    if side == 0:
+                        fall += back_weight[at]
+                    to = count
+                    while to > 0 and places[to - 1] > place:
+                        places[to] = places[to - 1]
+                        gains[to] = gains[to - 1]
+                        to -= 1
+                    places[to] = place
+                    gains[to] = gain
+                    count += 1
+            now, best, behind = fall, fall, -1
+            for at in range(count):
+                fall += gains[at]
+                if at + 1 < count and places[at + 1] == places[at]:
+                    continue
+                if places[at] < own:
+                    now = fall
+                if fall < best:
+                    best, behind = fall, places[at]
+            if best < now:
+                moved = True
+                for other in range(links):
+                    if own < order[other] <= behind:
+                        order[other] -= 1
+                    elif behind < order[other] < own:
+                        order[other] += 1
+                order[link] = behind if behind > own else behind + 1
+
+
 def walk_order(start, head, roots, order):
     """The places of the links when walks along dependencies from the roots end, last first."""
     links = len(order)

@@ -3,7 +3,8 @@
 A path keeps its channel or goes on in the next ones, never back. So dependencies in a cycle would
 all be of one channel, and it is enough that those of every channel have none. In the lowest
 channel as much is kept as some order of the links allows: a path leaves it where the order falls.
-Then the next one takes what is left. Source: Dally and Seitz (1987); as paths of layers, Skeie,
+Then the next one takes what is left. Paths that came to the last channel count for more in another
+round. Source: Dally and Seitz (1987); as paths of layers, Skeie,
 Lysne and Theiss (2002) and Domke, Hoefler and Nagel (2011).
 """
 
@@ -17,7 +18,11 @@ import numpy as np
 from ocs_codesign.kernels import for_work
 from ocs_codesign.lp import DEFAULT_OPTIONS, LinearProgram, Status, solve
 from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle
-from ocs_codesign.schedulers.alltoall.route_kernels import least_falling, walk_order
+from ocs_codesign.schedulers.alltoall.route_kernels import (
+    insert_links,
+    least_falling,
+    walk_order,
+)
 from ocs_codesign.verification.channels import check_channels
 
 if TYPE_CHECKING:
@@ -30,7 +35,9 @@ if TYPE_CHECKING:
 SEED = 1
 _ORDERS = 24
 """Orders of the links that are tried for a channel, fewer for many dependencies."""
-_MAX_ROUNDS, _MAX_ROWS = 2**26, 5000
+_ROUNDS, _POLISHES = 24, 8
+"""Rounds over all channels, and improvements of an order in one, fewer of many links."""
+_MAX_WORK, _MAX_ROWS = 2**26, 5000
 LIMIT_S = 20.0
 
 
@@ -64,8 +71,7 @@ def with_channels(table: PathTable, options: Options = DEFAULT_OPTIONS) -> Chann
     """
     if dependency_cycle(table) is None:
         return Channelled(replace(table, channel=np.zeros_like(table.link)), 1, 1)
-    tries = (_assigned(table, np.random.default_rng((SEED, turn))) for turn in range(2))
-    channel = min(tries, key=lambda one: (int(one.max()), int(one.sum())))
+    channel = _fewest(table)
     least = 2
     if channel.max() > 1:
         two, is_possible = _on_two(table, options)
@@ -150,14 +156,41 @@ def _orders_program(
     return csr_matrix(entries, shape=(len(lower), 2 * (num + links))), lower
 
 
-def _assigned(table: PathTable, random: np.random.Generator) -> NDArray[np.int64]:
-    """The channel of every hop, channel by channel."""
-    links = table.topology.num_links
+def _fewest(table: PathTable) -> NDArray[np.int64]:
+    """The channel of every hop, in the round with the fewest channels."""
+    owner, _ = _followed(table)
+    random, orders = np.random.default_rng(SEED), dict[int, "NDArray[np.int64]"]()
+    counts = np.ones(table.num_paths, dtype=np.int64)
+    work = 8 * table.topology.num_links**2 + 4 * len(table.link)
+    found: list[NDArray[np.int64]] = []
+    for _ in range(max(1, min(_ROUNDS, _MAX_WORK // work))):
+        found.append(_assigned(table, counts, orders, random))
+        if found[-1].max() < 2:
+            break
+        counts[np.unique(owner[found[-1] == found[-1].max()])] *= 2
+    return min(found, key=lambda one: (int(one.max()), int(one.sum())))
+
+
+def _assigned(
+    table: PathTable,
+    counts: NDArray[np.int64],
+    orders: dict[int, NDArray[np.int64]],
+    random: np.random.Generator,
+) -> NDArray[np.int64]:
+    """The channel of every hop, channel by channel; every hop of a path counts for so many.
+
+    ``orders`` of the links in the channels are those to begin with, and change.
+    """
     owner, here = _followed(table)
     channel = np.zeros(len(table.link), dtype=np.int64)
+    lane = 0
     while len(here):
-        order = _best_order(links, table.link[here], table.link[here + 1], owner[here], random)
-        falls = order[table.link[here]] > order[table.link[here + 1]]
+        kept = _Dependencies(
+            table.topology.num_links, table.link[here], table.link[here + 1], owner[here], counts
+        )
+        order = kept.improved(orders[lane] if lane in orders else kept.first(random))
+        orders[lane], lane = order, lane + 1
+        falls = order[kept.before] > order[kept.after]
         first = np.full(table.num_paths, len(table.link))  # the first hop of every path to go on
         np.minimum.at(first, owner[here[falls]], here[falls] + 1)
         goes_on = np.arange(len(table.link)) >= first[owner]
@@ -166,36 +199,70 @@ def _assigned(table: PathTable, random: np.random.Generator) -> NDArray[np.int64
     return channel
 
 
-def _best_order(
-    links: int,
-    before: NDArray[np.int64],
-    after: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    random: np.random.Generator,
-) -> NDArray[np.int64]:
-    """The place of every link in the order of those tried in which fewest hops are left to go on.
+@final
+class _Dependencies:
+    """Pairs of links that paths take one after the other, by path, and orders of the links."""
 
-    Orders of walks along the dependencies from several links on, and the greedy one of Eades, Lin
-    and Smyth (1993).
-    """
-    key, weight = np.unique(before * links + after, return_counts=True)
-    tail, head = np.divmod(key, links)
-    start = np.searchsorted(tail, np.arange(links + 1))
-    back = np.argsort(head, kind="stable")
-    back_start = np.searchsorted(head[back], np.arange(links + 1))
-    arrays = (start, head, weight, back_start, tail[back], weight[back])
-    best, fewest = np.arange(links), len(before) + 1
-    rounds = links**2 + len(key)
-    to_go = np.searchsorted(owner, owner, "right") - np.arange(len(owner))
-    for turn in range(max(1, min(_ORDERS, _MAX_ROUNDS // rounds))):
-        order = np.empty(links, dtype=np.int64)
-        if turn == 0:
-            for_work(least_falling, rounds)(*arrays, order)
-        else:
-            for_work(walk_order, len(key))(start, head, random.permutation(links), order)
-        falls = order[before] > order[after]
-        left = np.zeros(int(owner.max()) + 1, dtype=np.int64)
-        np.maximum.at(left, owner[falls], to_go[falls])
-        if left.sum() < fewest:
-            best, fewest = order, int(left.sum())
-    return best
+    def __init__(
+        self,
+        links: int,
+        before: NDArray[np.int64],
+        after: NDArray[np.int64],
+        owner: NDArray[np.int64],
+        counts: NDArray[np.int64],
+    ) -> None:
+        self.before, self.after, self.owner, self.links = before, after, owner, links
+        self.counts = counts[: int(owner.max()) + 1]
+        self.to_go = np.searchsorted(owner, owner, "right") - np.arange(len(owner))
+        key, self.number = np.unique(before * links + after, return_inverse=True)
+        self.tail, self.head = np.divmod(key, links)
+        self.back = np.argsort(self.head, kind="stable")
+
+    def arrays(self, weight: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+        """The pairs with their weights as the loops over them take them, from both ends."""
+        total = np.zeros(len(self.tail), dtype=np.int64)
+        np.add.at(total, self.number, weight)
+        ends, back = np.arange(self.links + 1), self.back
+        start, back_start = np.searchsorted(self.tail, ends), np.searchsorted(self.head[back], ends)
+        return start, self.head, total, back_start, self.tail[back], total[back]
+
+    def left(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Hops of every path that are left to go on from where the order first falls."""
+        falls = order[self.before] > order[self.after]
+        left = np.zeros(len(self.counts), dtype=np.int64)
+        np.maximum.at(left, self.owner[falls], self.to_go[falls])
+        return left
+
+    def cost(self, order: NDArray[np.int64]) -> int:
+        """All hops that are left, each as often as its path counts."""
+        return int(self.left(order) @ self.counts)
+
+    def first(self, random: np.random.Generator) -> NDArray[np.int64]:
+        """The best of several orders.
+
+        Of walks along the dependencies from several links on, and the greedy one of Eades, Lin and
+        Smyth (1993).
+        """
+        arrays = self.arrays(np.ones(len(self.owner), dtype=np.int64))
+        rounds = self.links**2 + len(self.tail)
+        orders = []
+        for turn in range(max(1, min(_ORDERS, _MAX_WORK // rounds))):
+            orders.append(np.empty(self.links, dtype=np.int64))
+            if turn == 0:
+                for_work(least_falling, rounds)(*arrays, orders[-1])
+            else:
+                roots = random.permutation(self.links)
+                for_work(walk_order, len(self.tail))(*arrays[:2], roots, orders[-1])
+        return min(orders, key=self.cost)
+
+    def improved(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The order after moves of single links; of places where a path falls the first counts."""
+        best, weight = order, 4 * self.to_go * self.counts[self.owner]
+        for _ in range(min(_POLISHES, 4 * _MAX_WORK // self.links**2)):
+            order = order.copy()
+            for_work(insert_links, self.links**2)(*self.arrays(weight), order)
+            best = min(best, order, key=self.cost)
+            falls = order[self.before] > order[self.after]
+            is_later = falls & (self.to_go < self.left(order)[self.owner])
+            weight = np.where(is_later, 1, 4) * self.to_go * self.counts[self.owner]
+        return best
