@@ -31,6 +31,7 @@ from ocs_codesign.search.search import (
     measured_designs,
     questions_behind,
     with_transposes,
+    work_of_part,
 )
 
 if TYPE_CHECKING:
@@ -134,7 +135,8 @@ def _answers(
         if store is not None and is_stored(part):
             answers[part] = smaller_answers(store.entries(part))
             continue
-        scored = candidates_from(part, answers, effort)
+        work = work_of_part(question, part)
+        scored = candidates_from(part, answers, effort, max_work=work)
         scored = _joined(scored, measured_designs(lifts(part, scored, effort)))
         answers[part] = tuple(map(SmallerAnswer.of, keep(scored)))
     return answers

@@ -41,6 +41,9 @@ _PRODUCTS = 12
 _MAX_RANKED_NODES = 256
 _MAX_WORK = 2**34
 """Operations on words that measuring one candidate may take: some half a minute."""
+_PART_WORK, _SIDE_WORK = 2**30, 2**26
+"""Those of one for a part, of which a question may have a hundred: of the question's degree, which
+leads to it by line digraphs, and of another, which does by products."""
 
 
 @final
@@ -63,13 +66,17 @@ Answers = dict[Question, tuple[SmallerAnswer, ...]]
 
 
 def candidates_from(
-    question: Question, answers: Answers, effort: Effort, on_progress: Progress | None = None
+    question: Question,
+    answers: Answers,
+    effort: Effort,
+    on_progress: Progress | None = None,
+    max_work: int | None = None,
 ) -> list[Design]:
     """Bases of a question, and expansions of the answers to all that they start from.
 
     The most promising are measured (but not verified), the rest predicted.
     """
-    recipes = _recipes(question, answers, effort)
+    recipes = _recipes(question, answers, effort, max_work)
     predicted = {recipe: predict(recipe, Collective.ALLREDUCE) for recipe in recipes}
     budget = min(effort.num_measured, max(8, effort.num_measured * 2**20 // question.num_nodes**2))
     chosen = dict.fromkeys(
@@ -77,20 +84,25 @@ def candidates_from(
         for collective in _SCORED
         for design in islice(_by_promise(list(predicted.values()), collective), budget)
     )
-    measured = measured_designs(chosen, on_progress)
+    measured = measured_designs(chosen, on_progress, max_work)
     return measured + [design for recipe, design in predicted.items() if recipe not in chosen]
 
 
+def work_of_part(question: Question, part: Question) -> int:
+    """Operations on words that measuring one candidate for a part of a question may take."""
+    return _PART_WORK if part.degree == question.degree else _SIDE_WORK
+
+
 def measured_designs(
-    recipes: Iterable[Recipe], on_progress: Progress | None = None
+    recipes: Iterable[Recipe], on_progress: Progress | None = None, max_work: int | None = None
 ) -> list[Design]:
     """The recipes measured for both halves of an allreduce, but not verified."""
-    wanted = list(recipes)
+    wanted, most = list(recipes), max_work or _MAX_WORK
     measured = []
     for done, recipe in enumerate(wanted):
         if on_progress is not None:
             on_progress("measuring", done, len(wanted))
-        measured.append(measure(recipe, Collective.ALLREDUCE, confirm=False, max_work=_MAX_WORK))
+        measured.append(measure(recipe, Collective.ALLREDUCE, confirm=False, max_work=most))
     return measured
 
 
@@ -176,12 +188,14 @@ def _moves(question: Question) -> Iterator[Move]:
         yield from source(question)
 
 
-def _recipes(question: Question, answers: Answers, effort: Effort) -> list[Recipe]:
+def _recipes(
+    question: Question, answers: Answers, effort: Effort, max_work: int | None
+) -> list[Recipe]:
     """Bases and expansions of kept answers to exactly this question, without repetition."""
     found: dict[Recipe, None] = {}
     for source in BASE_SOURCES.values():
-        of_size = filter(question.is_answered_by, filter(has_cost, source(question, effort)))
-        found.update(dict.fromkeys(with_transposes(of_size)))
+        known = (recipe for recipe in source(question, effort) if has_cost(recipe, max_work))
+        found.update(dict.fromkeys(with_transposes(filter(question.is_answered_by, known))))
     made: list[tuple[int, Recipe]] = []
     for move in _moves(question):
         for parts in product(*(_parts(move, part, answers) for part in move.parts)):
@@ -196,9 +210,9 @@ def _recipes(question: Question, answers: Answers, effort: Effort) -> list[Recip
     return list(found)
 
 
-def has_cost(recipe: Recipe) -> bool:
+def has_cost(recipe: Recipe, max_work: int | None = None) -> bool:
     """Whether it is predicted soon; of an expansion, its base has been."""
-    return isinstance(recipe, Expanded) or is_measurable(recipe, _MAX_WORK)
+    return isinstance(recipe, Expanded) or is_measurable(recipe, max_work or _MAX_WORK)
 
 
 def _parts(move: Move, question: Question, answers: Answers) -> tuple[SmallerAnswer, ...]:

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import zip_longest
 from math import lcm
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.cost import total
 from ocs_codesign.graphs.expansions.cartesian import cartesian
 from ocs_codesign.graphs.shape import Shape
 from ocs_codesign.schedule import Schedule
@@ -56,11 +56,18 @@ class Profile:
     @property
     def is_bw_optimal(self) -> bool:
         """Whether the loads add up to (N - 1)/d, the least that any allgather can do."""
-        return sum(self.loads) * self.shape.degree == self.shape.num_nodes - 1
+        return total(self.loads) * self.shape.degree == self.shape.num_nodes - 1
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of a shard of which every step carries whole ones, if all links carry the same."""
+        return lcm(*{load.denominator for load in self.loads})
 
     def arrivals(self) -> NDArray[np.object_]:
-        """Shards that every node receives at step 0 (its own), 1, ..., as Fractions."""
-        return np.array([Fraction(1), *(load * self.shape.degree for load in self.loads)])
+        """``chunks`` that every node receives at step 0 (its own), 1, ..., as Python integers."""
+        whole = self.chunks
+        loads = [load.numerator * (whole // load.denominator) for load in self.loads]
+        return np.array([whole, *(load * self.shape.degree for load in loads)], dtype=object)
 
 
 def woven(profiles: Sequence[Profile]) -> tuple[Fraction, ...] | None:
@@ -71,9 +78,17 @@ def woven(profiles: Sequence[Profile]) -> tuple[Fraction, ...] | None:
             return None
         degree = product.shape.degree + factor.shape.degree
         shape = Shape(product.shape.num_nodes * factor.shape.num_nodes, degree)
-        arrivals = np.convolve(product.arrivals(), factor.arrivals())
-        product = Profile(shape, tuple(shards / degree for shards in arrivals[1:]))
+        arrivals = _product_of_sums(product.arrivals(), factor.arrivals())
+        whole = product.chunks * factor.chunks * degree
+        product = Profile(shape, tuple(Fraction(chunks, whole) for chunks in arrivals[1:].tolist()))
     return product.loads
+
+
+def _product_of_sums(one: NDArray[np.object_], other: NDArray[np.object_]) -> NDArray[Any]:
+    """Their convolution, exactly: in 64 bits where no sum can be larger."""
+    fits = sum(one.tolist()) * sum(other.tolist()) < 2**63
+    kind = np.int64 if fits else object
+    return np.convolve(one.astype(kind), other.astype(kind)).astype(object)
 
 
 def weave(one: Schedule, other: Schedule) -> Schedule:
@@ -139,24 +154,31 @@ def _shares(one: Profile, other: Profile) -> list[Fraction] | None:
     if not (one.is_bw_optimal and other.is_bw_optimal):
         return None
     first, second = one.arrivals(), other.arrivals()
-    weight = Fraction(one.shape.degree, one.shape.degree + other.shape.degree)
-    totals = np.convolve(first, second)
-    shares = [Fraction(0)]
-    for total, n1, n2 in zip_longest(totals[1:], first[1:], second[1:], fillvalue=Fraction(0)):
-        mixed, missing = total - n1 - n2, weight * total - n1
-        if not 0 <= missing <= mixed:
-            return None
-        shares.append(missing / mixed if mixed else Fraction(0))
+    degree = one.shape.degree + other.shape.degree
+    arrived = _product_of_sums(first, second)
+    n1, n2 = np.zeros_like(arrived), np.zeros_like(arrived)
+    n1[: len(first)], n2[: len(second)] = first * other.chunks, second * one.chunks
+    mixed, missing = degree * (arrived - n1 - n2), one.shape.degree * arrived - degree * n1
+    if not all((missing[1:] >= 0) & (missing[1:] <= mixed[1:])):
+        return None
+    pairs = zip(missing[1:].tolist(), mixed[1:].tolist(), strict=True)
+    shares = [
+        Fraction(0),
+        *(Fraction(part, whole) if whole else Fraction(0) for part, whole in pairs),
+    ]
     # The chunks of both factors' shards are not known here; loads' denominators stand for them.
-    chunks = [lcm(*(load.denominator for load in profile.loads)) for profile in (one, other)]
-    return shares if _num_chunks(shares, *chunks) <= _MAX_CHUNKS else None
+    return shares if _num_chunks(shares, one.chunks, other.chunks) <= _MAX_CHUNKS else None
 
 
 def _num_chunks(shares: list[Fraction], first_chunks: int, second_chunks: int) -> int:
-    """Fewest chunks in which every share cuts into the chunks of both factors."""
-    denominators = [1]
-    for share in shares:
-        denominators.append((share / first_chunks).denominator)
-        denominators.append(((1 - share) / second_chunks).denominator)
-        denominators.append(share.denominator)
-    return lcm(*denominators)
+    """Fewest chunks in which every share cuts into the chunks of both factors.
+
+    Where they are more than _MAX_CHUNKS, a number that is too.
+    """
+    fewest = 1
+    for share in set(shares):
+        parts = (share / first_chunks, (1 - share) / second_chunks, share)
+        fewest = lcm(fewest, *(part.denominator for part in parts))
+        if fewest > _MAX_CHUNKS:
+            break
+    return fewest

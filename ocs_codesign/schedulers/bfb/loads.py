@@ -21,12 +21,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import lcm
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ocs_codesign.given import takes_topology
 from ocs_codesign.reach import WORD_BITS, all_distances, identity_bits, in_neighbours
+from ocs_codesign.schedulers.bfb.ratios import largest_ratio, largest_ratios, subset_sums
 from ocs_codesign.topology import MAX_COSTED_STEPS
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ MAX_WORK = 2**36
 
 _MAX_MASK_WIDTH = 16
 _LINK_WORK = 2**7
+_SPARE = 2**3
+"""How much less a link takes in the many short searches of large graphs, measured."""
 _BLOCK_BYTES = 96 * 2**20
 _COUNTER_BYTES = 512 * 2**20
 _CACHE_WORDS = 2**14
@@ -66,7 +69,10 @@ def bfb_loads(topology: Topology) -> tuple[Fraction, ...]:
     neighbours = in_neighbours(topology)
     width = neighbours.node.shape[1]
     receivers = _receivers(topology, width)
-    if receivers is not None:
+    if receivers is not None and (
+        width > MAX_SUBSET_WIDTH
+        or _work_of_receivers(topology, receivers) <= _SPARE * _work_of_all(topology, neighbours)
+    ):
         return _loads_of_receivers(neighbours, receivers)
     if width <= MAX_SUBSET_WIDTH:
         return _loads_of_all(neighbours)
@@ -80,15 +86,27 @@ def can_measure(topology: Topology, max_work: int = MAX_WORK) -> bool:
     nodes, degree = topology.num_nodes, topology.degree
     receivers = _receivers(topology, degree)
     if receivers is not None:
-        return _LINK_WORK * len(receivers) * topology.num_links <= max_work
+        enough = _work_of_receivers(topology, receivers) <= max_work
+        if enough or degree > MAX_SUBSET_WIDTH:
+            return enough
     if degree > MAX_SUBSET_WIDTH:
         rows = nodes if topology.symmetry is None else nodes // WORD_BITS
         return nodes * rows * min(degree, nodes) <= max_work
     a_step = nodes * -(-nodes // WORD_BITS) << degree
     if a_step * nodes <= max_work or a_step > max_work:
         return a_step <= max_work
-    # All receivers take as many steps as the farthest of them, so at least as many as the first.
-    return a_step * len(_confined_by_step(in_neighbours(topology).node, 0)) <= max_work
+    return _work_of_all(topology, in_neighbours(topology)) <= max_work
+
+
+def _work_of_all(topology: Topology, neighbours: InNeighbours) -> int:
+    """Of all receivers at once, at least: the farthest takes no fewer steps than the first."""
+    nodes = topology.num_nodes
+    a_step = nodes * -(-nodes // WORD_BITS) << neighbours.node.shape[1]
+    return a_step * len(_confined_by_step(neighbours.node, 0))
+
+
+def _work_of_receivers(topology: Topology, receivers: NDArray[np.int64]) -> int:
+    return _LINK_WORK * len(receivers) * topology.num_links
 
 
 def too_long(what: object) -> str:
@@ -157,39 +175,6 @@ def line_bfb_loads(base: Topology) -> tuple[Fraction, ...]:
 def num_chunks_for(loads: Iterable[Fraction]) -> int:
     """Fewest chunks a shard with which an integral BFB schedule meets these loads."""
     return lcm(*(load.denominator for load in loads))
-
-
-def largest_ratio(counts: NDArray[Any], weights: NDArray[Any]) -> Fraction:
-    """Largest counts / weights over all entries of positive weight, exactly; 0 if there is none."""
-    counts, weights = np.broadcast_arrays(counts, weights)
-    return _largest_ratios(counts.reshape(1, -1), weights.reshape(1, -1))[0]
-
-
-def _largest_ratios(counts: NDArray[Any], weights: NDArray[Any]) -> tuple[Fraction, ...]:
-    """The same for every row."""
-    ratios = np.divide(counts, weights, out=np.full(counts.shape, -1.0), where=weights > 0)
-    best = [Fraction(0)] * len(counts)
-    rows = np.arange(len(counts))
-    while True:
-        # Floats guess the largest, integers prove it: what is above the guess is looked at again.
-        entry = np.arange(len(rows)), ratios.argmax(axis=1)
-        top, bottom = counts[entry].astype(np.int64), weights[entry].astype(np.int64)
-        for row, count, weight in zip(rows.tolist(), top.tolist(), bottom.tolist(), strict=True):
-            best[row] = Fraction(count, weight) if weight > 0 else best[row]
-        above = (counts * bottom[:, None] > weights * top[:, None]) & (weights > 0)
-        again = np.flatnonzero(above.any(axis=1) & (bottom > 0))
-        if not len(again):
-            return tuple(best)
-        rows, counts, weights = rows[again], counts[again], weights[again]
-        ratios = np.where(above[again], ratios[again], -1.0)
-
-
-def subset_sums(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sum of the values over every set of columns, the set's bits its index; (n, k) to (n, 2^k)."""
-    sums = np.zeros((len(values), 1), dtype=np.int64)
-    for column in range(values.shape[1]):
-        sums = np.concatenate([sums, sums + values[:, column : column + 1]], axis=1)
-    return sums
 
 
 def _loads_of_all(neighbours: InNeighbours) -> tuple[Fraction, ...]:
@@ -287,7 +272,7 @@ def _loads_of_receivers(
     for number, rows in enumerate(confined):
         counts[: len(rows), number] = rows
     weights = subset_sums(neighbours.capacity[receivers])
-    return _largest_ratios(*np.broadcast_arrays(counts.reshape(steps, -1), weights.ravel()))
+    return largest_ratios(*np.broadcast_arrays(counts.reshape(steps, -1), weights.ravel()))
 
 
 def _confined_by_step(into: NDArray[np.int32], receiver: int) -> NDArray[np.int64]:
