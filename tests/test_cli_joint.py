@@ -107,6 +107,8 @@ def test_figures_of_both_kinds(answer):
     assert ("steps: " in texts) == counts_allgather(answer)
     legend = [text.get_text() for text in axes.get_legend().get_texts()]
     assert f"least all-to-all $t_b$: {answer.bound.t_b}" in legend
+    assert any(text.startswith("fat tree (bound): ") for text in legend)
+    assert sum(text.startswith(one.label) for one in answer.baselines for text in legend) == 2
     low, high = axes.get_ylim()
     assert all(low < float(one.cost.t_b) < high for one in answer.candidates)
 

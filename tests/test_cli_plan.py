@@ -83,7 +83,9 @@ def test_json_is_exact(capsys, trace):
 def test_the_form_of_the_json(capsys, trace):
     found = answer(capsys, trace, *DESIGNS, "--delta", "1ms", "--delta-per-circuit", "1us")
     keys = "trace jobs compute_s nodes degree delta_s delta_per_circuit_s start cost_model designs "
-    keys += "designs_compared left_out offline online static greedy break_even pays paying "
+    keys += (
+        "designs_compared left_out offline online fat_tree_s static greedy break_even pays paying "
+    )
     keys += "ceases_to_pay inside "
     assert " ".join(found) == f"{keys}sentences"
     assert (found["delta_s"], found["delta_per_circuit_s"]) == ("1/1000", "1/1000000")

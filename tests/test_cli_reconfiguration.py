@@ -83,7 +83,8 @@ def test_allreduce_prints_what_can_be_saved(capsys):
     assert "an allgather takes 3 steps on any circuits" in out
     assert "a reduce-scatter and allgather over any circuits" in out
     assert "K3 then K3 then K3" in out
-    assert "tree" not in out
+    assert "over tree" not in out
+    assert "A fat tree of as many ports takes at least 2 steps, t_b 52/27" in out
     found = answer(capsys, *WORKLOAD, **question)
     assert found["fewest_allgather_steps"] == 3
     static = [one for one in found["candidates"] if one["configurations"] == 1]

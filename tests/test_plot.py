@@ -71,7 +71,22 @@ def test_the_legend_says_what_is_in_the_picture():
     assert "frontier: 3 candidates" in texts
     assert "more outside the picture" in texts
     assert "best for 1 MiB (α = 10 us, B = 100 Gbps)" in texts
+    assert "fat tree (bound): 1 step, 0.999 (beyond)" in texts
     assert figure.axes[0].get_title() == "1024 nodes of degree 4: allgather frontier"
+
+
+def test_baselines_are_where_they_are_or_on_the_edge():
+    torus = candidate("Torus((32, 32))", 7, Fraction(1023, 1024))
+    frontier = FakeFrontier(1024, 4, Collective.ALLGATHER, staircase(3).candidates, (torus,))
+    figure = frontier_figure(frontier)
+    (axes,), drawn = figure.axes, {}
+    for line in axes.lines:
+        drawn[str(line.get_label()).partition(":")[0]] = line
+    x, y = drawn["Torus 32×32"].get_data()
+    assert (x[0], y[0]) == (7, pytest.approx(1023 / 1024))
+    assert drawn["Torus 32×32"].get_marker() == "D"
+    assert drawn["fat tree (bound)"].get_marker() == "<"
+    assert drawn["fat tree (bound)"].get_xdata()[0] == axes.get_xlim()[0]
 
 
 def test_steps_are_logarithmic_only_over_a_wide_range():

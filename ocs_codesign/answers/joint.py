@@ -11,7 +11,7 @@ from ocs_codesign.answers.texts import (
     ASK_FOR_A_MODEL,
     MAX_FRACTION,
     cost_json,
-    cost_text,
+    fat_tree_sentence,
     in_decimals,
     model_json,
     model_text,
@@ -133,23 +133,15 @@ def joint_sections(
     if answer.unsolved:
         yield _unsolved_sentence(answer)
     if answer.baselines:
+        either = " for either" if counts_allgather(answer) else ""
         yield "\nBaselines:"
         yield from _candidates(answer, answer.baselines, asked)
-        yield _fat_tree_sentence(answer, asked)
+        yield fat_tree_sentence(fat_tree(answer.num_nodes, answer.collective).cost, asked, either)
     dominated = _shown_dominated(answer, asked) if show_all else []
     if dominated:
         yield from _dominated(answer, dominated, asked)
     shown = (*answer.candidates, *answer.baselines, *dominated)
     yield Recipes.of(design.recipe for design in shown if design.recipes)
-
-
-def _fat_tree_sentence(answer: Frontier, asked: MessageSizes | None) -> str:
-    """What a fat tree of as many ports could do at best, which switches every message."""
-    whole = fat_tree(answer.num_nodes, Collective.ALLTOALL).cost
-    text = f"A fat tree of as many ports takes at least {cost_text(whole)} for either"
-    if asked is None:
-        return f"{text}."
-    return f"{text}: {', '.join(map(format_time, asked.times_s(whole)))}."
 
 
 def stored_sections(answer: Frontier, asked: Question, stored: int) -> Iterator[Section]:

@@ -6,7 +6,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Table
-from ocs_codesign.answers.texts import MAX_FRACTION, cost_text, in_decimals, model_json
+from ocs_codesign.answers.texts import (
+    MAX_FRACTION,
+    cost_json,
+    cost_text,
+    fat_tree_sentence,
+    in_decimals,
+    model_json,
+)
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import CostModel
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
@@ -19,6 +26,7 @@ from ocs_codesign.reconfigure.frontier.reconfigured import (
     t_b_tree_bound,
 )
 from ocs_codesign.reconfigure.sequences.generators import in_turn
+from ocs_codesign.search.baselines import fat_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,6 +55,7 @@ def reconfiguration_json(
         "dominated": [_design_json(answer, design, deltas, asked) for design in answer.dominated],
         "unsolved": [_design_json(answer, design, deltas, asked) for design in answer.unsolved],
     }
+    value["fat_tree"] = cost_json(fat_tree(answer.num_nodes, answer.collective).cost)
     gain = _gain_of(answer)
     if gain is not None:
         value["fewest_allgather_steps"] = gain.fewest_steps
@@ -142,6 +151,7 @@ def reconfiguration_sections(
         )
     else:
         yield _gain_sentence(gain, asked)
+    yield fat_tree_sentence(fat_tree(answer.num_nodes, answer.collective).cost, asked)
     if asked is None:
         yield (
             f"{_units_sentence(answer)} Give --alpha, --bandwidth and --message to learn whether "

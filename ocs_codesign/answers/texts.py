@@ -38,6 +38,13 @@ def cost_text(cost: Cost) -> str:
     return f"{cost.steps} step{'s' * (cost.steps != 1)}, t_b {t_b_text(cost.t_b)}"
 
 
+def fat_tree_sentence(least: Cost, asked: MessageSizes | None, what: str = "") -> str:
+    """What a fat tree of as many ports could do at best, which switches every message."""
+    text = f"A fat tree of as many ports takes at least {cost_text(least)}{what}"
+    times = "" if asked is None else f": {', '.join(map(format_time, asked.times_s(least)))}"
+    return f"{text}{times}."
+
+
 def t_b_text(t_b: Fraction) -> str:
     """A fraction with its decimal value, ``341/256 (1.33203)``; whole numbers stand alone."""
     return str(t_b) if t_b.denominator == 1 else f"{t_b} ({float(t_b):.6g})"

@@ -6,9 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
-from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import Label, draw_labels
-from ocs_codesign.plot.marks import BOUND, FRONT, REST, draw_legend, mark_best, mark_candidates
+from ocs_codesign.plot.marks import (
+    BOUND,
+    FRONT,
+    REST,
+    Baseline,
+    draw_legend,
+    drawing_over_legend,
+    mark_baselines,
+    mark_best,
+    mark_candidates,
+    steps_text,
+)
+from ocs_codesign.search.baselines import fat_tree
 from ocs_codesign.search.joint import best_jointly, counts_allgather, joint_times
 
 if TYPE_CHECKING:
@@ -23,6 +34,8 @@ if TYPE_CHECKING:
 
 _ABOVE, _BESIDE = 0.1, 0.15
 """Room beyond the frontier in which dominated ones are drawn, relative to the bounds."""
+_MOST_ENTRIES = 5
+"""Of the legend besides messages and baselines."""
 
 
 def joint_figure(frontier: Frontier, asked: MessageSizes | None = None) -> Figure:
@@ -30,12 +43,13 @@ def joint_figure(frontier: Frontier, asked: MessageSizes | None = None) -> Figur
 
     Without the allgather against the diameter. Dominated candidates near the frontier are drawn,
     those that hops ruled out at the least time that these prove. The candidate with the
-    least time is marked for every message size asked for. Raises ValueError if none was solved.
+    least time is marked for every message size asked for; so are ring, torus and the bound of a fat
+    tree, on the edge where they lie beyond it. Raises ValueError if none was solved.
     """
     if not frontier.candidates:
         raise ValueError("no candidate was solved: there is nothing to draw")
-    with drawing(8, 5.2) as figure:
-        figure.subplots_adjust(left=0.1, right=0.97, top=0.91, bottom=0.235)
+    baselines, sizes = _baselines(frontier), () if asked is None else asked.sizes_bytes
+    with drawing_over_legend(_MOST_ENTRIES + len(sizes) + len(baselines)) as figure:
         axes = figure.add_subplot()
         shown = _in_view(frontier)
         _set_axes(axes, frontier, [*frontier.candidates, *shown])
@@ -46,6 +60,7 @@ def joint_figure(frontier: Frontier, asked: MessageSizes | None = None) -> Figur
         draw_labels(axes, labels, float(frontier.bound.t_b))
         if asked is not None:
             _draw_best(axes, frontier, asked)
+        mark_baselines(axes, baselines)
         draw_legend(axes)
     return figure
 
@@ -54,6 +69,17 @@ def _at(frontier: Frontier, one: Design) -> tuple[float, float]:
     """Where a candidate is drawn: all-to-all time over the allgather's t_b or the diameter."""
     gather = float(one.cost_of(Collective.ALLGATHER).t_b)
     return gather if counts_allgather(frontier) else one.cost.steps, float(one.cost.t_b)
+
+
+def _baselines(frontier: Frontier) -> list[Baseline]:
+    both = counts_allgather(frontier)
+    whole = fat_tree(frontier.num_nodes, frontier.collective)
+    places = [(one.label, *_at(frontier, one)) for one in frontier.baselines]
+    places.append((whole.label, float(whole.cost.t_b) if both else 1, float(whole.cost.t_b)))
+    return [
+        Baseline(name, x, y, f"{x:.4g}, {y:.4g}" if both else steps_text(int(x), y))
+        for name, x, y in places
+    ]
 
 
 def _name(frontier: Frontier, one: Design) -> str:

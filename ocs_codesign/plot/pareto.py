@@ -6,9 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.cost import MessageSizes, undominated
 from ocs_codesign.plot.close_up import close_up, is_within
-from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import Label, draw_labels
-from ocs_codesign.plot.marks import BOUND, FRONT, REST, draw_legend, mark_best, mark_candidates
+from ocs_codesign.plot.marks import (
+    BOUND,
+    FRONT,
+    REST,
+    Baseline,
+    draw_legend,
+    drawing_over_legend,
+    mark_baselines,
+    mark_best,
+    mark_candidates,
+    steps_text,
+)
+from ocs_codesign.search.baselines import closed_baselines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +34,8 @@ if TYPE_CHECKING:
 _PUBLISHED = "#6b7280"
 _LOG_RATIO = 5
 _WIDEST = 8
+_MOST_ENTRIES = 6
+"""Of the legend besides messages and baselines."""
 
 
 def frontier_figure(
@@ -30,14 +43,16 @@ def frontier_figure(
 ) -> Figure:
     """The frontier as a staircase of steps against t_b, with what it dominates and the bounds.
 
-    The published designs of the size are labelled too. With a cost model and message sizes, the
-    candidate with the least time for each is marked. Where many labelled points lie close above
-    the bound, a close-up shows them. Dominated candidates far from the frontier are
+    The published designs of the size are labelled too; ring, torus, double binary tree and the
+    bound of a fat tree are marked, on the edge where they lie beyond it. With a cost model and
+    message sizes, the candidate with the least time for each is marked. Where many labelled points
+    lie close above the bound, a close-up shows them. Dominated candidates far from the frontier are
     left out of the picture and counted in its legend.
     """
-    with drawing(8, 5.2) as figure:
-        bottom = 0.27 if _drops(frontier) else 0.235  # room for one more line of the legend
-        figure.subplots_adjust(left=0.09, right=0.97, top=0.91, bottom=bottom)
+    asked = None if model is None or not sizes_bytes else MessageSizes(model, sizes_bytes)
+    baselines = _baselines(frontier, asked)
+    most = _MOST_ENTRIES + bool(_drops(frontier)) + len(sizes_bytes) + len(baselines)
+    with drawing_over_legend(most) as figure:
         axes = figure.add_subplot()
         shown = _in_view(frontier)
         _set_axes(axes, frontier, shown)
@@ -60,17 +75,26 @@ def frontier_figure(
             labels = [label for label in labels if label not in inside]
         if labels:
             draw_labels(axes, labels, least, close, _drops(frontier))
-        if model is not None and sizes_bytes:
-            _draw_best(axes, frontier, MessageSizes(model, sizes_bytes))
+        if asked is not None:
+            _draw_best(axes, frontier, asked)
+        mark_baselines(axes, baselines)
         draw_legend(axes)
     return figure
+
+
+def _baselines(frontier: Frontier, asked: MessageSizes | None) -> list[Baseline]:
+    closed = closed_baselines(frontier.question, frontier.collective, asked)
+    return [
+        Baseline(one.label, *_point(one), steps_text(*_point(one)))
+        for one in (*frontier.baselines, *closed)
+    ]
 
 
 def _label(candidate: Design, *, strong: bool) -> Label:
     return Label(candidate.recipe.label(), *_point(candidate), strong)
 
 
-def _point(candidate: Design) -> tuple[float, float]:
+def _point(candidate: Design) -> tuple[int, float]:
     return candidate.cost.steps, float(candidate.cost.t_b)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.answers.plan.sections import plan_sentences
+from ocs_codesign.answers.plan.sections import fat_tree_s, plan_sentences
 from ocs_codesign.answers.texts import cost_json
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def plan_json(answer: PlannedTrace) -> dict[str, Any]:
         "left_out": list(answer.left_out),
         "offline": {**_runs_json(plan, plan.offline), "proven_optimal": plan.offline.is_optimal},
         "online": online,
+        "fat_tree_s": None if answer.serving is None else str(fat_tree_s(answer)),
         "static": None
         if static is None
         else {"design": plan.options[int(static.choice[0])].name, **_total_json(plan, static)},

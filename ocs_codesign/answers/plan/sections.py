@@ -11,6 +11,7 @@ from ocs_codesign.answers.texts import MAX_FRACTION, among_sentence, cost_text, 
 from ocs_codesign.collective import Collective
 from ocs_codesign.graphs.handle import handle
 from ocs_codesign.quantities import format_bandwidth, format_time
+from ocs_codesign.reconfigure.hold.options import fat_tree_time_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,7 +82,7 @@ def plan_sections(answer: PlannedTrace) -> Iterator[Section]:
     yield "\nThe optimum in hindsight:"
     yield _runs(plan)
     yield ""
-    yield _totals(plan)
+    yield _totals(answer)
     searched = "every delta" if plan.break_even.complete else "delta near this one"
     yield f"\nThe optimum for {searched}:"
     yield _pieces(plan)
@@ -126,7 +127,13 @@ def _runs(plan: TracePlan) -> Table:
     return Table(columns, _trimmed(rows), numbers=5, texts=1)
 
 
-def _totals(plan: TracePlan) -> Table:
+def fat_tree_s(answer: PlannedTrace) -> Fraction:
+    """What the collectives of the trace take at least on a fat tree of as many ports."""
+    return fat_tree_time_s(answer.question.num_nodes, answer.plan.trace, answer.plan.model)
+
+
+def _totals(answer: PlannedTrace) -> Table:
+    plan = answer.plan
     proof = "proven, among these designs" if plan.offline.is_optimal else ""
     best = "" if plan.static is None else _mark(int(plan.static.choice[0]))
     rows = []
@@ -142,6 +149,13 @@ def _totals(plan: TracePlan) -> Table:
         ratio = float(chosen.total / plan.offline.total) if plan.offline.total else 1.0
         parts = (time_text(chosen.total), time_text(chosen.switching), str(chosen.num_switches))
         rows.append((name, *parts, f"{ratio:.4g}", note))
+    if answer.serving is not None:
+        least = fat_tree_s(answer)
+        ratio = float(least / plan.offline.total) if plan.offline.total else 1.0
+        note = "a bound: every message is switched"
+        rows.append(
+            ("fat tree of as many ports", time_text(least), "0 s", "0", f"{ratio:.4g}", note)
+        )
     columns = ("plan", "without computation", "dark", "switches", "over optimum", "note")
     return Table(columns, rows, texts=1)
 

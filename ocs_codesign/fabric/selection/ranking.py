@@ -22,8 +22,8 @@ from ocs_codesign.fabric.selection.steps import (
     workload_legs,
 )
 from ocs_codesign.fabric.selection.workload import AllowedChanges
+from ocs_codesign.reconfigure.hold import options
 from ocs_codesign.reconfigure.hold.plan import price_plan
-from ocs_codesign.search.baselines import fat_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -149,15 +149,7 @@ class Selection:
 
 def fat_tree_time_s(fabric: Fabric, workload: Workload) -> Fraction:
     """Seconds that the workload takes at least on a fat tree whose hosts have as many ports."""
-    jobs = (part.job for part in workload.parts)
-    once = sum(
-        job.count
-        * fat_tree(fabric.num_working_hosts, job.collective).cost.time_s(
-            fabric.cost_model, job.message_bytes
-        )
-        for job in jobs
-    )
-    return Fraction(workload.repeat * once)
+    return options.fat_tree_time_s(fabric.num_working_hosts, workload.trace, fabric.cost_model)
 
 
 def select(

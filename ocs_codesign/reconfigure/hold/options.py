@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure
 from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.search.baselines import fat_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
-    from fractions import Fraction
 
+    from ocs_codesign.cost import CostModel
     from ocs_codesign.design import Design
     from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.reconfigure.hold.trace import Trace
     from ocs_codesign.search.pareto import Frontier
     from ocs_codesign.topology import Topology
 
@@ -128,3 +131,12 @@ def serving_options(serving: Frontier, collectives: Collection[Collective]) -> l
     """The options of the designs that serve some collectives best, and of ring and torus."""
     every = dict.fromkeys([*serving.candidates, *serving.baselines])
     return [design_option(design, collectives) for design in every if design.measured]
+
+
+def fat_tree_time_s(num_nodes: int, trace: Trace, model: CostModel) -> Fraction:
+    """Seconds that a trace's collectives take at least on a fat tree of as many ports a node."""
+    once = (
+        job.count * fat_tree(num_nodes, job.collective).cost.time_s(model, job.message_bytes)
+        for job in trace.jobs
+    )
+    return trace.repeat * sum(once, Fraction(0))
