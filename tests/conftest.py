@@ -10,18 +10,21 @@ import threading
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ocs_codesign.cli import progress
+
 if threading.current_thread() is threading.main_thread():
     # A run in the background ignores Ctrl-C, and so would all that the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile(
-    "suite",
-    deadline=None,
-    max_examples=200,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+for name, num_examples in (("suite", 100), ("thorough", 500)):
+    settings.register_profile(
+        name,
+        deadline=None,
+        max_examples=num_examples,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    )
 settings.load_profile("suite")
 
 
@@ -29,6 +32,12 @@ settings.load_profile("suite")
 def _no_handles_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Recipes that tests print are kept apart from those of whoever runs them."""
     os.environ["OCS_CODESIGN_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_words_of_patience() -> None:
+    """What standard error says does not depend on how fast the machine is."""
+    progress.SILENCE_S = 3600.0
 
 
 COMPILED = re.compile(

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 _LISTEN = """import signal, time
+import ocs_codesign.cli.progress
+ocs_codesign.cli.progress.SILENCE_S = 3600
 signal.signal(signal.SIGINT, signal.default_int_handler)
 def wait_for_ctrl_c():
     for _ in range(600):

@@ -18,7 +18,7 @@ from alltoall_samples import (
     samples,
     two_way_ring,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mutations import MUTATIONS, applicable, mutated, without
 from replay_oracle import is_valid, runs_correctly
@@ -314,7 +314,6 @@ def test_swapped_steps_of_a_path_are_caught(data):
 
 
 @given(st.data())
-@settings(max_examples=400)
 def test_verdict_on_schedules_spoiled_more_than_once(data):
     schedule = data.draw(st.sampled_from(samples()))
     random = data.draw(TINY)
@@ -326,7 +325,6 @@ def test_verdict_on_schedules_spoiled_more_than_once(data):
 
 
 @given(st.data())
-@settings(max_examples=400)
 def test_verdict_on_sends_at_random(data):
     topology = data.draw(multigraphs(max_nodes=3, max_extra=2, speeds=False))
     nodes, links = st.integers(0, topology.num_nodes - 1), st.integers(0, topology.num_links - 1)

@@ -185,7 +185,7 @@ def test_ctrl_c_in_a_kernel_is_a_ctrl_c(tmp_path):
         "calls = []\n"
         "def told(*given):\n"
         "    calls.append(0)\n"
-        "    if len(calls) == 20:\n"
+        "    if len(calls) == 5:\n"
         "        print('ready', flush=True)\n"
         "    return tiers(*given)\n"
         "kernels.tiers = told\n"

@@ -18,7 +18,7 @@ from graph_contracts import (
     prints_and_parses_back,
     symmetry_is_honest,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from samples import BASE_TEXTS, EXPANSION_TEXTS, GROUP_SAMPLES, generated, texts_of
 from strategies import built, recipes
 
@@ -68,7 +68,6 @@ def test_recipes(text, contract):
 
 @pytest.mark.parametrize("contract", OF_ANY_RECIPE)
 @given(recipe=recipes())
-@settings(max_examples=400)
 def test_recipes_of_any_depth(contract, recipe):
     contract(recipe)
 

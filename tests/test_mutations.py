@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mutations import MUTATIONS, applicable, mutated
 from replay_oracle import is_valid, runs_correctly
@@ -72,7 +72,6 @@ def test_verdict_is_that_of_the_independent_judge(name, collective):
 
 
 @given(st.data())
-@settings(max_examples=600)
 def test_verdict_on_schedules_spoiled_more_than_once(data):
     collective = data.draw(st.sampled_from(GATHERING))
     schedule = data.draw(st.sampled_from(schedules(collective)))
@@ -85,7 +84,6 @@ def test_verdict_on_schedules_spoiled_more_than_once(data):
 
 
 @given(st.data())
-@settings(max_examples=500)
 def test_verdict_on_sends_at_random(data):
     """Few nodes and one chunk, so that good schedules turn up by chance."""
     topology = data.draw(multigraphs(max_nodes=3, max_extra=2, speeds=False))

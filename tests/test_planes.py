@@ -48,10 +48,11 @@ def test_what_planes_hold_is_what_counts():
     assert ratios == pytest.approx([56 / 44, 1, 164 / 146, 52 / 61])
 
 
-def test_every_method_against_enumeration():
+@pytest.mark.parametrize("many", [80, pytest.param(200, marks=pytest.mark.slow)])
+def test_every_method_against_enumeration(many):
     rng = random.Random(300)
     kinds, exactly, better = set(), 0, 0
-    for _ in range(200):
+    for _ in range(many):
         problem = random_problem(rng)
         cost, best_s = problem.cost, enumerated_s(problem)
         for method in ("milp", "labels") if cost.barrier else ("milp",):
@@ -66,8 +67,8 @@ def test_every_method_against_enumeration():
         everywhere = plan_of_usage(problem, [range(problem.num_planes)] * problem.num_steps)
         better += best_s < everywhere.total_s
     assert len(kinds) == 16
-    assert exactly >= 160
-    assert better >= 20
+    assert exactly >= 0.8 * many
+    assert better >= 0.1 * many
 
 
 def test_enumeration_against_a_linear_program_for_every_usage():

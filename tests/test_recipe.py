@@ -27,11 +27,10 @@ from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.bfb.loads import bfb_loads
 from ocs_codesign.topology import Topology
 
-some = settings(max_examples=150)
+some = settings(max_examples=60)
 
 
 @given(recipes())
-@settings(max_examples=400)
 def test_measured_lies_between_the_bounds_and_the_prediction(recipe):
     for collective in GATHERING:
         predicted, candidate = recipe.predict(collective), measure(recipe, collective)
