@@ -8,14 +8,17 @@ from itertools import product
 
 import pytest
 
-from ocs_codesign.collective import WITHOUT_PARAMETERS
+from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.cost import Cost
+from ocs_codesign.fabric.selection import forests
 from ocs_codesign.fabric.selection.ranking import PlanKind, select
 from ocs_codesign.fabric.selection.workload import AllowedChanges, Part, Workload
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure.hold.options import FabricOption, recipe_options
 from ocs_codesign.reconfigure.hold.trace import Job
+from ocs_codesign.schedulers.registry import Task, made_by
+from ocs_codesign.verification.schedules import verify
 
 ALPHA, BANDWIDTH = Fraction(1, 10**6), 125 * 10**8
 NAMES = ("DirectedCirculant(8, (1, 3))", "DirectedCirculant(8, (1, 2))", "GeneralizedKautz(2, 8)")
@@ -82,7 +85,8 @@ def test_single_designs_by_hand(measured):
 
 @pytest.mark.parametrize("delta", ["1us", "2ms", "100ms"])
 @pytest.mark.parametrize("gap_s", [0, Fraction(3, 1000)])
-def test_switching_is_the_optimum_of_brute_force(measured, delta, gap_s):
+def test_switching_is_the_optimum_of_brute_force(measured, delta, gap_s, monkeypatch):
+    monkeypatch.setattr(forests, "MAX_HOSTS", 0)  # costs are made up, so no tree competes
     options = fakes(measured)
     jobs = (Job("alltoall", 10**7, count=2), Job("allreduce", 10**7, gap_before_s=gap_s, count=2))
     workload = mix(AllowedChanges.BETWEEN, *jobs, repeat=2)
@@ -168,3 +172,40 @@ def test_bad_options(measured):
         select(fabric(hosts=6), workload, measured)
     with pytest.raises(ValueError, match="no cost of alltoall"):
         select(fabric(), workload, [FabricOption("half", topology=measured[0].topology)])
+
+
+def test_forests_serve_where_cuts_allow_more(monkeypatch):
+    """Large allreduces take the time of forests, small ones that of the design's own schedule."""
+    recipe = parse(
+        "Lift(Cyclic(1), ((4, 5), (0, 2), (6, 7), (5, 6), (1, 3), (2, 4), (0, 7), (1, 3)))"
+    )
+    (option,) = recipe_options([recipe], [Collective.ALLREDUCE])
+    for size in (2**10, 2**30):
+        workload = mix(AllowedChanges.NONE, Job("allreduce", size))
+        (plan,) = select(fabric(), workload, [option]).ranked
+        (time,) = plan.times
+        own = option.cost(Collective.ALLREDUCE)
+        if size == 2**10:
+            assert (time.cost, time.forest_parts) == (own, ())
+            continue
+        made = [
+            build_forest(recipe.topology(), half, parts)
+            for half, parts in zip(Collective.ALLREDUCE.halves(), time.forest_parts, strict=True)
+        ]
+        assert time.cost in {first + second for first in made[0] for second in made[1]}
+        assert time.cost.t_b < own.t_b
+        monkeypatch.setattr(forests, "MAX_HOSTS", 7)
+        (without,) = select(fabric(), workload, [option]).ranked
+        assert without.times[0].cost == own
+        assert without.total_s > plan.total_s
+
+
+def build_forest(topology, half, parts):
+    """What the schedules of the forest of the optimum and of one tree a host cost, replayed."""
+    costs = []
+    for trees in (None, 1):
+        made = made_by("forest", Task(topology, half, trees=trees, parts=parts or 1))
+        verdict = verify(made.schedule)
+        assert verdict.ok
+        costs.append(verdict.cost)
+    return costs

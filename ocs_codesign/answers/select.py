@@ -84,6 +84,7 @@ def _plan_json(selection: Selection, plan: RankedPlan) -> dict[str, Any]:
                 "design": plan.options[time.option].name,
                 "count": time.count,
                 "cost": cost_json(time.cost),
+                **({"forest_parts": list(time.forest_parts)} if time.forest_parts else {}),
                 **{name: str(getattr(time, name)) for name in _TIMES},
                 "total_s_float": float(time.total_s),
             }
@@ -199,6 +200,10 @@ def _break_down(selection: Selection, plan: RankedPlan) -> Table:
 
 def _part_row(selection: Selection, time: PartTime) -> tuple[str, ...]:
     part = selection.workload.parts[time.part]
+    told = f"{part.name}, phase {time.phase}" if time.phase else part.name
+    if time.forest_parts:
+        parts = " and ".join(str(number) if number else "none" for number in time.forest_parts)
+        told += f" (forests in {parts} parts)"
     times = (time.alpha_s, time.bandwidth_s, time.reconfiguration_s, time.total_s)
     return (
         str(time.count),
@@ -206,7 +211,7 @@ def _part_row(selection: Selection, time: PartTime) -> tuple[str, ...]:
         str(time.cost.steps),
         f"{float(time.cost.t_b):.5g}",
         *(_time_text(seconds) for seconds in times),
-        f"{part.name}, phase {time.phase}" if time.phase else part.name,
+        told,
     )
 
 

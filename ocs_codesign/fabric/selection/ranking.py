@@ -13,6 +13,7 @@ import numpy as np
 
 from ocs_codesign.fabric.embed.embedding import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError
+from ocs_codesign.fabric.selection.forests import with_forests
 from ocs_codesign.fabric.selection.inside import InsideVerdict, alltoall_sizes, phased_sequences
 from ocs_codesign.fabric.selection.steps import (
     best_plan,
@@ -179,6 +180,8 @@ def select(
             fitting.append((option, embed(fabric, topology, name=option.name)))
         except InfeasibleError as error:
             excluded.append(Excluded(option.name, error.reason.value, str(error)))
+    tell("Packing trees")
+    fitting = [(with_forests(fabric, workload, option), each) for option, each in fitting]
     plans = sorted((_planned(workload, [fits]) for fits in fitting), key=_rank)
     fitting = [(plan.options[0], plan.embeddings[0]) for plan in plans]
     inside = None
@@ -204,7 +207,11 @@ def select(
 
 def ranked_for(selection: Selection, workload: Workload) -> Selection:
     """The single designs of a selection, as they were put on its fabric, for another workload."""
-    fitting = [(plan.options[0], plan.embeddings[0]) for plan in selection.ranked]
+    singles = (plan for plan in selection.ranked if plan.kind is PlanKind.SINGLE)
+    fitting = [
+        (with_forests(selection.fabric, workload, plan.options[0]), plan.embeddings[0])
+        for plan in singles
+    ]
     plans = sorted((_planned(workload, [fits]) for fits in fitting), key=_rank)
     return replace(selection, workload=workload, ranked=tuple(plans))
 
@@ -244,7 +251,8 @@ def _planned(
 ) -> RankedPlan:
     """The optimal plan over these designs; those that it never holds are left out."""
     options, embeddings = zip(*fitting, strict=True)
-    legs = workload_legs(workload, options) if legs is None else legs
+    model = embeddings[0].cabling.fabric.cost_model
+    legs = workload_legs(workload, options, model) if legs is None else legs
     problem = legs_problem(legs, embeddings)
     only = np.zeros(problem.num_steps, dtype=int)
     plan = price_plan(problem, only) if len(fitting) == 1 else best_plan(problem)
@@ -324,7 +332,7 @@ def _phased(
         # If it does not fit, the sequence's own designs serve the rest.
         with suppress(InfeasibleError):
             fitting.append(_on_cables(fitting[0][1], best))
-    whole = workload_legs(workload, [option for option, _ in fitting])
+    whole = workload_legs(workload, [option for option, _ in fitting], fabric.cost_model)
     sizes = sorted(alltoall_sizes(workload), reverse=True)[:_MAX_THRESHOLDS]
     legs = (phased_legs(whole, sequence.alltoall, size) for size in sizes)
     return min((_planned(workload, fitting, phased) for phased in legs), key=_rank)

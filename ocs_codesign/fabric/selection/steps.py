@@ -35,13 +35,17 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """A collective, or one phase of it (from 1; 0 if whole), and its cost on every option."""
+    """A collective, or one phase of it (from 1; 0 if whole), and its cost on every option.
+
+    ``forest_parts`` are those of its forests there, see ``FabricOption.fastest``.
+    """
 
     collective: Collective
     phase: int
     message_bytes: Fraction
     gap_s: Fraction
     costs: tuple[Cost | None, ...]
+    forest_parts: tuple[tuple[int, ...], ...]
 
 
 @final
@@ -60,8 +64,8 @@ class PartTime:
     """What ``count`` collectives of a part of the workload take in all on one option.
 
     ``phase`` counts from 1 where circuits change inside the collective, 0 where they do not;
-    ``cost`` is that of one. ``reconfiguration_s`` is how long they wait for circuits, what gaps
-    hide left out.
+    ``cost`` is that of one, by forests in so many ``forest_parts`` if there are any.
+    ``reconfiguration_s`` is how long they wait for circuits, what gaps hide left out.
     """
 
     part: int
@@ -73,6 +77,7 @@ class PartTime:
     alpha_s: Fraction
     bandwidth_s: Fraction
     reconfiguration_s: Fraction
+    forest_parts: tuple[int, ...] = ()
 
     @property
     def total_s(self) -> Fraction:
@@ -80,20 +85,16 @@ class PartTime:
         return self.alpha_s + self.bandwidth_s + self.reconfiguration_s
 
 
-def workload_legs(workload: Workload, options: Sequence[FabricOption]) -> Legs:
-    """Every collective of a workload as one leg."""
+def workload_legs(workload: Workload, options: Sequence[FabricOption], model: CostModel) -> Legs:
+    """Every collective of a workload as one leg, by the fastest schedule of every option."""
     steps = workload.trace.steps()
-    legs = tuple(
-        Leg(
-            demand.collective,
-            0,
-            demand.message_bytes,
-            demand.gap_s,
-            tuple(option.cost(demand.collective) for option in options),
-        )
-        for demand in steps.demands
-    )
-    return Legs(legs, steps.rows, workload.part_of_steps())
+    legs = []
+    for demand in steps.demands:
+        kind, size = demand.collective, demand.message_bytes
+        fastest = (option.fastest(kind, model, size) for option in options)
+        costs, parts = zip(*fastest, strict=True)
+        legs.append(Leg(kind, 0, size, demand.gap_s, costs, parts))
+    return Legs(tuple(legs), steps.rows, workload.part_of_steps())
 
 
 def phased_legs(whole: Legs, phased: PhasedAlltoall, least_bytes: Fraction) -> Legs:
@@ -122,7 +123,8 @@ def _phases(leg: Leg, phased: PhasedAlltoall) -> list[Leg]:
         costs: list[Cost | None] = [None] * len(leg.costs)
         costs[at] = Cost(hops, duration)
         gap = Fraction(0) if at else leg.gap_s
-        parts.append(Leg(leg.collective, at + 1, leg.message_bytes, gap, tuple(costs)))
+        none = ((),) * len(costs)
+        parts.append(Leg(leg.collective, at + 1, leg.message_bytes, gap, tuple(costs), none))
     return parts
 
 
@@ -207,5 +209,6 @@ def part_times(plan: SwitchPlan, legs: Legs, model: CostModel) -> tuple[PartTime
             alpha * cost.steps * total,
             cost.t_b * leg.message_bytes / bandwidth * total,
             waits[kind] + (held.reconfiguration_s if held else 0),
+            leg.forest_parts[option],
         )
     return tuple(merged[place] for place in sorted(merged))

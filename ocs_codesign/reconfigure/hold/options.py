@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ocs_codesign.design import Design
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.reconfigure.hold.trace import Trace
+    from ocs_codesign.schedulers.forest.choice import Contenders
     from ocs_codesign.search.pareto import Frontier
     from ocs_codesign.topology import Topology
 
@@ -30,7 +31,8 @@ class FabricOption:
 
     The all-to-all's steps are the diameter, its t_b that of the best routing found when messages
     may split; no routing beats ``alltoall_bound``. ``topology`` has the circuits, whose changes are
-    counted; None where no change is counted by circuits. Raises ValueError without a name.
+    counted; None where no change is counted by circuits. ``contenders`` of a reduce-scatter and an
+    allgather are there where forests may be faster. Raises ValueError without a name.
     """
 
     name: str
@@ -40,6 +42,7 @@ class FabricOption:
     topology: Topology | None = None
     recipe: Recipe | None = None
     alltoall_bound: Fraction | None = None
+    contenders: tuple[Contenders, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -61,6 +64,24 @@ class FabricOption:
             Collective.REDUCE_SCATTER: self.reduce_scatter,
             Collective.ALLTOALL: self.alltoall,
         }[collective]
+
+    def fastest(
+        self, collective: Collective, model: CostModel, message_bytes: Fraction
+    ) -> tuple[Cost | None, tuple[int, ...]]:
+        """The cost of what is fastest for a message, and the parts of its forests, 0 without.
+
+        Of an allreduce they are those of its halves; there are none where no forest is compared.
+        """
+        if not self.contenders or collective not in GATHERING:
+            return self.cost(collective), ()
+        halves = Collective.ALLREDUCE.halves()
+        best = [
+            field.choice(model, message_bytes).best
+            for half, field in zip(halves, self.contenders, strict=True)
+            if half in collective.halves()
+        ]
+        parts = tuple(0 if one.pipeline is None else one.num_parts for one in best)
+        return sum((one.cost for one in best[1:]), best[0].cost), parts * any(parts)
 
 
 def recipe_option(recipe: Recipe, collectives: Iterable[Collective]) -> FabricOption:

@@ -180,7 +180,7 @@ def _widened(
 ) -> tuple[_Pairs, Trees, Fraction]:
     """Arcs wider by as little as lets trees of so little height fit, these, and how much wider.
 
-    The least is found by halving. Whether wider ones do is tried, not proven, so less may be enough.
+    The least is found by halving. That wider ones do is tried, not proven: less may be enough.
     """
     arcs = split.arcs
     finer = -(-_FINE // int(arcs.capacity[arcs.capacity > 0].min()))
