@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 
 from reporting import EXPERIMENTS, FIGURES
 
-FAST = ("testbed_sizes", "published_frontier", "allreduce_time")
+FAST = ("testbed_sizes", "published_frontier", "allreduce_time", "forest_times")
 SLOW = (
     "frontier_by_nodes",
     "against_published",
