@@ -152,6 +152,7 @@ if TYPE_CHECKING:
     from ocs_codesign.schedulers.forest.allreduce import allreduce_optimum as allreduce_optimum
     from ocs_codesign.schedulers.forest.allreduce import allreduce_pipelines as allreduce_pipelines
     from ocs_codesign.schedulers.forest.building import forests as forests
+    from ocs_codesign.schedulers.forest.choice import contenders as contenders
     from ocs_codesign.schedulers.forest.optimum import optimum as optimum
     from ocs_codesign.schedulers.forest.pipeline import Pipeline as Pipeline
     from ocs_codesign.search.clusters.description import Cluster as Cluster
@@ -253,6 +254,7 @@ _NAMES_BY_MODULE = {
     ),
     "schedulers.forest.allreduce": "allreduce_optimum allreduce_pipelines",
     "schedulers.forest.building": "forests",
+    "schedulers.forest.choice": "contenders",
     "schedulers.forest.optimum": "optimum",
     "schedulers.forest.pipeline": "Pipeline",
     "search.clusters.description": "Cluster",
