@@ -59,6 +59,9 @@ STYLES: dict[str, dict[str, Any]] = {
     "bfb": {"color": PUBLISHED, "linewidth": 1.5, "linestyle": (0, (4, 2))},
     "ring": {"color": RING, "linewidth": 1.5, "linestyle": (0, (1, 1.5))},
 }
+LOW = 2
+"""Up to where an axis has ticks for every tenth."""
+
 LABELS = {"forest": "best forest", "bfb": "BFB", "ring": "ring of all bandwidth"}
 
 
@@ -136,7 +139,11 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
         axes.set_title(f"{name}\n{mine[0]['hosts']} hosts, trees of {span}", fontsize=10)
         size_axis(axes, range(10, 33, 5))
     for at in range(0, len(panels), columns):
-        plain_log_axis(panels[at], "y", [1, 1.5, 2, 3, 5, 10, 15])
+        high = panels[at].get_ylim()[1]
+        is_low = high < LOW
+        ticks = [1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75] if is_low else [1, 1.5, 2, 3, 5, 10, 15]
+        plain_log_axis(panels[at], "y", [tick for tick in ticks if tick <= high])
+        panels[at].set_ylim(0.98 if is_low else 0.92, high)
         panels[at].set_ylabel("time, over the bound")
     for axes in panels[-columns:]:
         axes.set_xlabel("message M (buffer of a rank)")
