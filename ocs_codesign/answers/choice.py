@@ -36,7 +36,7 @@ def choice_json(choice: Choice) -> dict[str, Any]:
         for one in choice.contenders
     ]
     return {
-        "message_bytes": choice.message_bytes,
+        "message_bytes": float(choice.message_bytes),
         "alpha_s": float(choice.model.alpha_s),
         "node_bandwidth_Bps": float(choice.model.node_bandwidth_Bps),
         "contenders": contenders,
@@ -67,7 +67,7 @@ def choices_sections(collectives: Sequence[str], choices: Sequence[Choice]) -> I
     """The contenders for a message, a table a collective, and how good the best is."""
     for collective, choice in zip(collectives, choices, strict=True):
         yield ""
-        size = format_size(choice.message_bytes)
+        size = format_size(float(choice.message_bytes))
         yield f"{model_text(f'{size}, {collective}', choice.model)}:"
         yield Table(_COLUMNS, [_row(choice, one) for one in choice.contenders], 8)
         least = format_time(float(choice.time_s(choice.least)))

@@ -68,7 +68,7 @@ class Choice:
     """
 
     model: CostModel
-    message_bytes: float
+    message_bytes: Fraction | float
     contenders: tuple[Contender, ...]
     least: Cost
 
@@ -111,9 +111,9 @@ class Contenders:
     def choice(
         self,
         model: CostModel,
-        message_bytes: float,
+        message_bytes: Fraction | float,
         num_parts: int | None = None,
-        min_chunk_bytes: float = MIN_CHUNK_BYTES,
+        min_chunk_bytes: Fraction | float = MIN_CHUNK_BYTES,
     ) -> Choice:
         """The contenders for a message, every forest in its best number of parts or in so many.
 

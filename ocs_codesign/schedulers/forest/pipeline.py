@@ -138,16 +138,16 @@ class Pipeline:
         largest = int(self._demand.item_weight().max())
         return largest * self.trees_a_unit * num_parts
 
-    def chunk_bytes(self, message_bytes: float, num_parts: int = 1) -> Fraction:
+    def chunk_bytes(self, message_bytes: Fraction | float, num_parts: int = 1) -> Fraction:
         """What a chunk of a message has in so many parts: no send is of less."""
         return exact(message_bytes, "message_bytes") / (self._message_units * num_parts)
 
-    def most_parts(self, message_bytes: float, min_chunk_bytes: float) -> int:
+    def most_parts(self, message_bytes: Fraction | float, min_chunk_bytes: Fraction | float) -> int:
         """Parts of a message whose chunks are not smaller and sends not too many; at least 1."""
         chunks = int(self.chunk_bytes(message_bytes) / exact(min_chunk_bytes, "min_chunk_bytes"))
         return max(1, min(chunks, MAX_SENDS // len(self.link), MAX_PARTS))
 
-    def best_parts(self, model: CostModel, message_bytes: float, max_parts: int) -> int:
+    def best_parts(self, model: CostModel, message_bytes: Fraction | float, max_parts: int) -> int:
         """The fewest of the numbers of parts up to ``max_parts`` with which a message takes least.
 
         From num_steps parts on the time is that of so many steps, of the fullest step as often, and
