@@ -152,22 +152,32 @@ class Pipeline:
 
         From num_steps parts on the time is that of so many steps, of the fullest step as often, and
         of filling and draining, which is the same divided by the parts: its least is a square root.
+        Below, ranges are halved as long as they may hold a better number.
         """
-        steps = self.num_steps
-        few = range(1, min(steps, max_parts) + 1)
-        fill = self._total(steps) - steps * self._total(0)
+        steps, full = self.num_steps, self._total(0)
         unit_s = self.network.host_bandwidth() * self.chunk_bytes(message_bytes)
         unit_s /= model.node_bandwidth_Bps
+
         many = max_parts
         if model.alpha_s:
+            fill = self._total(steps) - steps * full
             many = isqrt(int(fill * unit_s / model.alpha_s))
-        ends = (min(max(number, 1), max_parts) for number in (many, many + 1))
-
-        def time_s(parts: int) -> Fraction:
-            return self.cost(parts).time_s(model, message_bytes)
-
-        best: int = min(sorted({*few, *ends}), key=time_s)
-        return best
+        few = min(steps, max_parts)
+        known: dict[int, Fraction] = {}
+        for parts in (1, few, max(few, min(many, max_parts)), max(few, min(many + 1, max_parts))):
+            known[parts] = self.cost(parts).time_s(model, message_bytes)
+        ranges = [(1, few)]
+        while ranges:
+            low, high = ranges.pop()
+            if high - low < 2:
+                continue
+            # More parts send no less in all, and every part no less than the fullest link carries.
+            sent = max(self._total(low) / (high - 1), full)
+            if model.alpha_s * (steps + low) + sent * unit_s <= min(known.values()):
+                middle = (low + high) // 2
+                known[middle] = self.cost(middle).time_s(model, message_bytes)
+                ranges += [(low, middle), (middle, high)]
+        return min(sorted(known), key=lambda parts: known[parts])
 
     def parts_within(self, over: Fraction) -> int:
         """The fewest parts, a power of 2, with which t_b is at most ``over`` times that of many.
