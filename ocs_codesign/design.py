@@ -26,6 +26,7 @@ from ocs_codesign.schedulers.bfb.loads import (
     too_long,
 )
 from ocs_codesign.verification.schedules import verify
+from ocs_codesign.verification.switches import FORWARD_ONLY, Abilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ class Design:
     are known; no schedule over these topologies has a t_b below ``least_t_b``, None if nothing is
     proven; ``forest_t_b`` is what forests come near to, None if it was not asked. ``others`` are
     what the same topology costs for other collectives. ``built`` is the verified schedule, if it
-    was built, from whose sends the cost was computed.
+    was built, from whose sends the cost was computed, in switches with these ``abilities``.
     """
 
     collective: Collective
@@ -77,6 +78,7 @@ class Design:
     others: tuple[Design, ...] = ()
     built: Schedule | None = None
     name: str = ""
+    abilities: Abilities = FORWARD_ONLY
 
     @property
     def recipe(self) -> Recipe:
@@ -328,9 +330,11 @@ def _rank(design: Design) -> tuple[Fraction, int]:
     return design.cost.t_b, design.cost.steps
 
 
-def verified(recipe: Recipe | None, schedule: Schedule, maker: str) -> Design:
+def verified(
+    recipe: Recipe | None, schedule: Schedule, maker: str, abilities: Abilities = FORWARD_ONLY
+) -> Design:
     """The design of a schedule that verifies; RuntimeError with the witness if it does not."""
-    verdict = verify(schedule)
+    verdict = verify(schedule, abilities=abilities)
     if not verdict.ok:
         raise RuntimeError(f"the schedule made by {maker} fails: {verdict.witness}")
     return Design(
@@ -341,4 +345,5 @@ def verified(recipe: Recipe | None, schedule: Schedule, maker: str) -> Design:
         () if recipe is None else (recipe,),
         verdict.max_loads,
         built=schedule,
+        abilities=abilities,
     )

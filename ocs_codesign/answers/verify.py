@@ -33,6 +33,7 @@ def verify_json(loaded: LoadedDesign, found: DesignVerdict) -> dict[str, Any]:
         "max_load_per_step": [str(load) for load in found.verdict.max_loads],
         "num_chunks": schedule.num_chunks,
         "num_sends": schedule.num_sends,
+        **{name: switches for name, switches in _able(loaded) if switches},
         "claimed": None if loaded.claimed is None else cost_json(loaded.claimed),
         **_program_json(loaded, found),
         "witness": None if found.witness is None else _witness_json(loaded, found.witness),
@@ -61,6 +62,7 @@ def verify_sections(loaded: LoadedDesign, found: DesignVerdict) -> Iterator[Sect
         ("cost", cost_text(found.verdict.cost)),
         ("claimed", None if loaded.claimed is None else "the same"),
         *changes,
+        *((f"{name} in switches", len(each) or None) for name, each in _able(loaded)),
         ("sends", f"{schedule.num_sends:,}"),
         ("chunks a shard", schedule.num_chunks),
     )
@@ -69,6 +71,12 @@ def verify_sections(loaded: LoadedDesign, found: DesignVerdict) -> Iterator[Sect
     yield loads_table(found.verdict.max_loads, unit)
     if changing is not None:
         yield from changes_sections(changing.changes)
+
+
+def _able(loaded: LoadedDesign) -> list[tuple[str, list[int]]]:
+    """The switches that must be able to copy what they get, and those that must add it up."""
+    able = loaded.abilities
+    return [("multicast", sorted(able.multicast)), ("aggregate", sorted(able.aggregate))]
 
 
 def _degree(loaded: LoadedDesign) -> int:

@@ -238,6 +238,7 @@ def _built(
     from ocs_codesign.design import build as build_recipe
     from ocs_codesign.design import verified
     from ocs_codesign.schedulers.registry import Made, Task, made_by
+    from ocs_codesign.verification.switches import FORWARD_ONLY, Abilities
 
     if scheduler == BEST and source.recipe is not None:
         design = build_recipe(source.recipe, collective, BEST, shown.tell)
@@ -256,4 +257,8 @@ def _built(
         )
         made = made_by(name, task)
     schedule = made.schedule
-    return None if schedule is None else verified(source.recipe, schedule, made.maker), made
+    if schedule is None:
+        return None, made
+    network = source.network
+    abilities = FORWARD_ONLY if network is None else Abilities.of(network)
+    return verified(source.recipe, schedule, made.maker, abilities), made

@@ -51,10 +51,7 @@ def verify_on(
     units = max(demand.message_units for demand in schedule.demands)
     speed = int(egress[: schedule.num_hosts].max())
     cost = Cost(len(max_loads), sum(max_loads, Fraction(0)) * speed / units)
-    abilities = Abilities(
-        frozenset(np.flatnonzero(network.multicast).tolist()),
-        frozenset(np.flatnonzero(network.aggregate).tolist()),
-    )
+    abilities = Abilities.of(network)
     witness = (
         _broken_path(routes, schedule)
         or replay(schedule, abilities, strictness)

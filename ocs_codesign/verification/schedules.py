@@ -91,13 +91,14 @@ def verify(
     claimed: Cost | None = None,
     *,
     strictness: str = EXACTLY_ONCE,
+    abilities: Abilities = FORWARD_ONLY,
 ) -> Verdict:
     """Replay a schedule and recompute its cost; ``claimed`` must then be exactly that cost.
 
     Items are replayed in blocks that fit in memory; the witness is the first bad send of the first
     block that fails, or else the first thing missing. ``strictness`` EXACTLY_ONCE is what reversing
     a schedule needs; with AT_LEAST_ONCE a node may get copies that it has. Switches among the nodes
-    only forward; ``verification.networks.verify_on`` knows what those of a network can do.
+    only forward, but for those that have ``abilities``.
 
     >>> from ocs_codesign.collective import Collective
     >>> from ocs_codesign.topology import Topology
@@ -113,7 +114,7 @@ def verify(
     units = max(demand.message_units for demand in schedule.demands)
     speed = schedule.topology.node_speed(schedule.num_hosts)
     cost = Cost(len(max_loads), total * speed / units)
-    witness = replay(schedule, FORWARD_ONLY, strictness) or wrong_claim(claimed, cost)
+    witness = replay(schedule, abilities, strictness) or wrong_claim(claimed, cost)
     return Verdict(cost, max_loads, witness)
 
 

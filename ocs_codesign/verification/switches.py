@@ -19,6 +19,7 @@ from ocs_codesign.verification.witness import Witness
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ocs_codesign.network import Network
     from ocs_codesign.schedule import Schedule
 
 OUT_OF_NOTHING = "the switch sends on a chunk that it does not get in this step"
@@ -35,6 +36,12 @@ class Abilities:
 
     multicast: frozenset[int] = frozenset()
     aggregate: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, network: Network) -> Abilities:
+        """What the switches of a network can do."""
+        able = (network.multicast, network.aggregate)
+        return cls(*(frozenset(np.flatnonzero(switches).tolist()) for switches in able))
 
 
 FORWARD_ONLY = Abilities()

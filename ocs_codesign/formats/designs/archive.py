@@ -7,9 +7,10 @@ multiple of the number of nodes) and the text ``collective``. The number of node
 endpoint plus one; where only the first ones are hosts, ``num_hosts`` says how many. What a
 collective has beside its name is in ``collective_root``, ``size`` (of an all-to-all row by row) and
 ``collective_group`` with ``collective_group_start``; a ``custom`` one is a demand, whose arrays
-begin with ``demand_``. Where circuits change, ``plane`` says in which plane each link's is, and row
-i of ``up_link``, ``up_first``, ``up_last`` that it is up from one step to another; before the steps
-``pauses`` everything stops. ``numpy.load`` reads it.
+begin with ``demand_``. ``multicast`` and ``aggregate`` are the switches that copy what they get to
+several and those that add it up. Where circuits change, ``plane`` says in which plane each link's
+is, and row i of ``up_link``, ``up_first``, ``up_last`` that it is up from one step to another;
+before the steps ``pauses`` everything stops. ``numpy.load`` reads it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ocs_codesign.demand import Demand
 from ocs_codesign.files.npz import Layout, read_npz, write_npz
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import MAX_LINKS, Topology
+from ocs_codesign.verification.switches import FORWARD_ONLY, Abilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,9 +43,13 @@ _INTERVALS = ("up_link", "up_first", "up_last")
 _CIRCUITS = ("plane", *_INTERVALS, "pauses")
 _PARAMETERS = ("size", "collective_group", "collective_group_start")
 _DEMAND = ("kind", "root", "piece_start", "weight", "group", "group_start", "member")
+_ABLE = ("multicast", "aggregate")
 _LAYOUT = Layout(
     what="a schedule",
-    columns=(*_LINKS, *_ROWS, *_CIRCUITS, *_PARAMETERS, *(f"demand_{name}" for name in _DEMAND)),
+    columns=(
+        *(*_LINKS, *_ROWS, *_CIRCUITS, *_PARAMETERS, *_ABLE),
+        *(f"demand_{name}" for name in _DEMAND),
+    ),
     scalars=("num_chunks", "num_hosts", "collective_root", "message_units"),
     texts=("collective",),
     required=(*_ENDS, *_SENDS, "num_chunks", "collective"),
@@ -54,16 +60,20 @@ _LAYOUT = Layout(
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Archive:
-    """What an archive holds: a schedule, and its circuits if they change."""
+    """What an archive holds: a schedule, its circuits if they change, what its switches can do."""
 
     schedule: Schedule
     circuits: CircuitProgram | None
+    abilities: Abilities
 
 
 def write_schedule(
-    file: IO[bytes], schedule: Schedule, circuits: CircuitProgram | None = None
+    file: IO[bytes],
+    schedule: Schedule,
+    circuits: CircuitProgram | None = None,
+    abilities: Abilities = FORWARD_ONLY,
 ) -> None:
-    """Write a schedule with its topology, and its circuits if they change.
+    """Write a schedule with its topology, its circuits if they change, what its switches can do.
 
     The same values always give the same bytes. Raises ValueError if the circuits are not those of
     the schedule's links.
@@ -78,6 +88,9 @@ def write_schedule(
     arrays["num_chunks"] = np.array(schedule.num_chunks, dtype=np.int64)
     arrays["collective"] = np.array(schedule.collective.name)
     arrays.update(_demanded(schedule))
+    for name in _ABLE:
+        if getattr(abilities, name):
+            arrays[name] = np.array(sorted(getattr(abilities, name)), dtype=np.int64)
     if circuits is not None:
         arrays.update(zip(_CIRCUITS, circuits.columns(), strict=True))
     write_npz(file, arrays)
@@ -144,9 +157,19 @@ def _archive(arrays: dict[str, NDArray[Any]]) -> Archive:
     collective = _collective(arrays, num_hosts)
     chunks = int(arrays["num_chunks"])
     schedule = Schedule(topology, collective, chunks, *columns, num_hosts=num_hosts)
+    abilities = Abilities(*(_switches(arrays, name, schedule) for name in _ABLE))
     if "plane" not in arrays:
-        return Archive(schedule, None)
-    return Archive(schedule, CircuitProgram(topology, *(arrays[name] for name in _CIRCUITS)))
+        return Archive(schedule, None, abilities)
+    circuits = CircuitProgram(topology, *(arrays[name] for name in _CIRCUITS))
+    return Archive(schedule, circuits, abilities)
+
+
+def _switches(arrays: dict[str, NDArray[Any]], name: str, schedule: Schedule) -> frozenset[int]:
+    switches = arrays.get(name, np.zeros(0, dtype=np.int64)).tolist()
+    for node in switches:
+        if not schedule.num_hosts <= node < schedule.topology.num_nodes:
+            raise ValueError(f"{name} names node {node}, which is no switch")
+    return frozenset(switches)
 
 
 def _collective(arrays: dict[str, NDArray[Any]], num_hosts: int) -> Collective | Demand:

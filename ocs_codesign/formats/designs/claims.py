@@ -40,7 +40,7 @@ def verify_design(loaded: LoadedDesign) -> DesignVerdict:
     from ocs_codesign.verification.schedules import verify
 
     if loaded.circuits is None:
-        verdict = verify(loaded.schedule, loaded.claimed)
+        verdict = verify(loaded.schedule, loaded.claimed, abilities=loaded.abilities)
         wrong = verdict.witness or _false_loads(loaded, verdict) or _false_recipe(loaded)
         return DesignVerdict(verdict, None, wrong)
     changing = verify_program(loaded.circuits, loaded.schedule, loaded.claimed)

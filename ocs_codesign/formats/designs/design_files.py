@@ -12,6 +12,7 @@ from ocs_codesign.files.atomic import check_replaceable, whole_directory
 from ocs_codesign.files.limited import read_limited
 from ocs_codesign.formats.designs.archive import read_archive, write_schedule
 from ocs_codesign.formats.designs.record import design_record, program_record, read_record
+from ocs_codesign.verification.switches import FORWARD_ONLY, Abilities
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +36,9 @@ class LoadedDesign:
     """A schedule that was read, and what its record claims; None where there is no record.
 
     ``circuits`` are None if they do not change, ``program`` is what is claimed of them; ``maker``
-    is what made the schedule, as the record says. Nothing is verified yet: ``claims.verify_design``
-    replays the sends and compares every claim.
+    is what made the schedule, as the record says, and ``abilities`` what its switches must be able
+    to do. Nothing is verified yet: ``claims.verify_design`` replays the sends and compares every
+    claim.
     """
 
     schedule: Schedule
@@ -46,6 +48,7 @@ class LoadedDesign:
     circuits: CircuitProgram | None
     program: ProgramClaims | None
     maker: str | None = None
+    abilities: Abilities = FORWARD_ONLY
 
 
 def check_design_directory(directory: str | Path) -> None:
@@ -65,7 +68,8 @@ def save_design(design: Design, directory: str | Path, graph: str | None = None)
     anything else, OSError if it cannot be written.
     """
     record = design_record(design, graph)
-    _save(record, lambda file: write_schedule(file, design.schedule), directory)
+    contents = (design.schedule, None, design.abilities)
+    _save(record, lambda file: write_schedule(file, *contents), directory)
 
 
 def save_program(design: ProgramDesign, directory: str | Path) -> None:
@@ -94,7 +98,10 @@ def load_design(path: str | Path) -> LoadedDesign:
     path = Path(path)
     if not path.is_dir():
         archive = read_archive(path)
-        return LoadedDesign(archive.schedule, None, None, None, archive.circuits, None)
+        return LoadedDesign(
+            *(archive.schedule, None, None, None, archive.circuits, None),
+            abilities=archive.abilities,
+        )
     for name in (SCHEDULE_FILE, RECORD_FILE):
         if not (path / name).exists():
             raise FileNotFoundError(None, f"there is no {name} in this directory", str(path))
@@ -110,7 +117,7 @@ def load_design(path: str | Path) -> LoadedDesign:
         raise ValueError(f"{record_path} is not of this schedule: {rule} in {SCHEDULE_FILE}")
     return LoadedDesign(
         *(archive.schedule, claims.cost, claims.recipe, claims.loads),
-        *(archive.circuits, claims.program, claims.facts["schedule"]),
+        *(archive.circuits, claims.program, claims.facts["schedule"], archive.abilities),
     )
 
 
