@@ -55,8 +55,7 @@ def forests(
     Trees are as low as distances where that rate allows it, else a little taller; with ``height``
     they have at most so many arcs from root to leaf, and are slower where they must be, as far as
     was found: ``inv_rate`` of a forest against that of the optimum tells. Raises ValueError for
-    what ``optimum`` refuses, where rounded capacities of few trees do not balance at a switch, and
-    where hosts are farther apart than ``height``.
+    what ``optimum`` and ``few_trees`` refuse, and where hosts are farther apart than ``height``.
 
     >>> from ocs_codesign.collective import Collective
     >>> from ocs_codesign.networks.boxes import boxes
@@ -86,31 +85,14 @@ def _capacities(
     found: Optimum, at: int, num_trees: int | None
 ) -> tuple[NDArray[np.int64], int, Fraction]:
     """Whole capacities of the network's links for trees of a task, their number, and the scale."""
-    bandwidth = found.network.bandwidth
     if num_trees is not None:
         few = few_trees(found, num_trees)
-        whole = scaled(bandwidth, few.scale.numerator, few.scale.denominator)
-        return whole.astype(np.int64), few.num_trees, few.scale
+        return few.capacity, few.num_trees, few.scale
     fewest = _fewest(found)
     if fewest is not None:
         return fewest
     scale, trees = found.trees
-    task = found.tasks[at]
-    problem = task.problem
-    shares = problem.capacity.tolist() if found.shares is None else found.shares.capacity[at]
-    # A link takes the part of its bandwidth that its pair of nodes has, and only whole trees.
-    columns = (problem.tail.tolist(), problem.head.tolist(), shares, problem.capacity.tolist())
-    part = {
-        (tail, head): Fraction(share) / most
-        for tail, head, share, most in zip(*columns, strict=True)
-    }
-    network = found.network
-    ends = task.ends(network)
-    pairs = zip(ends[0].tolist(), ends[1].tolist(), strict=True)
-    exact = [
-        part.get(pair, Fraction(0)) * width * scale
-        for pair, width in zip(pairs, bandwidth, strict=True)
-    ]
+    exact = [part * scale for part in found.parts(at)]
     factor = lcm(*(value.denominator for value in exact))
     return np.array([int(value * factor) for value in exact]), trees * factor, scale * factor
 

@@ -86,6 +86,23 @@ class Optimum:
         scale = up / divisor
         return scale, int(scale / self.inv_rate)
 
+    def parts(self, at: int) -> list[Fraction]:
+        """What the trees of a task have of the bandwidth of every link of the network."""
+        task, bandwidth = self.tasks[at], self.network.bandwidth.tolist()
+        problem = task.problem
+        shares = problem.capacity.tolist() if self.shares is None else self.shares.capacity[at]
+        # A link takes the part of its bandwidth that its pair of nodes has.
+        columns = (problem.tail.tolist(), problem.head.tolist(), shares, problem.capacity.tolist())
+        part = {
+            (tail, head): Fraction(share) / most
+            for tail, head, share, most in zip(*columns, strict=True)
+        }
+        pairs = zip(*(ends.tolist() for ends in task.ends(self.network)), strict=True)
+        return [
+            part.get(pair, Fraction(0)) * width
+            for pair, width in zip(pairs, bandwidth, strict=True)
+        ]
+
     def leaving(self) -> NDArray[np.int64]:
         """Ids of the network links that leave the cut: only they can raise the rate, if any."""
         if self.cut is None:
