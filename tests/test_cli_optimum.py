@@ -7,9 +7,11 @@ import pytest
 
 from ocs_codesign.cli import main
 from ocs_codesign.collective import Collective
+from ocs_codesign.demand import COPY, Demand
 from ocs_codesign.formats.networks.network_files import FORMATS
-from ocs_codesign.graphs.text import parse_network
+from ocs_codesign.graphs.text import as_recipe, parse_network
 from ocs_codesign.network import Network
+from ocs_codesign.networks.direct import direct
 from ocs_codesign.networks.products import a100, dgx1
 from ocs_codesign.networks.switched import star
 from ocs_codesign.schedulers.forest.optimum import optimum
@@ -96,6 +98,70 @@ def test_an_unreachable_host(capsys, tmp_path):
     path.write_text(json.dumps(one_way), encoding="utf-8")
     assert main(["optimum", str(path)]) == 2
     assert "rank 0 cannot be reached" in capsys.readouterr().err
+PAIR = '"num_hosts": 2, "num_nodes": 2'
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ('{"num_hosts": 3, "num_nodes": 3, "links": [[0, 1, 1], [1, 2, 1], [2, 1, 1]]}',
+         "cannot be reached"),
+        ('{"num_hosts": 3, "num_nodes": 3, "links": [[0, 1, 1], [1, 0, 1], [2, 0, 1], [1, 2, 1]]}',
+         None),
+        ('{"num_hosts": 4, "num_nodes": 4, "links": [[0, 1, 1], [1, 0, 1], [2, 3, 1], [3, 2, 1]]}',
+         "rank 0 cannot be reached from all others"),
+        ('{"num_hosts": 1, "num_nodes": 1, "links": []}', "nothing is to be sent"),
+        (f'{{{PAIR}, "links": []}}', "no link leads to it"),
+        (f'{{{PAIR}, "links": [[0, 1, 0], [1, 0, 1]]}}', "bandwidth is 0 at position 0"),
+        (f'{{{PAIR}, "links": [[0, 1, {2**40 + 1}], [1, 0, 1]]}}', f"from 1 to {2**40}"),
+        (f'{{{PAIR}, "links": [[0, 1, {2**40}], [1, 0, {2**40}]]}}', None),
+        (f'{{{PAIR}, "links": [[0, 1, {10**30}], [1, 0, 1]]}}', "in whole numbers"),
+        (f'{{{PAIR}, "links": [[0, 1, 1.5], [1, 0, 1]]}}', "in whole numbers"),
+        (f'{{{PAIR}, "links": [[0, 1, NaN], [1, 0, 1]]}}', "NaN is not a number"),
+        (f'{{{PAIR}, "links": [[0, 2, 1], [1, 0, 1]]}}', "head is 2 at position 0"),
+        (f'{{{PAIR}, "links": [[0, 1], [1, 0, 1]]}}', "links[0] is [0, 1]"),
+        (f'{{{PAIR}, "links": {{"0": 1}}}}', "it must be a list"),
+        (f'{{{PAIR}, "links": [[0, 1, 1], [1, 0, 1]], "multicast": [0]}}', "names node 0"),
+        (f'{{{PAIR}, "links": [[0, 1, 1], [1, 0, 1]], "multicast": ["s"]}}', "multicast"),
+        (f'{{{PAIR}, "links": [[0, 1, 1], [1, 0, 1]], "aggregate": [[1]]}}', "aggregate"),
+        (f'{{{PAIR}, "links": [[0, 1, 1], [1, 0, 1]], "colour": 1}}', "'colour' is not known"),
+        (f'{{{PAIR}, "links": [[0, 1, 1], ', "this is not JSON"),
+        ('{"num_hosts": 2000000000, "num_nodes": 2000000000, "links": [[0, 1, 1]]}',
+         "2000000000 nodes but only 1 links"),
+        ("[1, 2]", "a network is a map"),
+        ("", "the file is empty"),
+        ("[" * 9999, "levels of nesting"),
+    ],
+)  # fmt: skip
+def test_network_files(capsys, tmp_path, text, rule):
+    """What is no network, or has no trees, is told in a sentence, and nothing is written."""
+    path, design = tmp_path / "n.json", tmp_path / "d"
+    path.write_text(text, encoding="utf-8")
+    build = ["build", "--network", str(path), "--out", str(design), "--collective"]
+    for command in (["optimum", str(path)], [*build, "allgather"], [*build, "allreduce"]):
+        assert main(command) == (2 if rule else 0)
+        told = capsys.readouterr().err
+        if rule:
+            assert rule in told
+            assert told.startswith("Error: ")
+            assert told.count("\n") == 1
+            assert not design.exists()
+
+
+def test_a_host_that_leads_nowhere_is_no_relay():
+    """Hosts outside of a group pass on what they get, where a link leads on."""
+    links = ([0, 1, 2, 2, 3], [1, 2, 1, 3, 2], [1] * 5)
+    group = Collective("allgather", groups=[(0, 2)])
+    with pytest.raises(ValueError, match="rank 0 cannot be reached: no link leads to it"):
+        optimum(Network(4, 4, *links), group)
+    dead_end = Network(4, 4, [0, 2, 1, 3], [1, 1, 3, 1], [1] * 4)
+    with pytest.raises(ValueError, match=r"rank [02] cannot be reached"):
+        optimum(dead_end, group)
+    with pytest.raises(ValueError, match="is the root of what a group without it wants"):
+        optimum(
+            direct(as_recipe("BiRing(2, 3)").topology(), 1),
+            Demand(3, [COPY], [0], [0, 1], [1], [0], [0, 2], [1, 2], 1),
+        )
 
 
 def test_networks_are_built(capsys, tmp_path):

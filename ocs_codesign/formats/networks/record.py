@@ -55,6 +55,10 @@ def network_record(network: Network) -> dict[str, Any]:
     return record
 
 
+_ALWAYS_READ = 2**16
+"""Nodes that are read even if links lead to few of them: more would take memory for nothing."""
+
+
 def network_of(record: Any) -> Network:
     """The network of a plain record; ValueError with the place and the rule if it is none."""
     if not isinstance(record, dict):
@@ -64,6 +68,8 @@ def network_of(record: Any) -> Network:
             raise ValueError(f"{shown(key)} is not known: a network has {', '.join(_KEYS)}")
     hosts, nodes = (_whole(record, key) for key in ("num_hosts", "num_nodes"))
     columns = _columns(_list(record, "links"))
+    if nodes > max(_ALWAYS_READ, 2 * len(columns[0])):
+        raise ValueError(f"{nodes} nodes but only {len(columns[0])} links: some node has no link")
     return Network(
         hosts,
         nodes,
