@@ -130,6 +130,7 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure.sequences.search import search_sequences as search_sequences
     from ocs_codesign.routes import Routes as Routes
     from ocs_codesign.routes import direct_routes as direct_routes
+    from ocs_codesign.routes import shortest_routes as shortest_routes
     from ocs_codesign.schedule import Schedule as Schedule
     from ocs_codesign.schedulers.alltoall.deadlock import dependency_cycle as dependency_cycle
     from ocs_codesign.schedulers.alltoall.paths import disjoint_path_table as disjoint_path_table
@@ -160,6 +161,15 @@ if TYPE_CHECKING:
     from ocs_codesign.search.frontier import frontier as frontier
     from ocs_codesign.search.frontier import joint_frontier as joint_frontier
     from ocs_codesign.search.pareto import Frontier as Frontier
+    from ocs_codesign.simulate.engine import simulate_transfers as simulate_transfers
+    from ocs_codesign.simulate.making import transfers_of_messages as transfers_of_messages
+    from ocs_codesign.simulate.making import transfers_of_schedule as transfers_of_schedule
+    from ocs_codesign.simulate.programs import transfers_of_program as transfers_of_program
+    from ocs_codesign.simulate.reasons import critical_path as critical_path
+    from ocs_codesign.simulate.reasons import idle_ticks as idle_ticks
+    from ocs_codesign.simulate.rules import TimingRules as TimingRules
+    from ocs_codesign.simulate.simulated import Simulated as Simulated
+    from ocs_codesign.simulate.transfers import Transfers as Transfers
     from ocs_codesign.timed import Timed as Timed
     from ocs_codesign.topology import Topology as Topology
     from ocs_codesign.verification.forests import check_forest as check_forest
@@ -168,6 +178,7 @@ if TYPE_CHECKING:
     from ocs_codesign.verification.programs import verify_program as verify_program
     from ocs_codesign.verification.schedules import Verdict as Verdict
     from ocs_codesign.verification.schedules import verify as verify
+    from ocs_codesign.verification.simulated import check_simulated as check_simulated
     from ocs_codesign.verification.timed import check_timed as check_timed
     from ocs_codesign.verification.timelines import check_timeline as check_timeline
     from ocs_codesign.verification.witness import Witness as Witness
@@ -239,7 +250,7 @@ _NAMES_BY_MODULE = {
     "reconfigure.program.patterns": "build_direct build_halving_doubling",
     "reconfigure.program.program_times": "program_time",
     "reconfigure.sequences.search": "search_sequences",
-    "routes": "Routes direct_routes",
+    "routes": "Routes direct_routes shortest_routes",
     "schedule": "Schedule",
     "schedulers.alltoall.deadlock": "dependency_cycle",
     "schedulers.alltoall.paths": "disjoint_path_table path_table",
@@ -261,12 +272,20 @@ _NAMES_BY_MODULE = {
     "search.clusters.scoring": "score_cluster",
     "search.frontier": "frontier joint_frontier",
     "search.pareto": "Frontier",
+    "simulate.engine": "simulate_transfers",
+    "simulate.making": "transfers_of_messages transfers_of_schedule",
+    "simulate.programs": "transfers_of_program",
+    "simulate.reasons": "critical_path idle_ticks",
+    "simulate.rules": "TimingRules",
+    "simulate.simulated": "Simulated",
+    "simulate.transfers": "Transfers",
     "timed": "Timed",
     "topology": "Topology",
     "verification.forests": "check_forest",
     "verification.networks": "verify_on",
     "verification.programs": "ProgramVerdict verify_program",
     "verification.schedules": "Verdict verify",
+    "verification.simulated": "check_simulated",
     "verification.timed": "check_timed",
     "verification.timelines": "check_timeline",
     "verification.witness": "Witness",

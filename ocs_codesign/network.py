@@ -173,6 +173,23 @@ class Network:
         common = int(np.gcd.reduce(self.bandwidth)) if self.num_links else 1
         return Topology(self.num_nodes, self.tail, self.head, self.bandwidth // common)
 
+    def with_latency(self, ticks: int) -> Network:
+        """The same network with this latency on every link.
+
+        >>> Network(2, 2, [0], [1], [1]).with_latency(500).latency.tolist()
+        [500]
+        """
+        return Network(
+            *(self.num_hosts, self.num_nodes, self.tail, self.head, self.bandwidth),
+            np.full(self.num_links, ticks),
+            self.dimension,
+            multicast=np.flatnonzero(self.multicast).tolist(),
+            aggregate=np.flatnonzero(self.aggregate).tolist(),
+            unit=self.unit,
+            tick_s=self.tick_s,
+            names=self.names,
+        )
+
     def without(self, links: Collection[int] = (), nodes: Collection[int] = ()) -> Network:
         """The network after these links, and these nodes with theirs, are lost; others move up.
 

@@ -7,11 +7,11 @@ import numpy as np
 from ocs_codesign.network import Network
 from ocs_codesign.networks.switched import star
 from ocs_codesign.routes import Routes, direct_routes, shortest_routes
-from ocs_codesign.simulate.rules import Rules
+from ocs_codesign.simulate.rules import TimingRules
 from ocs_codesign.topology import Topology
 
 MIB = 2**20
-ASTRA = Rules(unit_Bps=2**30, in_doubles=True)
+ASTRA = TimingRules(unit_Bps=2**30, in_doubles=True)
 """A unit of bandwidth is what ASTRA-sim calls a GB/s."""
 
 

@@ -93,7 +93,9 @@ def test_one_thing_has_one_name():
     for key, spelled in names.items():
         assert set(spelled.values()) == {f"--{key.removesuffix('_path').replace('_', '-')}"}, key
     assert set(names["fabric_path"]) == {"deploy", "select", "survive"}
-    assert set(names["delta"]) == {"demand", "plan", "planes", "rewire", "sequence"}
+    assert set(names["delta"]) == {
+        *("demand", "plan", "planes", "rewire", "sequence", "simulate"),
+    }
 
 
 def test_what_is_needed_is_marked():

@@ -25,10 +25,10 @@ from ocs_codesign.network import Network
 from ocs_codesign.networks.direct import direct
 from ocs_codesign.routes import direct_routes, shortest_routes
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.simulate.engine import simulate
-from ocs_codesign.simulate.making import of_messages, of_schedule
+from ocs_codesign.simulate.engine import simulate_transfers
+from ocs_codesign.simulate.making import transfers_of_messages, transfers_of_schedule
 from ocs_codesign.simulate.reasons import IDLE_REASONS, critical_path, idle_ticks
-from ocs_codesign.simulate.rules import Rules
+from ocs_codesign.simulate.rules import TimingRules
 from ocs_codesign.simulate.simulated import timed
 from ocs_codesign.simulate.transfers import Transfers
 from ocs_codesign.topology import Topology
@@ -36,7 +36,7 @@ from ocs_codesign.verification.simulated import check_simulated
 from ocs_codesign.verification.timed import check_timed
 
 NAMES = ("allgather", "reduce-scatter", "allreduce")
-BYTE_A_TICK = Rules(unit_Bps=10**9)
+BYTE_A_TICK = TimingRules(unit_Bps=10**9)
 MODES = [
     {},
     {"blocking": True},
@@ -53,8 +53,8 @@ def simulated_schedule(schedule, latency=3, rules=BYTE_A_TICK, **sequence):
     chunk_bytes = lcm(*topology.speeds().tolist())
     units = max(demand.message_units for demand in schedule.demands) * schedule.chunks_per_unit
     routes = direct_routes(topology, direct(topology, 1, latency))
-    made = of_schedule(schedule, routes, units * chunk_bytes, **sequence)
-    return simulate(made, rules), units * chunk_bytes
+    made = transfers_of_schedule(schedule, routes, units * chunk_bytes, **sequence)
+    return simulate_transfers(made, rules), units * chunk_bytes
 
 
 @st.composite
@@ -86,7 +86,7 @@ def test_schedules_in_time(schedule, mode, barriers, chained):
 @given(transfers(), st.booleans())
 def test_a_second_engine_finds_the_same(made, blocking):
     rules = replace(BYTE_A_TICK, blocking=blocking)
-    done, oracle = simulate(made, rules), Oracle(made, rules)
+    done, oracle = simulate_transfers(made, rules), Oracle(made, rules)
     assert done.start.tolist() == oracle.start
     assert done.end.tolist() == oracle.end
 
@@ -94,9 +94,9 @@ def test_a_second_engine_finds_the_same(made, blocking):
 @settings(max_examples=100, phases=[Phase.generate])
 @given(transfers(), st.sampled_from(MODES))
 def test_invariants(made, mode):
-    done = simulate(made, replace(BYTE_A_TICK, **mode))
+    done = simulate_transfers(made, replace(BYTE_A_TICK, **mode))
     assert check_simulated(done) is None
-    again = simulate(made, replace(BYTE_A_TICK, **mode))
+    again = simulate_transfers(made, replace(BYTE_A_TICK, **mode))
     assert np.array_equal(done.hop_start, again.hop_start)
     network, owner = made.network, done.owner()
     busy = np.zeros(network.num_links, dtype=int)
@@ -125,7 +125,7 @@ def line(size, bandwidth, latency, **rules):
     own = np.arange(hops)
     network = Network(hops + 1, hops + 1, own, own + 1, bandwidth, latency)
     made = Transfers(network, 1, [size], [0, hops], own, [0, 0], np.array([], dtype=int))
-    done = simulate(made, Rules(unit_Bps=10**9, **rules))
+    done = simulate_transfers(made, TimingRules(unit_Bps=10**9, **rules))
     assert check_simulated(done) is None
     return done.total_ticks
 
@@ -143,7 +143,7 @@ def fan(kinds, **rules):
     network = Network(3, 3, [0, 1, 2, 2], [2, 2, 0, 1], [1] * 4, [5] * 4)
     path = [0, 1] if kinds else [2, 3]
     made = Transfers(network, 4, [1, 1], [0, 1, 2], path, [0, 0, 0], path[:0], kind=[kinds] * 2)
-    return simulate(made, Rules(unit_Bps=10**9, **rules)).end.tolist()
+    return simulate_transfers(made, TimingRules(unit_Bps=10**9, **rules)).end.tolist()
 
 
 def test_what_nodes_take():
@@ -161,18 +161,18 @@ def test_on_a_pair_alpha_blocks_or_flies():
     columns = [1] * 4, range(5), [0] * 4, [0] * 5, np.array([], dtype=int), [-1, 0, 1, 2]
     made = Transfers(network, 10, *columns)
     ends = {
-        mode: simulate(made, Rules(unit_Bps=10**9, **{mode: True})).end.tolist()
+        mode: simulate_transfers(made, TimingRules(unit_Bps=10**9, **{mode: True})).end.tolist()
         for mode in ("pipelined", "blocking")
     }
     assert ends == {"pipelined": [15, 25, 35, 45], "blocking": [15, 30, 45, 60]}
-    assert simulate(made, BYTE_A_TICK).end.tolist() == ends["blocking"]
+    assert simulate_transfers(made, BYTE_A_TICK).end.tolist() == ends["blocking"]
 
 
 def test_a_link_serves_in_the_order_of_requests():
     """Two hosts send over a switch to a third: what comes first goes first, ties by number."""
     routes = switched(3, 1, 0)
     exchange = Messages(3, Collective("allgather"), 3, [1, 1], [0, 1], [2, 2], [0, 1], [0, 0])
-    done = simulate(of_messages(exchange, routes, 12), BYTE_A_TICK)
+    done = simulate_transfers(transfers_of_messages(exchange, routes, 12), BYTE_A_TICK)
     assert done.end.tolist() == [8, 12]
     path = critical_path(done)
     assert [(stretch.part, stretch.transfer, stretch.end) for stretch in path] == [
@@ -230,7 +230,7 @@ def rows_then_columns(delta):
         compute=[0 if path else delta for path in paths],
         kind=[0 if path else 3 for path in paths],
     )
-    return simulate(made, ASTRA).total_ticks
+    return simulate_transfers(made, ASTRA).total_ticks
 
 
 @pytest.mark.parametrize(("delta", "ns"), [(1000, 297_968), (10_000, 306_968), (10**6, 1_296_968)])
@@ -241,8 +241,13 @@ def test_a_global_stop_by_messages(delta, ns):
 def test_what_an_addition_takes():
     ring = Messages(2, Collective("reduce-scatter"), 2, [1, 1], [0, 1], [1, 0], [1, 0], [1, 1])
     routes = fully_connected(2)
-    assert simulate(of_messages(ring, routes, 2 * MIB), ASTRA).total_ticks == 20_032
-    done = simulate(of_messages(ring, routes, 2 * MIB, addition_ticks=7000), ASTRA)
+    assert (
+        simulate_transfers(transfers_of_messages(ring, routes, 2 * MIB), ASTRA).total_ticks
+        == 20_032
+    )
+    done = simulate_transfers(
+        transfers_of_messages(ring, routes, 2 * MIB, addition_ticks=7000), ASTRA
+    )
     assert done.total_ticks == 27_031
     assert [stretch.part for stretch in critical_path(done)] == ["send", "latency", "addition"]
 
@@ -257,7 +262,9 @@ def test_sends_that_name_switches(network, name):
     task = Task(given_network.topology(), Collective.parse(name), None, network=given_network)
     schedule = made_by("forest", task).schedule
     routes = direct_routes(given_network.topology(), given_network)
-    done = simulate(of_schedule(schedule, routes, 2**20), Rules(unit_Bps=10**9))
+    done = simulate_transfers(
+        transfers_of_schedule(schedule, routes, 2**20), TimingRules(unit_Bps=10**9)
+    )
     assert check_simulated(done) is None
     cost = schedule.steady_state_t_b()
     rate = given_network.host_bandwidth()
@@ -322,23 +329,23 @@ def test_what_is_no_transfers(change, rule):
 def test_what_cannot_be_simulated():
     circle = Transfers(NET, 1, **{**GOOD, "wait_start": [0, 1, 2], "wait_for": [1, 0]})
     with pytest.raises(ValueError, match="2 transfers wait for each other in a circle"):
-        simulate(circle, BYTE_A_TICK)
+        simulate_transfers(circle, BYTE_A_TICK)
     with pytest.raises(ValueError, match="unit_Bps is 0: it must be positive"):
-        Rules(unit_Bps=0)
+        TimingRules(unit_Bps=0)
     with pytest.raises(ValueError, match="overhead_ticks is -1"):
-        Rules(unit_Bps=1, overhead_ticks=-1)
+        TimingRules(unit_Bps=1, overhead_ticks=-1)
     with pytest.raises(ValueError, match="ticks of a link"):
-        simulate(Transfers(NET, 2**70, **GOOD), BYTE_A_TICK)
+        simulate_transfers(Transfers(NET, 2**70, **GOOD), BYTE_A_TICK)
     pair = Topology(2, [0, 1], [1, 0])
     swap = Schedule(pair, Collective.ALLGATHER, 1, [0, 1], [0, 0], [1, 1], [0, 1], [1, 1])
     with pytest.raises(ValueError, match="not on the topology of these routes"):
-        of_schedule(swap, fully_connected(3), 1)
-    relayed = of_schedule(swap, shortest_routes(pair, switched(2).network), 2)
+        transfers_of_schedule(swap, fully_connected(3), 1)
+    relayed = transfers_of_schedule(swap, shortest_routes(pair, switched(2).network), 2)
     with pytest.raises(ValueError, match="lead over switches"):
-        timed(simulate(relayed, BYTE_A_TICK), swap)
+        timed(simulate_transfers(relayed, BYTE_A_TICK), swap)
     with pytest.raises(ValueError, match="not this schedule"):
         timed(
-            simulate(
+            simulate_transfers(
                 Transfers(NET, 1, [], [0], GOOD["wait_for"][:0], [0], GOOD["wait_for"][:0]),
                 BYTE_A_TICK,
             ),
@@ -347,12 +354,12 @@ def test_what_cannot_be_simulated():
     told = Messages(3, Collective("allgather"), 3, [1], [0], [2], [0], [False])
     ring = direct_routes(Topology(3, [0, 1, 2], [1, 2, 0]), parse_network("UniRing(1, 3)"))
     with pytest.raises(ValueError, match="node 0 sends to 2, but the routes have no path"):
-        of_messages(told, ring, 3)
+        transfers_of_messages(told, ring, 3)
 
 
 def test_a_message_of_another_size():
     done, message = simulated_schedule(build("Torus((3,3))", "allgather").schedule)
     larger = done.transfers.with_chunk_bytes(4 * done.transfers.chunk_bytes)
     assert larger.num_bytes == 4 * done.transfers.num_bytes
-    assert simulate(larger, BYTE_A_TICK).total_ticks > done.total_ticks
+    assert simulate_transfers(larger, BYTE_A_TICK).total_ticks > done.total_ticks
     assert message == 4 * done.transfers.chunk_bytes * 9 / 4

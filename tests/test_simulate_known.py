@@ -6,8 +6,8 @@ import pytest
 from simulate_samples import ASTRA, MIB, ROUTES
 
 from ocs_codesign.schedulers.classic.registry import CLASSIC
-from ocs_codesign.simulate.engine import simulate
-from ocs_codesign.simulate.making import of_messages
+from ocs_codesign.simulate.engine import simulate_transfers
+from ocs_codesign.simulate.making import transfers_of_messages
 from ocs_codesign.verification.simulated import check_simulated
 
 GATHER, SCATTER, REDUCE, EXCHANGE = "allgather", "reduce-scatter", "allreduce", "alltoall"
@@ -51,7 +51,9 @@ KNOWN = [
 @pytest.mark.parametrize(("name", "options", "collective", "ranks", "kind", "size", "ns"), KNOWN)
 def test_known_nanoseconds(name, options, collective, ranks, kind, size, ns):
     messages = CLASSIC[name].messages(collective, ranks, **options)
-    transfers = of_messages(messages, ROUTES[kind](ranks), ranks * MIB if size is None else size)
-    done = simulate(transfers, ASTRA)
+    transfers = transfers_of_messages(
+        messages, ROUTES[kind](ranks), ranks * MIB if size is None else size
+    )
+    done = simulate_transfers(transfers, ASTRA)
     assert done.total_ticks == ns
     assert check_simulated(done) is None

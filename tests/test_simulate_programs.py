@@ -16,16 +16,16 @@ from ocs_codesign.networks.direct import direct
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.reconfigure.program.program_times import program_time
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.simulate.engine import simulate
-from ocs_codesign.simulate.programs import of_program
+from ocs_codesign.simulate.engine import simulate_transfers
+from ocs_codesign.simulate.programs import transfers_of_program
 from ocs_codesign.simulate.reasons import IDLE_REASONS, critical_path, idle_ticks
-from ocs_codesign.simulate.rules import Rules
+from ocs_codesign.simulate.rules import TimingRules
 from ocs_codesign.simulate.simulated import timed
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification.simulated import check_simulated
 from ocs_codesign.verification.timed import check_timed
 
-RULES = Rules(unit_Bps=10**9)
+RULES = TimingRules(unit_Bps=10**9)
 LATENCY, DELTA = 7, 50
 NS = Fraction(1, 10**9)
 
@@ -36,8 +36,8 @@ def simulated(design, **how):
     units = max(demand.message_units for demand in schedule.demands)
     message = units * schedule.chunks_per_unit * 60
     network = direct(schedule.topology, 1, LATENCY)
-    made = of_program(design.program, schedule, network, message, DELTA, **how)
-    return simulate(made, RULES), message
+    made = transfers_of_program(design.program, schedule, network, message, DELTA, **how)
+    return simulate_transfers(made, RULES), message
 
 
 def in_use(design, done):
@@ -103,8 +103,8 @@ def test_two_rings_in_turn_by_hand():
     item, link, step = zip(*send, strict=True)
     schedule = Schedule(circuits, Collective.ALLGATHER, 1, item, [0] * 12, [1] * 12, link, step)
     network = direct(circuits, 1, LATENCY)
-    made = of_program(program, schedule, network, 4 * 60, DELTA)
-    done = simulate(made, RULES)
+    made = transfers_of_program(program, schedule, network, 4 * 60, DELTA)
+    done = simulate_transfers(made, RULES)
     assert done.total_ticks == 67 + DELTA + 2 * 67
     reasons = dict(zip(IDLE_REASONS, idle_ticks(done).sum(axis=0).tolist(), strict=True))
     assert reasons == {
@@ -117,8 +117,8 @@ def test_two_rings_in_turn_by_hand():
     }
     parts = [(stretch.part, stretch.end - stretch.start) for stretch in critical_path(done)]
     assert parts[:3] == [("send", 60), ("latency", 7), ("dark", DELTA)]
-    cold = of_program(program, schedule, network, 4 * 60, DELTA, cold_start=True)
-    assert simulate(cold, RULES).total_ticks == done.total_ticks + DELTA
+    cold = transfers_of_program(program, schedule, network, 4 * 60, DELTA, cold_start=True)
+    assert simulate_transfers(cold, RULES).total_ticks == done.total_ticks + DELTA
 
 
 def test_what_is_no_program_of_the_schedule():
@@ -126,8 +126,8 @@ def test_what_is_no_program_of_the_schedule():
     schedule, network = design.schedule, direct(design.schedule.topology, 1)
     other = designs()[5]
     with pytest.raises(ValueError, match="are not those of the program's circuits"):
-        of_program(other.program, schedule, network, 1, DELTA)
+        transfers_of_program(other.program, schedule, network, 1, DELTA)
     program = design.program
     early = CircuitProgram(program.topology, *program.columns()[:3], program.first_step)
     with pytest.raises(ValueError, match=r"send \d+: the circuit of link \d+ is not up in step"):
-        of_program(early, schedule, network, 1, DELTA)
+        transfers_of_program(early, schedule, network, 1, DELTA)

@@ -35,6 +35,7 @@ SECTIONS = {
         "compare": "compare",
         "paths": "paths",
         "verify": "verify",
+        "simulate": "simulate",
     },
     "Circuits that change": {
         "sequence": "sequence",

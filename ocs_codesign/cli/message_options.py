@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,13 +10,22 @@ from ocs_codesign.cli.options import quantity_option
 from ocs_codesign.quantities import parse_size
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ocs_codesign.cost import MessageSizes
 
 MESSAGE = (
     "M, the buffer of a rank, such as 1MiB: what an allgather results in, a reduction takes, one "
     "rank sends in an all-to-all"
 )
-message_option = quantity_option("--message", parse_size, f"{MESSAGE}.")
+
+
+def message_option_of(*, required: bool = False) -> Callable[..., Any]:
+    """The option --message of one size."""
+    return quantity_option("--message", parse_size, f"{MESSAGE}.", required=required)
+
+
+message_option = message_option_of()
 messages_option = quantity_option(
     *("--message", parse_size, f"{MESSAGE}; may be repeated, or 1MiB,64MiB."),
     "messages",

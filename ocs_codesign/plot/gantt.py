@@ -63,15 +63,29 @@ def planes_figure(plan: PlanePlan, names: Sequence[str] | None = None, title: st
     return figure
 
 
-def _colour(configuration: int | None) -> str:
-    return _PALETTE[(configuration or 0) % len(_PALETTE)]
+def bar_colour(number: int | None) -> str:
+    """The colour of a configuration or a step."""
+    return _PALETTE[(number or 0) % len(_PALETTE)]
+
+
+def set_time_axis(axes: Axes, end_s: float) -> None:
+    """Label the x axis, in seconds until ``end_s``, in the unit that suits it; no frame but it."""
+    from matplotlib.ticker import FuncFormatter
+
+    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+    unit, scale = next((one for one in units if end_s >= one[1]), units[-1])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:.6g}"))
+    axes.set_xlabel(f"time ({unit})", loc="right", labelpad=1)
+    axes.tick_params(axis="y", length=0)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
 
 
 def _draw_bars(axes: Axes, plan: PlanePlan, drawn: Sequence[Interval]) -> None:
     """One collection a row and kind, so that thousands of bars stay quick."""
     bars: dict[tuple[int, Activity, str], list[tuple[float, float]]] = {}
     for one in drawn:
-        colour = _colour(one.configuration) if one.activity is Activity.SEND else ""
+        colour = bar_colour(one.configuration) if one.activity is Activity.SEND else ""
         span = (float(one.start_s), float(one.end_s - one.start_s))
         bars.setdefault((one.plane, one.activity, colour), []).append(span)
     styles: dict[Activity, dict[str, Any]] = {
@@ -124,20 +138,12 @@ def _draw_steps(axes: Axes, drawn: Sequence[Interval], end: float) -> None:
 
 
 def _set_axes(axes: Axes, plan: PlanePlan, title: str, end: float) -> None:
-    from matplotlib.ticker import FuncFormatter
-
     planes = range(plan.problem.num_planes)
     axes.set_yticks(planes, [f"plane {plane}" for plane in planes])
-    axes.tick_params(axis="y", length=0)
-    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-    unit, scale = next((one for one in units if end >= one[1]), units[-1])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:.6g}"))
-    axes.set_xlabel(f"time ({unit})", loc="right", labelpad=1)
+    set_time_axis(axes, end)
     gap = "optimal" if plan.is_optimal else f"gap at most {float(plan.gap):.2g}"
     text = f"{plain(shortened(title))}: " if title else ""
     axes.set_title(f"{text}{format_time(float(plan.total_s))}, {gap}", loc="left", fontsize=11)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
 
 
 def _legend(drawn: Sequence[Interval], names: Sequence[str] | None) -> list[Patch]:
@@ -146,7 +152,7 @@ def _legend(drawn: Sequence[Interval], names: Sequence[str] | None) -> list[Patc
 
     sends = {one.configuration for one in drawn if one.activity is Activity.SEND}
     used = sorted(one for one in sends if one is not None)
-    entries = [Patch(color=_colour(one), label=_label(one, names)) for one in used[:_MAX_LEGEND]]
+    entries = [Patch(color=bar_colour(one), label=_label(one, names)) for one in used[:_MAX_LEGEND]]
     if len(used) > _MAX_LEGEND:
         entries.append(Patch(color="none", label=f"and {len(used) - _MAX_LEGEND} more, in turn"))
     kinds = {one.activity for one in drawn if one.end_s > one.start_s}

@@ -14,14 +14,14 @@ from ocs_codesign.simulate.transfers import ADD
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.simulate.rules import Rules
+    from ocs_codesign.simulate.rules import TimingRules
     from ocs_codesign.simulate.transfers import Transfers
 
 _ROUNDS = 10
 """What the loop does for a hop or a wait, in rounds of a simple loop."""
 
 
-def simulate(transfers: Transfers, rules: Rules) -> Simulated:
+def simulate_transfers(transfers: Transfers, rules: TimingRules) -> Simulated:
     """When every transfer runs, if each begins as soon as it may and links serve in that order.
 
     What begins at the same tick does so in the order of the events that let it begin, transfers
@@ -29,11 +29,11 @@ def simulate(transfers: Transfers, rules: Rules) -> Simulated:
     ValueError if transfers wait for each other in a circle.
 
     >>> from ocs_codesign.network import Network
-    >>> from ocs_codesign.simulate.rules import Rules
+    >>> from ocs_codesign.simulate.rules import TimingRules
     >>> from ocs_codesign.simulate.transfers import Transfers
     >>> line = Network(3, 3, [0, 1], [1, 2], [1, 1], [5, 5])
     >>> relay = Transfers(line, 8, [1, 1], [0, 1, 2], [0, 1], [0, 0, 1], [0])
-    >>> done = simulate(relay, Rules(unit_Bps=10**9))
+    >>> done = simulate_transfers(relay, TimingRules(unit_Bps=10**9))
     >>> done.start.tolist(), done.end.tolist()
     ([0, 13], [13, 26])
     """

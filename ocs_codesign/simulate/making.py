@@ -32,7 +32,7 @@ ADDITION_TICKS = 1
 _FEW_BUCKETS = 16
 
 
-def of_schedule(
+def transfers_of_schedule(
     schedule: Schedule,
     routes: Routes,
     message_bytes: Fraction | float,
@@ -44,7 +44,8 @@ def of_schedule(
     """The transfers of a schedule whose links are paths of a network, for M = ``message_bytes``.
 
     A schedule that names switches has a transfer a send; a switch passes on in the same step what
-    it gets, and nothing of it is chained. Raises ValueError for a schedule of another topology.
+    it gets. Only what leaves hosts is chained there, step by step. Raises ValueError for a schedule
+    of another topology.
 
     >>> from ocs_codesign.collective import Collective
     >>> from ocs_codesign.network import Network
@@ -53,7 +54,7 @@ def of_schedule(
     >>> ring = Network(3, 3, [0, 1, 2], [1, 2, 0], [1, 1, 1])
     >>> columns = [0, 1, 2, 2, 0, 1], [0] * 6, [1] * 6, [0, 1, 2, 0, 1, 2], [1, 1, 1, 2, 2, 2]
     >>> gather = Schedule(ring.topology(), Collective.ALLGATHER, 1, *columns)
-    >>> made = of_schedule(gather, direct_routes(ring.topology(), ring), 3)
+    >>> made = transfers_of_schedule(gather, direct_routes(ring.topology(), ring), 3)
     >>> made.wait_for.tolist(), made.previous.tolist()
     ([2, 0, 1], [-1, -1, -1, 0, 1, 2])
     """
@@ -75,7 +76,7 @@ def of_schedule(
     return _made(rows, routes, schedule.num_hosts, exact(message_bytes) / units, sequence)
 
 
-def of_messages(
+def transfers_of_messages(
     messages: Messages,
     routes: Routes,
     message_bytes: Fraction | float,
@@ -189,12 +190,10 @@ def _made(
     wait_start, wait_for = _waits(rows, owner, relays, num, sequence.barriers)
     link, adds = rows.link[first], rows.adds[first]
     previous = np.full(num, -1, dtype=np.int32)
-    if sequence.chained and not sequence.barriers and num:
+    has_chains = sequence.chained and not sequence.barriers and num > 0
+    if has_chains and not relays.any():
         last_on_pair = for_work(kernels.last_on_pair, num)
-        # What leaves a switch is not chained: every such transfer is on a pair of its own.
-        pair = np.where(relays[rows.sender[first]], len(relays) + np.arange(num), link)
-        pair, pairs = (link, routes.topology.num_links) if not relays.any() else _numbered(pair)
-        previous = last_on_pair(pair, pairs)
+        previous = last_on_pair(link, routes.topology.num_links)
     chunks = rows.hi.astype(np.int64) - rows.lo
     hops = np.diff(routes.start)[link]
     path_link = routes.link[places(routes.start[link], hops)[1]]
@@ -211,10 +210,25 @@ def _made(
         np.where(adds, ADD, COPY),
         rows.step[first],
     )
+    if has_chains and relays.any():
+        return _with_steps_in_turn(made, link, ~relays[rows.sender[first]])
     if not sequence.barriers:
         return made
     steps = np.unique(made.step)[1:]
     return with_stops(made, steps, np.zeros(len(steps), dtype=np.int64), BARRIER)
+
+
+def _with_steps_in_turn(
+    made: Transfers, link: NDArray[np.int32], is_chained: NDArray[np.bool_]
+) -> Transfers:
+    """What is chained waits for the last of the step before on its link, not for its own step's."""
+    order = np.argsort(link, kind="stable")
+    links, steps = link[order], made.step[order]
+    is_new = np.append(True, (np.diff(links) != 0) | (np.diff(steps) != 0))
+    first = np.maximum.accumulate(np.where(is_new, np.arange(len(order)), 0))
+    waits = (first > 0) & (links[first - 1] == links) & is_chained[order]
+    nothing = np.zeros(0, dtype=np.int64)
+    return with_nodes(made, nothing, nothing, COPY, [(order[waits], order[first[waits] - 1])])
 
 
 def _waits(

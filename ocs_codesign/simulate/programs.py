@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.routes import direct_routes
-from ocs_codesign.simulate.making import ADDITION_TICKS, of_schedule, with_nodes, with_stops
+from ocs_codesign.simulate.making import (
+    ADDITION_TICKS,
+    transfers_of_schedule,
+    with_nodes,
+    with_stops,
+)
 from ocs_codesign.simulate.transfers import DARK
 
 if TYPE_CHECKING:
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
     from ocs_codesign.simulate.transfers import Transfers
 
 
-def of_program(
+def transfers_of_program(
     program: CircuitProgram,
     schedule: Schedule,
     network: Network,
@@ -34,7 +39,7 @@ def of_program(
     barriers: bool = False,
     addition_ticks: int = ADDITION_TICKS,
 ) -> Transfers:
-    """The transfers of a schedule whose circuits change, as ``of_schedule`` makes them.
+    """The transfers of a schedule whose circuits change, as ``transfers_of_schedule`` makes them.
 
     Circuit i is link i of the network. A port is dark for ``dark_ticks`` from when its last circuit
     has brought its last transfer until the next one comes up, while others go on; a circuit comes
@@ -51,7 +56,7 @@ def of_program(
             f"send {row}: the circuit of link {schedule.link[row]} is not up in step "
             f"{schedule.step[row]}"
         )
-    made = of_schedule(
+    made = transfers_of_schedule(
         *(schedule, direct_routes(program.topology, network), message_bytes),
         chained=chained,
         barriers=barriers,

@@ -1,4 +1,4 @@
-"""Rules: what a message costs on the links and at the nodes of a network, in whole ticks."""
+"""TimingRules: what a message costs on the links and at the nodes of a network, in whole ticks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEMORY_ACCESSES = 3
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class TimingRules:
     """How long what takes; a unit of the network's bandwidth is ``unit_Bps`` bytes a second.
 
     A message of S bytes that begins at tick t on a link of latency a and rate r (bytes a tick)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.schedule import Schedule
-    from ocs_codesign.simulate.rules import Rules
+    from ocs_codesign.simulate.rules import TimingRules
     from ocs_codesign.simulate.transfers import Transfers
 
 
@@ -30,7 +30,7 @@ class Simulated:
     """
 
     transfers: Transfers
-    rules: Rules
+    rules: TimingRules
     hop_start: NDArray[np.int64]
     arrival: NDArray[np.int64]
     end: NDArray[np.int64]

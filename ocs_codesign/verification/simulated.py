@@ -35,12 +35,12 @@ def check_simulated(simulated: Simulated) -> Witness | None:
     transfer begins later than it must.
 
     >>> from ocs_codesign.network import Network
-    >>> from ocs_codesign.simulate.engine import simulate
-    >>> from ocs_codesign.simulate.rules import Rules
+    >>> from ocs_codesign.simulate.engine import simulate_transfers
+    >>> from ocs_codesign.simulate.rules import TimingRules
     >>> from ocs_codesign.simulate.transfers import Transfers
     >>> line = Network(3, 3, [0, 1], [1, 2], [1, 1], [5, 5])
     >>> relay = Transfers(line, 8, [1, 1], [0, 1, 2], [0, 1], [0, 0, 1], [0])
-    >>> check_simulated(simulate(relay, Rules(unit_Bps=10**9)))
+    >>> check_simulated(simulate_transfers(relay, TimingRules(unit_Bps=10**9)))
     """
     return next(_faults(simulated), None)
 

@@ -1,0 +1,325 @@
+"""``ocs-codesign simulate``: a design on a clock, event by event."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.cli.file_options import FILE, plot_option
+from ocs_codesign.cli.message_options import message_option_of
+from ocs_codesign.cli.options import (
+    GATHERING,
+    bandwidth_option_of,
+    collective_choice,
+    json_option,
+    network_of,
+    quantity_option,
+)
+from ocs_codesign.cli.output import check_outputs, emit
+from ocs_codesign.cli.progress import progress
+from ocs_codesign.quantities import exact, parse_bandwidth, parse_time
+
+if TYPE_CHECKING:
+    from ocs_codesign.answers.simulate import Simulation
+    from ocs_codesign.formats.designs.design_files import LoadedDesign
+    from ocs_codesign.network import Network
+    from ocs_codesign.routes import Routes
+    from ocs_codesign.simulate.rules import TimingRules
+    from ocs_codesign.simulate.transfers import Transfers
+
+ASTRA_SIM = "astra-sim"
+ARRIVED, QUEUED, ANY = "arrived", "queued", "any"
+MAX_BOUND_LINKS = 10_000
+MAX_SWITCHED_BOUND_LINKS = 400
+
+
+@click.command(short_help="Run a design on a network's clock, event by event.")
+@click.argument("design", type=FILE, metavar="DESIGN")
+@click.option(
+    "--network",
+    metavar="NETWORK",
+    help="The network that it runs on: a file, or a builder such as a100(2) (default: the design's "
+    "own links).",
+)
+@collective_choice(*GATHERING)
+@message_option_of(required=True)
+@quantity_option("--latency", parse_time, "Latency of every link (default: the network's own).")
+@bandwidth_option_of(
+    "Largest total egress of a host, such as 100Gbps, where the network has no unit."
+)
+@click.option("--barriers", is_flag=True, help="Every step waits for all of the one before.")
+@click.option(
+    "--next-on-pair",
+    type=click.Choice([ARRIVED, QUEUED, ANY]),
+    default=ARRIVED,
+    show_default=True,
+    help="When the next transfer between two nodes may begin: when the last has arrived, when it "
+    "is queued, or in any order.",
+)
+@click.option(
+    "--blocking", is_flag=True, help="A link is free when a message has arrived, not when it left."
+)
+@click.option(
+    "--cut-through", is_flag=True, help="A message goes on when its head has come, not all of it."
+)
+@quantity_option("--overhead", parse_time, "What a node takes for every send and receive.")
+@quantity_option("--injection", parse_bandwidth, "What all ports of a node send together.")
+@quantity_option("--memory", parse_bandwidth, "Bandwidth of memory, in which a byte is added.")
+@quantity_option("--delta", parse_time, "Dark time of ports that change circuits (default: 0s).")
+@click.option(
+    "--stops", is_flag=True, help="Everything stops while circuits change, not their ports alone."
+)
+@click.option(
+    "--rules",
+    "arithmetic",
+    type=click.Choice(["exact", ASTRA_SIM]),
+    default="exact",
+    show_default=True,
+    help="How bytes become ticks: exactly, or in doubles with GB/s of 2^30 bytes.",
+)
+@plot_option("what the busiest links do when, and how long all of them are used")
+@json_option
+def simulate(
+    design: str,
+    network: str | None,
+    collective: str,
+    message: float,
+    plot: str | None,
+    json_path: str | None,
+    **options: Any,
+) -> int:
+    """Simulate a DESIGN, that build or sequence saved, or a RECIPE's best schedule.
+
+    Every transfer begins when its sender has what it sends, and waits for its links in the order of
+    requests; time is in whole nanoseconds, or the network's ticks. On a NETWORK with other links
+    than the design, its links take shortest paths. A host needs a nanosecond for each addition,
+    but none with --barriers, where the formula holds.
+
+    The answer says what decides the time, and what links wait for: data, links (also the one
+    before on the pair), barriers, dark ports or nodes.
+
+    \b
+    Example:
+      ocs-codesign build 'Torus((4,4))' --collective allreduce --out torus
+      ocs-codesign simulate torus --message 1MiB --bandwidth 400Gbps --latency 500ns
+    """
+    check_outputs(json_path, plot)
+    from ocs_codesign.answers.simulate import simulation_json, simulation_sections
+
+    with progress("Simulating"):
+        answer = _simulation(design, network, collective, exact(message), options)
+        files = {}
+        if plot is not None:
+            from ocs_codesign.plot.files import figure_bytes
+            from ocs_codesign.plot.simulation import simulation_figure
+
+            files[plot] = figure_bytes(simulation_figure(answer.simulated), Path(plot).suffix)
+    emit(simulation_json(answer), json_path, simulation_sections(answer), files)
+    return 0
+
+
+def _simulation(
+    text: str, network: str | None, collective: str, message: Fraction, options: dict[str, Any]
+) -> Simulation:
+    from ocs_codesign.answers.simulate import Simulation
+    from ocs_codesign.routes import shortest_routes
+    from ocs_codesign.simulate.engine import simulate_transfers
+    from ocs_codesign.verification.simulated import check_simulated
+
+    loaded = _loaded(text, collective)
+    schedule = loaded.schedule
+    own = _own_network(loaded) if network is None else network_of(network)
+    if loaded.circuits is not None and network is not None:
+        raise click.UsageError("circuits that change are links of their own: no --network")
+    if loaded.circuits is None and (options["delta"] is not None or options["stops"]):
+        raise click.UsageError("--delta and --stops are for designs whose circuits change")
+    if own.num_hosts != schedule.num_hosts:
+        raise ValueError(f"a design of {schedule.num_hosts} hosts on a network of {own.num_hosts}")
+    if options["latency"] is not None:
+        own = own.with_latency(_ticks(options["latency"], own, "--latency"))
+    unit = _unit_Bps(own, loaded, options)
+    rules = _rules(own, unit, options)
+    routes = shortest_routes(schedule.topology, own)
+    transfers = _transfers(loaded, routes, message, options)
+    done = simulate_transfers(transfers, rules)
+    witness = check_simulated(done)
+    if witness is not None:
+        raise RuntimeError(f"the simulation fails: {witness}")
+    return Simulation(
+        Path(text).name if Path(text).exists() else text,
+        schedule.collective,
+        schedule.num_hosts,
+        message,
+        _mode(options),
+        done,
+        _formula_s(loaded, routes, unit, message, options),
+        _bound_s(loaded, own, unit, message),
+    )
+
+
+def _loaded(text: str, collective: str) -> LoadedDesign:
+    """The design that was saved, verified, or the best schedule of a recipe."""
+    from ocs_codesign.formats.designs.claims import verify_design
+    from ocs_codesign.formats.designs.design_files import LoadedDesign, load_design
+    from ocs_codesign.graphs.handle import asked_digits
+
+    is_recipe = text.rstrip().endswith(")") or asked_digits(text) is not None
+    if Path(text).exists() or not is_recipe:
+        loaded = load_design(text)
+        witness = verify_design(loaded).witness
+        if witness is not None:
+            raise ValueError(f"{text} is no valid design: {witness}")
+        return loaded
+    from ocs_codesign.cli.handles import recipe_of
+    from ocs_codesign.design import build
+
+    built = build(recipe_of(text), collective)
+    return LoadedDesign(built.schedule, built.cost, text, None, None, None, built.maker)
+
+
+def _own_network(loaded: LoadedDesign) -> Network:
+    """The links of the design, a unit of speed each a unit of bandwidth."""
+    from ocs_codesign.network import Network
+
+    topology = loaded.schedule.topology
+    ends = topology.tail, topology.head
+    return Network(loaded.schedule.num_hosts, topology.num_nodes, *ends, topology.speeds())
+
+
+def _ticks(time_s: float, network: Network, option: str) -> int:
+    """A time in ticks of the network; ValueError unless it is a whole number of them."""
+    ticks = exact(time_s) / network.tick_s
+    if ticks.denominator != 1:
+        raise ValueError(
+            f"{option} is {float(ticks):g} ticks of {float(network.tick_s):g} s: it must be a "
+            "whole number of them"
+        )
+    return int(ticks)
+
+
+def _unit_Bps(network: Network, loaded: LoadedDesign, options: dict[str, Any]) -> Fraction:  # noqa: N802
+    """Bytes a second of a unit of bandwidth."""
+    given = options["bandwidth"]
+    if network.unit and given is not None:
+        raise click.UsageError(
+            f"--bandwidth is for links without a unit: these have {network.unit}"
+        )
+    if network.unit:
+        if options["arithmetic"] == ASTRA_SIM and network.unit == "GB/s":
+            return Fraction(2**30)
+        return exact(parse_bandwidth(f"1{network.unit}"))
+    if given is None:
+        raise click.UsageError("give --bandwidth: the links have no unit of their own")
+    circuits = loaded.circuits
+    most = network.host_bandwidth() if circuits is None else circuits.node_speed()
+    return exact(given) / most
+
+
+def _rules(network: Network, unit: Fraction, options: dict[str, Any]) -> TimingRules:
+    from ocs_codesign.simulate.rules import TimingRules
+
+    return TimingRules(
+        unit_Bps=unit,
+        blocking=options["blocking"],
+        pipelined=options["next_on_pair"] == QUEUED,
+        cut_through=options["cut_through"],
+        in_doubles=options["arithmetic"] == ASTRA_SIM,
+        overhead_ticks=_ticks(options["overhead"] or 0, network, "--overhead"),
+        injection_Bps=options["injection"],
+        memory_Bps=options["memory"],
+    )
+
+
+def _transfers(
+    loaded: LoadedDesign, routes: Routes, message: Fraction, options: dict[str, Any]
+) -> Transfers:
+    from ocs_codesign.simulate.making import ADDITION_TICKS, transfers_of_schedule
+    from ocs_codesign.simulate.programs import transfers_of_program
+
+    barriers, names_switches = options["barriers"], _names_switches(loaded)
+    sequence: dict[str, Any] = {
+        # Over switches a chain is one of arrivals; to queue needs none.
+        "chained": options["next_on_pair"] in ((ARRIVED,) if names_switches else (ARRIVED, QUEUED)),
+        "barriers": barriers,
+        "addition_ticks": 0 if barriers else ADDITION_TICKS,
+    }
+    if loaded.circuits is None:
+        return transfers_of_schedule(loaded.schedule, routes, message, **sequence)
+    network = routes.network
+    dark = _ticks(options["delta"] or 0, network, "--delta")
+    return transfers_of_program(
+        *(loaded.circuits, loaded.schedule, network, message, dark),
+        stops=options["stops"],
+        **sequence,
+    )
+
+
+def _names_switches(loaded: LoadedDesign) -> bool:
+    return loaded.schedule.topology.num_nodes > loaded.schedule.num_hosts
+
+
+def _mode(options: dict[str, Any]) -> str:
+    """What the simulation goes by, in words."""
+    pairs = {ARRIVED: "arrival before the next on a pair", QUEUED: "in order", ANY: "in any order"}
+    told = ["steps with barriers" if options["barriers"] else "as data comes"]
+    told += [] if options["barriers"] else [pairs[options["next_on_pair"]]]
+    told += ["blocking links" if options["blocking"] else "pipelined links"]
+    told += ["cut-through" if options["cut_through"] else "store and forward"]
+    told += ["everything stops for changes"] if options["stops"] else []
+    told += ["in doubles"] if options["arithmetic"] == ASTRA_SIM else []
+    return ", ".join(told)
+
+
+def _formula_s(
+    loaded: LoadedDesign, routes: Routes, unit: Fraction, message: Fraction, options: dict[str, Any]
+) -> Fraction:
+    """Alpha, the longest latency of a logical link, for every step, and t_b for M."""
+    import numpy as np
+
+    from ocs_codesign.cost import CostModel
+    from ocs_codesign.reconfigure.change import ReconfigurationCost
+    from ocs_codesign.reconfigure.program.program_times import program_time
+    from ocs_codesign.verification.programs import verify_program
+
+    network, schedule = routes.network, loaded.schedule
+    latency = np.add.reduceat(network.latency[routes.link], routes.start[:-1])
+    alpha = int(latency.max(initial=0)) * network.tick_s
+    if loaded.circuits is None:
+        model = CostModel(alpha, network.host_bandwidth() * unit)
+        return routes.synchronous_cost(schedule).time_s(model, message)
+    model = CostModel(alpha, loaded.circuits.node_speed() * unit)
+    verdict = verify_program(loaded.circuits, schedule)
+    change = ReconfigurationCost(
+        options["delta"] or 0, cold_start=False, overlap=not options["stops"]
+    )
+    return program_time(verdict, model, float(message), change).total_s
+
+
+def _bound_s(
+    loaded: LoadedDesign, network: Network, unit: Fraction, message: Fraction
+) -> Fraction | None:
+    """What M takes at least on these links, of a reduce-scatter and an allgather one by one."""
+    from ocs_codesign.bounds import topology_bound
+    from ocs_codesign.collective import Collective
+
+    collective = loaded.schedule.collective
+    is_plain = collective in Collective.ALLREDUCE.halves() or collective == Collective.ALLREDUCE
+    if (
+        not is_plain
+        or loaded.circuits is not None
+        or not is_plain
+        or network.num_links > MAX_BOUND_LINKS
+    ):
+        return None
+    if network.num_hosts == network.num_nodes:
+        t_b = topology_bound(network.topology(), collective).t_b
+        return t_b * message / (network.host_bandwidth() * unit)
+    if network.num_links > MAX_SWITCHED_BOUND_LINKS:
+        return None
+    from ocs_codesign.schedulers.forest.optimum import optimum
+
+    rates = [optimum(network, half).inv_rate for half in collective.halves()]
+    return sum(rates, Fraction(0)) * message / network.num_hosts / unit
