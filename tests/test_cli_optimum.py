@@ -98,6 +98,8 @@ def test_an_unreachable_host(capsys, tmp_path):
     path.write_text(json.dumps(one_way), encoding="utf-8")
     assert main(["optimum", str(path)]) == 2
     assert "rank 0 cannot be reached" in capsys.readouterr().err
+
+
 PAIR = '"num_hosts": 2, "num_nodes": 2'
 
 

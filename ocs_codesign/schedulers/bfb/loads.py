@@ -102,7 +102,8 @@ def _work_of_all(topology: Topology, neighbours: InNeighbours) -> int:
     """Of all receivers at once, at least: the farthest takes no fewer steps than the first."""
     nodes = topology.num_nodes
     a_step = nodes * -(-nodes // WORD_BITS) << neighbours.node.shape[1]
-    return a_step * len(_confined_by_step(neighbours.node, 0))
+    work: int = a_step * len(_confined_by_step(neighbours.node, 0))
+    return work
 
 
 def _work_of_receivers(topology: Topology, receivers: NDArray[np.int64]) -> int:
