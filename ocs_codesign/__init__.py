@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe as Recipe
     from ocs_codesign.graphs.text import parse as parse
     from ocs_codesign.graphs.text import parse_network as parse_network
+    from ocs_codesign.messages import Messages as Messages
     from ocs_codesign.network import Network as Network
     from ocs_codesign.networks.boxes import boxes as boxes
     from ocs_codesign.networks.damaged import damaged as damaged
@@ -145,6 +146,8 @@ if TYPE_CHECKING:
     from ocs_codesign.schedulers.alltoall.up_down import up_down_table as up_down_table
     from ocs_codesign.schedulers.bfb.assembly import bfb as bfb
     from ocs_codesign.schedulers.bfb.loads import bfb_loads as bfb_loads
+    from ocs_codesign.schedulers.classic.placement import place as place
+    from ocs_codesign.schedulers.classic.rank_maps import messages_on as messages_on
     from ocs_codesign.schedulers.exact.answers import ExactAnswer as ExactAnswer
     from ocs_codesign.schedulers.exact.answers import exact_answers as exact_answers
     from ocs_codesign.schedulers.exact.answers import exact_frontier as exact_frontier
@@ -173,6 +176,7 @@ if TYPE_CHECKING:
     from ocs_codesign.timed import Timed as Timed
     from ocs_codesign.topology import Topology as Topology
     from ocs_codesign.verification.forests import check_forest as check_forest
+    from ocs_codesign.verification.messages import check_messages as check_messages
     from ocs_codesign.verification.networks import verify_on as verify_on
     from ocs_codesign.verification.programs import ProgramVerdict as ProgramVerdict
     from ocs_codesign.verification.programs import verify_program as verify_program
@@ -230,6 +234,7 @@ _NAMES_BY_MODULE = {
     "graphs.groups.semidirect": "Dicyclic Dihedral Semidirect",
     "graphs.recipe": "Recipe",
     "graphs.text": "parse parse_network",
+    "messages": "Messages",
     "network": "Network",
     "networks.boxes": "boxes",
     "networks.damaged": "damaged",
@@ -260,6 +265,8 @@ _NAMES_BY_MODULE = {
     "schedulers.alltoall.up_down": "up_down_table",
     "schedulers.bfb.assembly": "bfb",
     "schedulers.bfb.loads": "bfb_loads",
+    "schedulers.classic.placement": "place",
+    "schedulers.classic.rank_maps": "messages_on",
     "schedulers.exact.answers": (
         "ExactAnswer exact_answers exact_frontier exact_schedule fractional_bound"
     ),
@@ -282,6 +289,7 @@ _NAMES_BY_MODULE = {
     "timed": "Timed",
     "topology": "Topology",
     "verification.forests": "check_forest",
+    "verification.messages": "check_messages",
     "verification.networks": "verify_on",
     "verification.programs": "ProgramVerdict verify_program",
     "verification.schedules": "Verdict verify",

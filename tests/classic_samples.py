@@ -12,7 +12,7 @@ SIZES = range(1, 34)
 
 
 def options_of(case):
-    """The options of a known case; a note is no option."""
+    """The options of a known case; a note is for who reads it."""
     return {name: value for name, value in case["params"].items() if name != "note"}
 
 
@@ -22,5 +22,10 @@ def messages_of(case):
 
 
 def everything():
-    """Every algorithm and collective by name."""
-    return [(name, kind) for name, entry in CLASSIC.items() for kind in entry.collectives]
+    """Every algorithm and collective by name, halves of an allreduce only where made for it."""
+    return [
+        (name, kind)
+        for name, entry in CLASSIC.items()
+        for kind in entry.collectives
+        if kind in entry.makers or kind == "allreduce"
+    ]

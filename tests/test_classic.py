@@ -47,8 +47,7 @@ def test_every_algorithm_delivers(name, collective):
         assert (made.num_ranks, made.collective.name) == (ranks, collective)
         took.add(ranks)
     refused = set(SIZES) - took
-    folds = (name, collective) == ("swing", "allreduce")
-    if name in POWERS_OF_TWO and not folds:
+    if name in POWERS_OF_TWO and (name, collective) != ("swing", "allreduce"):  # which folds
         assert refused == {ranks for ranks in SIZES if ranks & (ranks - 1)}
     else:
         assert refused == {r for r in SIZES if r % 2 and name == "neighbour-exchange"}
@@ -184,7 +183,7 @@ def test_double_binary_tree():
         for parent in trees:
             assert np.bincount(parent[parent >= 0]).max() <= 2
             assert (parent < 0).sum() == 1
-        for chunks in (1, 3, 8):
+        for chunks in (1, 5) if ranks < 18 else ():
             made = CLASSIC["double-binary-tree"].messages(
                 "allreduce", ranks, chunks_per_tree=chunks
             )
@@ -250,6 +249,8 @@ def test_themis(dims, bandwidths, chunks, fixed, greedy):
         ("bucket-multiport", "allgather", 8, {"parts": 3}, "parts is 3"),
         ("swing-multiport", "allgather", 6, {"dims": (2, 3)}, "powers of two"),
         ("two-level", "allreduce", 8, {"groups": 3}, "together they must be 8 ranks"),
+        ("chain", "broadcast", 8, {"chunks": 2**30}, "sends: at most 33,554,432 are made"),
+        ("bucket-multiport", "allgather", 4096, {"dims": (64, 64)}, "67,108,864 sends: at most"),
         ("two-level", "allreduce", 8, {"group_size": 0}, "together they must be 8 ranks"),
         ("chain", "broadcast", 8, {"chunks": 0}, "0 chunks"),
         ("linear", "broadcast", 8, {"root": 8}, "root is 8: ranks are 0 to 7"),

@@ -10,11 +10,13 @@ import pytest
 from classic_samples import CASES, messages_of, options_of
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost
 from ocs_codesign.given import as_topology
 from ocs_codesign.messages import Messages
 from ocs_codesign.network import Network
 from ocs_codesign.schedulers.classic import placement
 from ocs_codesign.schedulers.classic.conversion import schedule_of
+from ocs_codesign.schedulers.classic.in_network import in_network_bound
 from ocs_codesign.schedulers.classic.placement import ROUTINGS, place
 from ocs_codesign.schedulers.classic.rank_maps import gray, messages_on, named_map, snake
 from ocs_codesign.schedulers.classic.registry import CLASSIC
@@ -155,8 +157,9 @@ def test_hamiltonian_cycles():
     ("recipe", "name", "most"),
     [("Kautz(2, 1)", "ring", "5/3"), ("BiRing(2, 6)", "two-level", "20/3")],
 )
-def test_searched_maps(recipe, name, most):
+def test_searched_maps(recipe, name, most, monkeypatch):
     """Never worse than as numbered, and the same for the same seed; a ring finds a cycle."""
+    monkeypatch.setattr("ocs_codesign.schedulers.classic.rank_maps._MOST_PLACED", 30)
     topology = as_topology(recipe)
     kind = "allgather" if name == "ring" else "allreduce"
     made = CLASSIC[name].messages(kind, topology.num_nodes)
@@ -200,6 +203,16 @@ def test_schedules(case):
     if not needs_relays:
         whole = ("double-binary-tree", "parameter-server", "rabenseifner")
         assert case["algorithm"] in whole
+
+
+def test_bound_of_sums_in_switches():
+    """Hosts of 4 and of 2, two levels: nothing is faster than the slowest host's way in and out."""
+    tail, head = [0, 1, 2, 3, 4, 4, 5, 5, 4, 5], [4, 4, 5, 5, 0, 1, 2, 3, 5, 4]
+    network = Network(4, 6, tail, head, [4, 4, 4, 2, 4, 4, 4, 4, 9, 9])
+    assert in_network_bound(network) == Cost(3, Fraction(2))
+    assert in_network_bound(Network(1, 1, [], [], [])) == Cost(0, Fraction(0))
+    with pytest.raises(ValueError, match="no path leads from host 1 to host 0"):
+        in_network_bound(Network(2, 2, [0], [1], [1]))
 
 
 def test_parallel_links_share_what_is_sent():

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.answers.sections import Facts, Table
-from ocs_codesign.answers.texts import cost_text, t_b_text
+from ocs_codesign.answers.texts import cost_json, cost_text, t_b_text
 from ocs_codesign.cost import Cost, total
 
 if TYPE_CHECKING:
@@ -22,12 +22,18 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class ClassicCost:
-    """A classic algorithm by name, what it sends, and what that costs under a routing."""
+    """A classic algorithm by name, what it sends, and what that costs under a routing.
+
+    ``in_network`` is the bound of an allreduce that switches add up, where there are any; ``note``
+    is the remark of who asked.
+    """
 
     scheduler: str
     routing: str
     messages: Messages
     placed: Placed
+    in_network: Cost | None = None
+    note: str | None = None
 
     @property
     def one_port_t_b(self) -> Fraction:
@@ -49,6 +55,8 @@ def classic_json(subject: Subject, found: ClassicCost) -> dict[str, Any]:
         "t_b_float": float(placed.t_b),
         "t_b_store_and_forward": str(placed.t_b_store_and_forward),
         "one_port_t_b": str(found.one_port_t_b),
+        "in_network_bound": None if found.in_network is None else cost_json(found.in_network),
+        "note": found.note,
     }
 
 
@@ -56,6 +64,7 @@ def classic_sections(subject: Subject, found: ClassicCost) -> Iterator[Section]:
     """The cost in every way of counting it, and the loads of every step."""
     placed = found.placed
     separate = f"{cost_text(placed.store_and_forward)}, a hop a step"
+    added = found.in_network and f"{cost_text(found.in_network)} or more, a hop a step"
     switched = Cost(len(placed.loads), found.one_port_t_b)
     yield Facts(
         *subject.facts(found.messages.collective.text),
@@ -64,6 +73,8 @@ def classic_sections(subject: Subject, found: ClassicCost) -> Iterator[Section]:
         ("cost", f"{cost_text(placed.cut_through)}, a path a step"),
         ("store and forward", separate),
         ("on a switch", f"{cost_text(switched)}, one port a host"),
+        ("sums in switches", added),
+        ("note", found.note),
     )
     rows = zip(placed.loads, placed.hops, strict=True)
     table = [(str(step), t_b_text(load), str(hops)) for step, (load, hops) in enumerate(rows, 1)]

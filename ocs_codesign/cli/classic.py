@@ -57,6 +57,7 @@ def cost_of_classic(
 ) -> None:
     """Place a classic algorithm on a topology or network, and say what it costs."""
     from ocs_codesign.collective import Collective
+    from ocs_codesign.schedulers.classic.in_network import in_network_bound
     from ocs_codesign.schedulers.classic.options import read_options
     from ocs_codesign.schedulers.classic.placement import place
     from ocs_codesign.schedulers.classic.rank_maps import messages_on
@@ -72,10 +73,13 @@ def cost_of_classic(
             topology, scheduler, collective, options, sides, num_hosts=hosts, routing=routing
         )
         placed = place(messages, topology, routing, nodes, num_hosts=hosts)
-    subject = source.subject(topology)
+    subject, bound = source.subject(topology), None
     if source.network is not None:
         subject = Subject(None, source.graph_name, hosts, topology.degree)
-    found = ClassicCost(scheduler, routing, messages, placed)
+        has_switches = hosts < topology.num_nodes
+        if has_switches and collective_name == Collective.ALLREDUCE.name:
+            bound = in_network_bound(source.network)
+    found = ClassicCost(scheduler, routing, messages, placed, bound, options.get("note"))
     answer = {**classic_json(subject, found), **times_json(asked, placed.cut_through)}
     sections = [*classic_sections(subject, found), *times_sections(asked, placed.cut_through)]
     emit(answer, json_path, sections)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ocs_codesign.schedulers.classic import gathering
 from ocs_codesign.schedulers.classic.partners import doublings
-from ocs_codesign.schedulers.classic.steps import Pattern, Step
+from ocs_codesign.schedulers.classic.steps import Pattern, Step, check_sends
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -114,6 +114,7 @@ def swing_multiport(
     if any(side & (side - 1) for side in grid.dims):
         raise ValueError(f"dims are {list(grid.dims)}: Swing takes sides that are powers of two")
     turned = _turned(grid, parts)
+    check_sends(num_ranks**2 * len(turned))
     every = [
         doublings(num_ranks, _swings(grid, part), parts=len(turned), part=number).steps
         for number, part in enumerate(turned)
@@ -182,6 +183,7 @@ def _in_phases(grid: Grid, parts: Sequence[Lane], inner: str = "ring") -> Patter
     """All parts at once, dimension after dimension; a phase is as long as its longest part."""
     if inner not in INNER:
         raise ValueError(f"inner is {inner!r}: it must be one of {', '.join(INNER)}")
+    check_sends(prod(grid.dims) ** 2 * len(parts))
     steps: list[Step] = []
     for phase in range(len(grid.dims)):
         lines = [_line(grid, part, phase, inner, len(parts), j) for j, part in enumerate(parts)]

@@ -14,14 +14,17 @@ MAX_VALUES = 4096
 
 
 class Option(NamedTuple):
-    """What an option is: its help, one or several whole numbers, or one of the ``words``."""
+    """What an option is: its help; one whole number, ``several``, one of ``words``, or any text."""
 
     help: str
     several: bool = False
     words: tuple[str, ...] = ()
+    is_text: bool = False
 
     def read(self, name: str, text: str) -> Any:
         """The value in a text such as ``4``, ``4,4``, ``[4, 4]`` or ``far``."""
+        if self.is_text:
+            return text
         inside = text.strip().removeprefix("[").removesuffix("]")
         inside = inside.removeprefix("(").removesuffix(")")
         numbers = [part.strip() for part in re.split(r"[,x]", inside.rstrip(", "))]
@@ -55,10 +58,11 @@ OPTIONS: dict[str, Option] = {
     "bandwidths": Option("relative bandwidth of every dimension", several=True),
     RANK_MAP: Option("node of every rank", several=True, words=(IDENTITY, SNAKE, GRAY, SEARCH)),
     "seed": Option("seed of the searched rank map"),
+    "note": Option("a remark that the answer repeats", is_text=True),
 }
-"""Every option by name; the last two are of the placement and go with any algorithm."""
+"""Every option by name; the last three go with any algorithm."""
 
-OF_PLACEMENT = (RANK_MAP, "seed")
+OF_PLACEMENT = (RANK_MAP, "seed", "note")
 
 
 def read_options(texts: Iterable[str]) -> dict[str, Any]:

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+MAX_SENDS = 2**25
+"""Most sends of an algorithm that are made: some gigabytes."""
+
+
+def check_sends(num_sends: int) -> None:
+    """ValueError for more sends than are made."""
+    if num_sends > MAX_SENDS:
+        raise ValueError(f"{num_sends:,} sends: at most {MAX_SENDS:,} are made")
+
+
 class Step(NamedTuple):
     """What is sent at the same time: rank ``source`` sends ``item`` to rank ``target``.
 
@@ -57,7 +67,9 @@ class Pattern(NamedTuple):
 
     def messages(self, num_ranks: int, collective: Collective) -> Messages:
         """The rows of all sends."""
-        columns = np.empty((5, sum(step.num_sends for step in self.steps)), dtype=np.int32)
+        num_sends = sum(step.num_sends for step in self.steps)
+        check_sends(num_sends)
+        columns = np.empty((5, num_sends), dtype=np.int32)
         first = 0
         for number, step in enumerate(self.steps, 1):
             here = slice(first, first + step.num_sends)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.schedulers.classic.gathering import ring, ring_reduce_scatter
-from ocs_codesign.schedulers.classic.steps import Pattern, Step
+from ocs_codesign.schedulers.classic.steps import Pattern, Step, check_sends
 
 if TYPE_CHECKING:
     from ocs_codesign.schedulers.classic.steps import Ints
@@ -81,7 +81,7 @@ def _negabinary(num_ranks: int) -> Ints:
 def chain(num_ranks: int, root: int = 0, chunks: int = 4) -> Pattern:
     """Chunks follow each other from rank to rank."""
     _check_root(num_ranks, root)
-    _check_chunks(chunks)
+    _check_chunks(num_ranks, chunks)
     steps = []
     for step in range(1, chunks + num_ranks - 1):
         hop = np.arange(max(0, step - chunks), min(num_ranks - 1, step))
@@ -115,7 +115,7 @@ def double_binary_tree(num_ranks: int, chunks_per_tree: int = 4) -> Pattern:
     >>> [parent.tolist() for parent in double_tree_parents(8)]
     [[-1, 2, 4, 2, 0, 6, 4, 6], [1, 3, 1, 7, 5, 3, 5, -1]]
     """
-    _check_chunks(chunks_per_tree)
+    _check_chunks(4 * num_ranks, chunks_per_tree)
     trees = [(parent, _levels(parent)) for parent in double_tree_parents(num_ranks)]
     height = max(int(level.max()) for _, level in trees)
     steps = []
@@ -192,6 +192,8 @@ def _check_root(num_ranks: int, root: int) -> None:
         raise ValueError(f"root is {root}: ranks are 0 to {num_ranks - 1}")
 
 
-def _check_chunks(chunks: int) -> None:
-    if not 1 <= chunks <= 2**20:
-        raise ValueError(f"{chunks} chunks: there are 1 to {2**20}")
+def _check_chunks(sends: int, chunks: int) -> None:
+    """ValueError for a number of chunks that there cannot be, each with so many sends."""
+    if chunks < 1:
+        raise ValueError(f"{chunks} chunks: there is at least one")
+    check_sends(sends * chunks)
