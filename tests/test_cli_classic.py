@@ -94,6 +94,7 @@ def test_a_design_of_a_ring(capsys, tmp_path):
         (["--collective", "broadcast"], "--collective broadcast is for --scheduler"),
         (["--scheduler", "rings"], "'rings' is not one of"),
         (["--scheduler", "ring", "--exact"], "--exact asks for the best of all schedules"),
+        (["--scheduler", "ring", "--chunks", "2"], "--max-steps and --chunks are for --exact"),
         (["--scheduler", "ring", "--gap", "1%"], "nothing else is given to a solver"),
         (["--scheduler", "chain"], "chain makes broadcast, reduce, allreduce, not allgather"),
         (["--scheduler", "swing"], "6 ranks: Swing takes a power of two"),

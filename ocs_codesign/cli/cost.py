@@ -117,6 +117,8 @@ def cost(
       ocs-codesign cost 'Line(CompleteBipartite(4))' --collective allreduce
     """
     source = GivenGraph.of(recipe, graph, network)
+    if not exact and (max_steps is not None or chunks is not None):
+        raise click.UsageError("--max-steps and --chunks are for --exact")
     if scheduler not in (None, BEST, FOREST):
         if exact:
             raise click.UsageError("--exact asks for the best of all schedules: no --scheduler")
@@ -137,8 +139,6 @@ def cost(
         raise click.UsageError("--scheduler best is for a RECIPE or --graph FILE")
     if by_forests and collective == ALLTOALL:
         raise click.UsageError("--scheduler forest is not for alltoall")
-    if not exact and (max_steps is not None or chunks is not None):
-        raise click.UsageError("--max-steps and --chunks are for --exact")
     if exact and collective == ALLTOALL:
         raise click.UsageError("--exact is for allgather, reduce-scatter and allreduce")
     check_outputs(json_path)
