@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from classic_samples import CASES, messages_of, options_of
 
+from ocs_codesign import kernels
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.given import as_topology
@@ -155,15 +156,16 @@ def test_hamiltonian_cycles():
 
 @pytest.mark.parametrize(
     ("recipe", "name", "most"),
-    [("Kautz(2, 1)", "ring", "5/3"), ("BiRing(2, 6)", "two-level", "20/3")],
+    [("GeneralizedKautz(4, 24)", "ring", "23/6"), ("BiRing(2, 6)", "two-level", "20/3")],
 )
 def test_searched_maps(recipe, name, most, monkeypatch):
-    """Never worse than as numbered, and the same for the same seed; a ring finds a cycle."""
+    """Never worse than as numbered, the same as written and compiled; a ring finds its links."""
     monkeypatch.setattr("ocs_codesign.schedulers.classic.rank_maps._MOST_PLACED", 30)
     topology = as_topology(recipe)
     kind = "allgather" if name == "ring" else "allreduce"
     made = CLASSIC[name].messages(kind, topology.num_nodes)
     found = named_map("search", made, topology, seed=3)
+    monkeypatch.setattr(kernels, "LITTLE_WORK", 0)
     assert np.array_equal(found, named_map("search", made, topology, seed=3))
     t_b = place(made, topology, "even", found).t_b
     assert t_b <= min(place(made, topology).t_b, Fraction(most))

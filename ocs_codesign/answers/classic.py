@@ -78,5 +78,12 @@ def classic_sections(subject: Subject, found: ClassicCost) -> Iterator[Section]:
     )
     rows = zip(placed.loads, placed.hops, strict=True)
     table = [(str(step), t_b_text(load), str(hops)) for step, (load, hops) in enumerate(rows, 1)]
+    if placed.t_b > found.one_port_t_b:
+        times = float(placed.t_b / found.one_port_t_b)
+        yield ""
+        yield (
+            f"t_b is {times:.3g} times that on a switch: paths share links, or ports are idle. "
+            "Parts that start at different ports (swing-multiport, bucket-multiport) use all."
+        )
     yield ""
     yield Table(("step", "largest load", "hops"), table, 3).shortened("steps")

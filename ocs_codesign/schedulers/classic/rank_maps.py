@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ocs_codesign.kernels import for_work
+from ocs_codesign.runs import starts_of
+from ocs_codesign.schedulers.classic import rank_map_kernels
 from ocs_codesign.schedulers.classic.options import (
     GRAY,
     IDENTITY,
@@ -31,8 +34,10 @@ if TYPE_CHECKING:
     Nodes = NDArray[np.int64]
 
 MAX_SEARCHED = 1024
-_SWAPS_A_RANK, _MOST_SWAPS = 64, 4096
+_SWAPS_A_RANK, _MOST_SWAPS = 2000, 2**21
 """Swaps that are tried on hops alone."""
+_WARMTH = (2.0, 0.05)
+"""By how many hops of a mean message a swap may lengthen paths, at first and in the end."""
 _PLACED_SENDS, _MOST_PLACED = 2**20, 200
 """Sends that are placed to try swaps on t_b, and the most of those swaps."""
 
@@ -167,18 +172,20 @@ def searched_map(messages: Messages, router: Router, starts: Sequence[Nodes], se
 def _brought_nearer(
     volume: NDArray[np.int64], distance: NDArray[np.int64], start: Nodes, rng: np.random.Generator
 ) -> Nodes:
-    """The map after random swaps, of which those that do not lengthen paths are kept."""
-
-    def hops_of(pair: Nodes, node: Nodes) -> int:
-        """Hops times items of all that two ranks send and receive."""
-        at = node[pair]
-        out, back = volume[pair] * distance[at][:, node], volume[:, pair] * distance[node][:, at]
-        return int(out.sum() + back.sum() - out[:, pair].sum())
-
-    node = start
-    for pair in rng.integers(0, len(node), (min(_MOST_SWAPS, _SWAPS_A_RANK * len(node)), 2)):
-        swapped = node.copy()
-        swapped[pair] = swapped[pair[::-1]]
-        if hops_of(pair, swapped) <= hops_of(pair, node):
-            node = swapped
+    """The map after random swaps: at first also those that lengthen paths, less and less so."""
+    rank, peer = np.nonzero(volume + volume.T)
+    tries = min(_MOST_SWAPS, _SWAPS_A_RANK * len(start))
+    warmth = volume[volume > 0].mean() * np.geomspace(*_WARMTH, tries)
+    node, pairs = start.copy(), rng.integers(0, len(start), (2, tries))
+    anneal = for_work(rank_map_kernels.anneal, 2 * tries * len(rank) // len(start))
+    anneal(
+        starts_of(np.bincount(rank, minlength=len(start))),
+        peer,
+        volume[rank, peer],
+        volume[peer, rank],
+        distance,
+        node,
+        *pairs,
+        rng.exponential(warmth),
+    )
     return node
