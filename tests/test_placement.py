@@ -18,7 +18,7 @@ from ocs_codesign.network import Network
 from ocs_codesign.schedulers.classic import placement
 from ocs_codesign.schedulers.classic.conversion import schedule_of
 from ocs_codesign.schedulers.classic.in_network import in_network_bound
-from ocs_codesign.schedulers.classic.placement import ROUTINGS, place
+from ocs_codesign.schedulers.classic.placement import ROUTINGS, Router, place
 from ocs_codesign.schedulers.classic.rank_maps import gray, messages_on, named_map, snake
 from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.topology import Topology
@@ -164,9 +164,10 @@ def test_searched_maps(recipe, name, most, monkeypatch):
     topology = as_topology(recipe)
     kind = "allgather" if name == "ring" else "allreduce"
     made = CLASSIC[name].messages(kind, topology.num_nodes)
-    found = named_map("search", made, topology, seed=3)
+    router = Router(topology, "even", topology.num_nodes)
+    found = named_map("search", made, router, seed=3)
     monkeypatch.setattr(kernels, "LITTLE_WORK", 0)
-    assert np.array_equal(found, named_map("search", made, topology, seed=3))
+    assert np.array_equal(found, named_map("search", made, router, seed=3))
     t_b = place(made, topology, "even", found).t_b
     assert t_b <= min(place(made, topology).t_b, Fraction(most))
 
@@ -176,12 +177,12 @@ def test_a_network_with_switches():
     tail, head = [0, 1, 2, 3, 4, 4, 5, 5, 4, 5], [4, 4, 5, 5, 0, 1, 2, 3, 5, 4]
     network = Network(4, 6, tail, head, [2] * 8 + [1] * 2)
     made = CLASSIC["recursive-doubling"].messages("allgather", 4)
-    found = place(made, network.topology(), num_hosts=4)
+    found = place(made, network)
     assert found.hops == (3, 2)
     assert found.loads == (2, 1)
     assert found.t_b == Fraction(2, 4) * 3
     with pytest.raises(ValueError, match="one on node 4: hosts are 0 to 3"):
-        place(made, network.topology(), "even", [0, 1, 2, 4], num_hosts=4)
+        place(made, network, "even", [0, 1, 2, 4])
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
@@ -249,22 +250,23 @@ def test_maps_and_grids_by_name():
         ({"rank_to_node": [0, 1, 2]}, "a node for every one of 4 ranks"),
         ({"rank_to_node": [0, 1, 2, 2]}, "two ranks are on one node"),
         ({"rank_to_node": [0, 1, 2, -1]}, "one on node -1: hosts are 0 to 3"),
-        ({"topology": Topology(3, [0, 1, 2], [1, 2, 0])}, "one on node 3: hosts are 0 to 2"),
-        ({"topology": Topology(4, [0, 1, 2], [1, 2, 3])}, "no path leads from node 3 to node 0"),
+        ({"graph": Topology(3, [0, 1, 2], [1, 2, 0])}, "one on node 3: hosts are 0 to 2"),
+        ({"graph": Topology(4, [0, 1, 2], [1, 2, 3])}, "no path leads from node 3 to node 0"),
     ],
 )
 def test_what_cannot_be_placed(change, says):
     made = CLASSIC["ring"].messages("allgather", 4)
-    given = {"topology": as_topology("UniRing(1, 4)")} | change
+    given = {"graph": "UniRing(1, 4)"} | change
     with pytest.raises(ValueError, match=says):
         place(made, **given)
 
 
 def test_what_has_no_map_or_schedule():
     ring, torus = CLASSIC["ring"].messages("allgather", 6), as_topology("Torus((3, 2))")
+    router = Router(torus, "even", 6)
     for name, says in (("snake", "give dims"), ("best", "it is one of identity, snake, gray")):
         with pytest.raises(ValueError, match=says):
-            named_map(name, ring, torus)
+            named_map(name, ring, router)
     with pytest.raises(ValueError, match="6 ranks for 8 nodes"):
         schedule_of(ring, as_topology("Hypercube(3)"))
     with pytest.raises(ValueError, match="equal parts and all hosts: allgather, 6 sizes"):

@@ -63,22 +63,20 @@ def cost_of_classic(
     from ocs_codesign.schedulers.classic.rank_maps import messages_on
 
     options = read_options(texts)
-    topology = source.topology()
-    hosts = topology.num_nodes if source.network is None else source.network.num_hosts
+    topology, network = source.topology(), source.network
+    graph = topology if network is None else network
     sides = getattr(source.recipe, "sides", None)
     root = options.get("root", 0) if collective_name in ROOTED else None
     collective = Collective(collective_name, root=root)
     with progress("Placing the messages"):
-        messages, nodes = messages_on(
-            topology, scheduler, collective, options, sides, num_hosts=hosts, routing=routing
-        )
-        placed = place(messages, topology, routing, nodes, num_hosts=hosts)
+        messages, nodes = messages_on(graph, scheduler, collective, options, sides, routing)
+        placed = place(messages, graph, routing, nodes)
     subject, bound = source.subject(topology), None
-    if source.network is not None:
-        subject = Subject(None, source.graph_name, hosts, topology.degree)
-        has_switches = hosts < topology.num_nodes
-        if has_switches and collective_name == Collective.ALLREDUCE.name:
-            bound = in_network_bound(source.network)
+    if network is not None:
+        subject = Subject(None, source.graph_name, network.num_hosts, topology.degree)
+        has_switches = network.num_hosts < network.num_nodes
+        if has_switches and collective == Collective.ALLREDUCE:
+            bound = in_network_bound(network)
     found = ClassicCost(scheduler, routing, messages, placed, bound, options.get("note"))
     answer = {**classic_json(subject, found), **times_json(asked, placed.cut_through)}
     sections = [*classic_sections(subject, found), *times_sections(asked, placed.cut_through)]

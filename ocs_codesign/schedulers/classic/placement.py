@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.cost import Cost, total
+from ocs_codesign.given import as_topology
+from ocs_codesign.network import Network
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.messages import Messages
     from ocs_codesign.topology import Topology
 
@@ -63,30 +66,34 @@ class Placed:
 
 def place(
     messages: Messages,
-    topology: Topology,
+    graph: TopologyLike | Network,
     routing: str = EVEN,
     rank_to_node: ArrayLike | None = None,
-    *,
-    num_hosts: int | None = None,
 ) -> Placed:
-    """The loads of messages whose rank i is on node ``rank_to_node[i]``, by default on node i.
+    """The loads of messages whose rank i is on host ``rank_to_node[i]``, by default on host i.
 
-    The nodes of the topology are ``num_hosts`` hosts, all by default, and then switches. Raises
-    ValueError for an unknown routing, ranks that are not on hosts of their own, and ends of a
-    message between which there is no path.
+    All nodes of a topology are hosts. Raises ValueError for an unknown routing, ranks that are not
+    on hosts of their own, and ends of a message between which there is no path.
 
-    >>> from ocs_codesign.given import as_topology
     >>> from ocs_codesign.schedulers.classic.registry import CLASSIC
     >>> swing = CLASSIC["swing"].messages("allgather", 8)
-    >>> placed = place(swing, as_topology("BiRing(2, 8)"))
+    >>> placed = place(swing, "BiRing(2, 8)")
     >>> placed.hops, [str(load) for load in placed.loads]
     ((3, 1, 1), ['2', '2', '4'])
     >>> placed.cut_through, placed.store_and_forward
     (Cost(steps=3, t_b=Fraction(2, 1)), Cost(steps=5, t_b=Fraction(9, 4)))
     """
-    hosts = topology.num_nodes if num_hosts is None else num_hosts
+    topology, hosts = with_hosts(graph)
     node = checked_ranks(messages.num_ranks, hosts, rank_to_node)
     return Router(topology, routing, hosts).place(messages, node)
+
+
+def with_hosts(graph: TopologyLike | Network) -> tuple[Topology, int]:
+    """The topology of all nodes, and how many of them are hosts: the first ones of a network."""
+    if isinstance(graph, Network):
+        return graph.topology(), graph.num_hosts
+    topology = as_topology(graph)
+    return topology, topology.num_nodes
 
 
 def checked_ranks(

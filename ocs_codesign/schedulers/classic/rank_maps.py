@@ -18,7 +18,7 @@ from ocs_codesign.schedulers.classic.options import (
     SNAKE,
     split_options,
 )
-from ocs_codesign.schedulers.classic.placement import EVEN, Router, checked_ranks
+from ocs_codesign.schedulers.classic.placement import EVEN, Router, checked_ranks, with_hosts
 from ocs_codesign.schedulers.classic.registry import CLASSIC
 
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.collective import Collective
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.messages import Messages
-    from ocs_codesign.topology import Topology
+    from ocs_codesign.network import Network
 
     Nodes = NDArray[np.int64]
 
@@ -43,30 +44,27 @@ _PLACED_SENDS, _MOST_PLACED = 2**20, 200
 
 
 def messages_on(
-    topology: Topology,
+    graph: TopologyLike | Network,
     name: str,
     collective: Collective,
     options: Mapping[str, Any],
     sides: Sequence[int] | None = None,
-    *,
-    num_hosts: int | None = None,
     routing: str = EVEN,
 ) -> tuple[Messages, Nodes]:
-    """What an algorithm of CLASSIC sends between the hosts of a topology, and the rank map.
+    """What an algorithm of CLASSIC sends between the hosts of a graph, and the rank map.
 
     The map is the option ``rank_to_node``, by name or as a list. ``sides`` are those of the grid
     that the hosts are in, if any: the ``dims`` of algorithms on grids where none are given. Raises
     ValueError as the algorithm and the map do, and for a collective with sizes or groups.
 
     >>> from ocs_codesign.collective import Collective
-    >>> from ocs_codesign.given import as_topology
-    >>> ring = messages_on(as_topology("Torus((4, 2))"), "ring", Collective.ALLGATHER, {})
+    >>> ring = messages_on("Torus((4, 2))", "ring", Collective.ALLGATHER, {})
     >>> ring[0].num_steps, ring[1].tolist()
     (7, [0, 1, 2, 3, 4, 5, 6, 7])
     """
     if collective.sizes is not None or collective.groups is not None:
         raise ValueError(f"classic algorithms are for equal parts and all hosts: {collective.text}")
-    hosts = topology.num_nodes if num_hosts is None else num_hosts
+    topology, hosts = with_hosts(graph)
     algorithm = CLASSIC[name]
     given, placed = split_options(options)
     if sides is not None and "dims" in algorithm.options:
@@ -78,9 +76,7 @@ def messages_on(
     if isinstance(ranks, str):
         grid = sides or given.get("dims")
         seed = placed.get("seed", 0)
-        ranks = named_map(
-            ranks, messages, topology, grid, num_hosts=hosts, routing=routing, seed=seed
-        )
+        ranks = named_map(ranks, messages, Router(topology, routing, hosts), grid, seed)
     return messages, checked_ranks(hosts, hosts, ranks)
 
 
@@ -110,11 +106,8 @@ def gray(num_ranks: int) -> Nodes:
 def named_map(
     name: str,
     messages: Messages,
-    topology: Topology,
+    router: Router,
     dims: Sequence[int] | None = None,
-    *,
-    num_hosts: int | None = None,
-    routing: str = EVEN,
     seed: int = 0,
 ) -> Nodes:
     """The node of every rank under a rank map by name; ``dims`` are the sides of the nodes' grid.
@@ -131,9 +124,8 @@ def named_map(
             raise ValueError(f"a snake takes nodes in a grid: give dims, sides of {ranks} nodes")
         return snake(dims)
     if name == SEARCH:
-        hosts = topology.num_nodes if num_hosts is None else num_hosts
         starts = [np.arange(ranks)] + ([] if dims is None else [snake(dims)])
-        return searched_map(messages, Router(topology, routing, hosts), starts, seed)
+        return searched_map(messages, router, starts, seed)
     names = ", ".join((IDENTITY, SNAKE, GRAY, SEARCH))
     raise ValueError(f"rank map {name!r}: it is one of {names}, or the node of every rank")
 
