@@ -251,6 +251,7 @@ def test_themis(dims, bandwidths, chunks, fixed, greedy):
         ("two-level", "allreduce", 8, {"groups": 3}, "together they must be 8 ranks"),
         ("chain", "broadcast", 8, {"chunks": 2**30}, "sends: at most 33,554,432 are made"),
         ("bucket-multiport", "allgather", 4096, {"dims": (64, 64)}, "67,108,864 sends: at most"),
+        ("two-level", "allreduce", 8, {"groups": 0}, "0 groups of 8: together they must be 8"),
         ("two-level", "allreduce", 8, {"group_size": 0}, "together they must be 8 ranks"),
         ("chain", "broadcast", 8, {"chunks": 0}, "0 chunks"),
         ("linear", "broadcast", 8, {"root": 8}, "root is 8: ranks are 0 to 7"),

@@ -172,8 +172,8 @@ def two_level(num_ranks: int, groups: int | None = None, group_size: int | None 
     """
     if group_size is None:
         near = [m for m in range(1, num_ranks + 1) if num_ranks % m == 0 and m * m <= num_ranks]
-        group_size = num_ranks // groups if groups else near[-1]
-    count = groups or num_ranks // max(group_size, 1)
+        group_size = near[-1] if groups is None else num_ranks // max(groups, 1)
+    count = num_ranks // max(group_size, 1) if groups is None else groups
     if count < 1 or group_size < 1 or count * group_size != num_ranks:
         raise ValueError(f"{count} groups of {group_size}: together they must be {num_ranks} ranks")
     leader = group_size * np.arange(count)[:, None, None]
