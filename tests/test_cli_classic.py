@@ -52,6 +52,7 @@ def test_people_read_it(capsys):
     shown = capsys.readouterr().out
     assert "7 steps, t_b 21/8 (2.625), a path a step" in shown
     assert "7 steps, t_b 7/8 (0.875), one port a host" in shown
+    assert "t_b is 3 times that on a switch: paths share links, or ports are idle." in shown
     assert "280" in shown  # us: 7 * 10 + 2.625 * 80
     searched = ["--option", "rank_to_node=search", "--option", "seed=2", "--json", "-"]
     assert main([*ring[:-2], *searched]) == 0

@@ -81,9 +81,6 @@ def classic_sections(subject: Subject, found: ClassicCost) -> Iterator[Section]:
     if placed.t_b > found.one_port_t_b:
         times = float(placed.t_b / found.one_port_t_b)
         yield ""
-        yield (
-            f"t_b is {times:.3g} times that on a switch: paths share links, or ports are idle. "
-            "Parts that start at different ports (swing-multiport, bucket-multiport) use all."
-        )
+        yield f"t_b is {times:.3g} times that on a switch: paths share links, or ports are idle."
     yield ""
     yield Table(("step", "largest load", "hops"), table, 3).shortened("steps")
