@@ -15,6 +15,7 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.given import as_topology
 from ocs_codesign.messages import Messages
 from ocs_codesign.network import Network
+from ocs_codesign.networks.direct import torus
 from ocs_codesign.schedulers.classic import placement
 from ocs_codesign.schedulers.classic.conversion import schedule_of
 from ocs_codesign.schedulers.classic.in_network import in_network_bound
@@ -123,6 +124,23 @@ def test_closed_forms_on_tori(sides):
     assert placed("bucket-multiport", "allgather", torus, dims=sides).t_b == least
     both = placed("bucket-multiport", "allreduce", torus, dims=sides)
     assert (both.t_b, both.cut_through.steps) == (2 * least, 2 * sum(a - 1 for a in sides))
+
+
+@pytest.mark.parametrize(
+    ("sides", "bandwidths"), [((3, 4), (10, 40)), ((4, 3, 2), (1, 2, 8)), ((5, 3), (7, 3))]
+)
+def test_blueconnect_on_unequal_dimensions(sides, bandwidths):
+    """Levels p_0, p_1, .., the fastest first: 2 (p_i - 1) / (p_0 .. p_i) of M over each link."""
+    network = torus(sides, bandwidths)
+    made = CLASSIC["bucket"].messages("allreduce", network.num_hosts, dims=sides)
+    levels = list(zip(sides, bandwidths, strict=True))[::-1]
+    share, seconds = Fraction(1), Fraction(0)
+    for side, bandwidth in levels:
+        share /= side
+        seconds += 2 * (side - 1) * share / bandwidth
+    found = place(made, network)
+    assert found.t_b == found.t_b_store_and_forward == seconds * network.host_bandwidth()
+    assert found.cut_through.steps == 2 * sum(side - 1 for side in sides)
 
 
 def test_formula_routed_loads_and_schedules_agree_where_paths_are_links():
