@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.runs import places
+from ocs_codesign.runs import starts_of
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.classic.placement import checked_ranks
+from ocs_codesign.schedulers.classic.placement import PairLinks, checked_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -63,20 +63,17 @@ def _links(
     messages: Messages, topology: Topology, node: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], ...]:
     """Row and link of every part of a send, its number, and how many the send has."""
-    pairs = topology.tail.astype(np.int64) * topology.num_nodes + topology.head
-    order = np.argsort(pairs, kind="stable")
-    pair = node[messages.source] * topology.num_nodes + node[messages.target]
-    first = np.searchsorted(pairs[order], pair)
-    ways = np.searchsorted(pairs[order], pair, side="right") - first
+    tail, head = node[messages.source], node[messages.target]
+    row, link = PairLinks(topology).between(tail, head)
+    ways = np.bincount(row, minlength=len(tail))
     if (ways == 0).any():
         at = int((ways == 0).argmax())
-        ends = int(node[messages.source[at]]), int(node[messages.target[at]])
         raise ValueError(
-            f"step {messages.step[at]} sends from node {ends[0]} to node {ends[1]}, but no link "
+            f"step {messages.step[at]} sends from node {tail[at]} to node {head[at]}, but no link "
             "leads there: in a schedule a send crosses one link, cost prices longer paths"
         )
-    row, place = places(first, ways)
-    return row, order[place], place - first[row], ways[row]
+    part = np.arange(len(row)) - starts_of(ways)[row]
+    return row, link, part, ways[row]
 
 
 def _chunks(messages: Messages, node: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any], int]:

@@ -17,6 +17,7 @@ import numpy as np
 from ocs_codesign.cost import Cost, total
 from ocs_codesign.given import as_topology
 from ocs_codesign.network import Network
+from ocs_codesign.runs import places
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -134,7 +135,7 @@ class Router:
         self.topology, self.routing = topology, routing
         self.speeds, self.host_speed = topology.speeds(), topology.node_speed(num_hosts)
         self.distance = topology.distances()
-        self.links = _out_links(topology)
+        self.links, self.pairs = _out_links(topology), PairLinks(topology)
 
     def place(self, messages: Messages, node: NDArray[np.int64]) -> Placed:
         """The loads of messages whose rank i is on host ``node[i]``."""
@@ -181,14 +182,18 @@ class Router:
         self, at: NDArray[np.int64], to: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Rows and the links that each takes next, and how many links every row takes."""
+        is_last = self.distance[at, to] == 1
+        last, far = np.flatnonzero(is_last), np.flatnonzero(~is_last)
+        row, link = self.pairs.between(at[last], to[last])
+        rows, links = [last[row]], [link]
         block = max(1, _BLOCK_LINKS // self.links.shape[1])
-        parts = [
-            self._next_of(at[first : first + block], to[first : first + block])
-            for first in range(0, len(at), block)
-        ]
-        rows = [row + number * block for number, (row, _) in enumerate(parts)]
-        row, link = np.concatenate(rows), np.concatenate([links for _, links in parts])
-        return row, link, np.bincount(row)
+        for first in range(0, len(far), block):
+            here = far[first : first + block]
+            row, link = self._next_of(at[here], to[here])
+            rows.append(here[row])
+            links.append(link)
+        row = np.concatenate(rows)
+        return row, np.concatenate(links), np.bincount(row)
 
     def _next_of(
         self, at: NDArray[np.int64], to: NDArray[np.int64]
@@ -210,6 +215,30 @@ class Router:
             top = int(load[self.speeds == speed].max())
             most = max(most, Fraction(top, speed * denominator))
         return most
+
+
+@final
+class PairLinks:
+    """The links of a topology from one node to another."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.num_nodes = topology.num_nodes
+        pair = self._pair(topology.tail, topology.head)
+        self.order = np.argsort(pair, kind="stable")
+        self.pair = pair[self.order]
+
+    def between(
+        self, tail: NDArray[Any], head: NDArray[Any]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of all links from ``tail[i]`` to ``head[i]`` for every i: the i, and the link."""
+        wanted = self._pair(tail, head)
+        first = np.searchsorted(self.pair, wanted)
+        row, place = places(first, np.searchsorted(self.pair, wanted, side="right") - first)
+        return row, self.order[place]
+
+    def _pair(self, tail: NDArray[Any], head: NDArray[Any]) -> NDArray[np.int64]:
+        pair: NDArray[np.int64] = tail.astype(np.int64) * self.num_nodes + head
+        return pair
 
 
 def _out_links(topology: Topology) -> NDArray[np.int64]:
