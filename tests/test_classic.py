@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from importlib import import_module
+from inspect import signature
 from math import ceil, log2
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from classic_samples import CASES, SIZES, everything, messages_of
 
 from ocs_codesign.schedulers.classic.grids import INNER, themis_orders
+from ocs_codesign.schedulers.classic.options import OPTIONS as KNOWN_OPTIONS
 from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.schedulers.classic.trees import double_tree_parents
 from ocs_codesign.verification.messages import check_messages
@@ -51,6 +54,20 @@ def test_every_algorithm_delivers(name, collective):
         assert refused == {ranks for ranks in SIZES if ranks & (ranks - 1)}
     else:
         assert refused == {r for r in SIZES if r % 2 and name == "neighbour-exchange"}
+
+
+@pytest.mark.parametrize("name", CLASSIC)
+def test_options_are_the_parameters_of_the_makers(name):
+    room, taken = "ocs_codesign.schedulers.classic", []
+    for maker in CLASSIC[name].makers.values():
+        module, function = maker.split(".")
+        parameters = signature(getattr(import_module(f"{room}.{module}"), function)).parameters
+        first, *options = parameters.values()
+        assert first.name == "num_ranks"
+        assert all(option.default is not option.empty for option in options)
+        taken += [option.name for option in options]
+    assert set(taken) == set(CLASSIC[name].options)
+    assert set(CLASSIC[name].options) <= set(KNOWN_OPTIONS)
 
 
 OPTIONS = [

@@ -175,6 +175,24 @@ def test_witnesses():
     assert str(check_messages(without(both, 1))) == f"chunk 0, node 0: {rule}"
 
 
+def test_scatters_and_gathers():
+    """Two items a rank, those of rank 2 over rank 0 or 1; the root keeps its own."""
+    scatter = Collective("scatter", root=1)
+    rows = ([1, 1, 1, 1, 2, 2], [1] * 4 + [0] * 2, [0] * 4 + [2] * 2, [0, 1, 4, 5, 4, 5])
+    made = Messages(3, scatter, 6, *rows, [False] * 6)
+    assert check_messages(made) is None
+    assert str(check_messages(without(made, 5))) == "chunk 5, node 2: the rank never gets this item"
+    early = check_messages(changed(made, step=[1] * 6))
+    assert "the item is not at the sender, or is sent twice" in str(early)
+    step, source, target, item = rows
+    back = ([3 - at for at in step], target, source, item)
+    gathered = Messages(3, Collective("gather", root=1), 6, *back, [False] * 6)
+    assert check_messages(gathered) is None
+    assert check_messages(without(gathered, 0)) is not None
+    with pytest.raises(ValueError, match="num_items is 4: scatter of 3 ranks has a multiple of 3"):
+        Messages(3, scatter, 4, [], [], [], [], [])
+
+
 def test_many_ranks_are_replayed_in_blocks(monkeypatch):
     monkeypatch.setattr("ocs_codesign.verification.messages._BLOCK_WORDS", 256)
     made = CLASSIC["rabenseifner"].messages("allreduce", 70)
