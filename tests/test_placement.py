@@ -15,7 +15,7 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.given import as_topology
 from ocs_codesign.messages import Messages
 from ocs_codesign.network import Network
-from ocs_codesign.networks.direct import torus
+from ocs_codesign.networks.direct import torus as networks_torus
 from ocs_codesign.schedulers.classic import placement
 from ocs_codesign.schedulers.classic.conversion import schedule_of
 from ocs_codesign.schedulers.classic.in_network import in_network_bound
@@ -131,7 +131,7 @@ def test_closed_forms_on_tori(sides):
 )
 def test_blueconnect_on_unequal_dimensions(sides, bandwidths):
     """Levels p_0, p_1, .., the fastest first: 2 (p_i - 1) / (p_0 .. p_i) of M over each link."""
-    network = torus(sides, bandwidths)
+    network = networks_torus(sides, bandwidths)
     made = CLASSIC["bucket"].messages("allreduce", network.num_hosts, dims=sides)
     levels = list(zip(sides, bandwidths, strict=True))[::-1]
     share, seconds = Fraction(1), Fraction(0)
@@ -255,6 +255,15 @@ def test_maps_and_grids_by_name():
     _, nodes = messages_on(torus, "ring", Collective.ALLGATHER, options, (4, 4))
     known = next(case for case in CASES if case["id"] == "k09")
     assert nodes.tolist() == known["rank_to_node"]
+    network = networks_torus((4, 4), 1)  # whose sides nobody knows
+    on_rows = {**options, "dims": (4, 4)}
+    made, nodes = messages_on(network, "ring", Collective.ALLGATHER, on_rows)
+    assert set(place(made, network, "even", nodes).hops) == {1}
+    for wrong in ((4, 2), (), (-4, -4)):
+        with pytest.raises(ValueError, match="their product must be 16 ranks"):
+            messages_on(network, "ring", Collective.ALLGATHER, {**options, "dims": wrong})
+    with pytest.raises(ValueError, match="ring has no option dims"):
+        messages_on(network, "ring", Collective.ALLGATHER, {"dims": (4, 4)})
     made, _ = messages_on(torus, "bucket", Collective.ALLREDUCE, {}, (4, 4))
     assert made.num_steps == 12
     rooted, _ = messages_on(torus, "binomial", Collective("broadcast", root=5), {})

@@ -54,8 +54,9 @@ def messages_on(
     """What an algorithm of CLASSIC sends between the hosts of a graph, and the rank map.
 
     The map is the option ``rank_to_node``, by name or as a list. ``sides`` are those of the grid
-    that the hosts are in, if any: the ``dims`` of algorithms on grids where none are given. Raises
-    ValueError as the algorithm and the map do, and for a collective with sizes or groups.
+    that the hosts are in, if any: the ``dims`` of algorithms on grids where none are given. With a
+    snake or a search any algorithm may be given ``dims``, those of the hosts. Raises ValueError as
+    the algorithm and the map do, and for a collective with sizes or groups.
 
     >>> from ocs_codesign.collective import Collective
     >>> ring = messages_on("Torus((4, 2))", "ring", Collective.ALLGATHER, {})
@@ -71,10 +72,12 @@ def messages_on(
         given = {"dims": sides, **given}
     if collective.root is not None and "root" in algorithm.options:
         given["root"] = collective.root
+    ranks, grid = placed.get(RANK_MAP, IDENTITY), given.get("dims", sides)
+    on_grid = isinstance(ranks, str) and ranks in (SNAKE, SEARCH)
+    if on_grid and "dims" not in algorithm.options:
+        given.pop("dims", None)
     messages = algorithm.messages(collective.name, hosts, **given)
-    ranks = placed.get(RANK_MAP, IDENTITY)
     if isinstance(ranks, str):
-        grid = sides or given.get("dims")
         seed = placed.get("seed", 0)
         ranks = named_map(ranks, messages, Router(topology, routing, hosts), grid, seed)
     return messages, checked_ranks(hosts, hosts, ranks)
@@ -119,8 +122,10 @@ def named_map(
         return np.arange(ranks)
     if name == GRAY:
         return gray(ranks)
+    if dims is not None and (min(dims, default=0) < 1 or prod(dims) != ranks):
+        raise ValueError(f"dims are {list(dims)}: their product must be {ranks} ranks")
     if name == SNAKE:
-        if dims is None or prod(dims) != ranks:
+        if dims is None:
             raise ValueError(f"a snake takes nodes in a grid: give dims, sides of {ranks} nodes")
         return snake(dims)
     if name == SEARCH:
