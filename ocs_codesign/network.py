@@ -30,7 +30,9 @@ class Network:
     in ticks of ``tick_s`` seconds. ``dimension`` (int32) says which level or axis a link is of,
     None if none does. A switch forwards; ``multicast`` and ``aggregate`` (bool, nodes) say which
     also send copies of what they get, or add it up. ``names`` has one a node, or is None. Arrays
-    are copied to read-only. Raises ValueError for values out of range or of unequal length.
+    are copied to read-only. Where links are known by the ticks that a chunk occupies them,
+    ``chunk_ticks`` (int64) has these, else it is None; bandwidths are in inverse proportion then.
+    Raises ValueError for values out of range or of unequal length.
 
     >>> star = Network(2, 3, [0, 1, 2, 2], [2, 2, 0, 1], [10, 10, 10, 10], unit="Gbps")
     >>> star, star.is_switch(2), star.host_bandwidth()
@@ -49,6 +51,7 @@ class Network:
     unit: str
     tick_s: Fraction
     names: tuple[str, ...] | None
+    chunk_ticks: NDArray[np.int64] | None
 
     def __init__(
         self,
@@ -65,6 +68,7 @@ class Network:
         unit: str = "",
         tick_s: Fraction = NANOSECOND,
         names: Sequence[str] | None = None,
+        chunk_ticks: ArrayLike | None = None,
     ) -> None:
         if not 1 <= num_hosts <= num_nodes < 2**31:
             raise ValueError(f"{num_hosts} hosts among {num_nodes} nodes: hosts are nodes")
@@ -87,6 +91,8 @@ class Network:
         }
         if dimension is not None:
             columns["dimension"] = _integers(dimension, "dimension", 0, 1023).astype(np.int32)
+        if chunk_ticks is not None:
+            columns["chunk_ticks"] = _integers(chunk_ticks, "chunk_ticks", 1, MAX_LATENCY)
         if len({len(column) for column in columns.values()}) > 1:
             raise ValueError("every link has a tail, a head, a bandwidth, a latency: one of each")
         columns["multicast"] = _switches(multicast, "multicast", num_hosts, num_nodes)
@@ -94,8 +100,13 @@ class Network:
         for name, column in columns.items():
             column.setflags(write=False)
             object.__setattr__(self, name, column)
-        if dimension is None:
-            object.__setattr__(self, "dimension", None)
+        for name in {"dimension", "chunk_ticks"} - columns.keys():
+            object.__setattr__(self, name, None)
+        if (
+            self.chunk_ticks is not None
+            and len(set((self.bandwidth.astype(object) * self.chunk_ticks).tolist())) > 1
+        ):
+            raise ValueError("bandwidths are not in inverse proportion to the ticks of a chunk")
         if names is not None and (len(names) != num_nodes or len(set(names)) < num_nodes):
             raise ValueError(f"names are {num_nodes} different texts, one a node")
         object.__setattr__(self, "unit", unit)
@@ -106,7 +117,10 @@ class Network:
         if not isinstance(other, Network):
             return False
         plain = ("num_hosts", "num_nodes", "unit", "tick_s", "names")
-        arrays = ("tail", "head", "bandwidth", "latency", "dimension", "multicast", "aggregate")
+        arrays = (
+            *("tail", "head", "bandwidth", "latency", "dimension", "multicast", "aggregate"),
+            "chunk_ticks",
+        )
         return all(getattr(self, name) == getattr(other, name) for name in plain) and all(
             np.array_equal(np.asarray(getattr(self, name)), np.asarray(getattr(other, name)))
             for name in arrays
@@ -222,6 +236,7 @@ class Network:
             unit=self.unit,
             tick_s=self.tick_s,
             names=None if self.names is None else [self.names[node] for node in kept],
+            chunk_ticks=None if self.chunk_ticks is None else self.chunk_ticks[stays],
         )
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ocs_codesign.answers.build import built_json, built_sections
 from ocs_codesign.answers.choice import choices_sections
+from ocs_codesign.answers.greedy import synthesis_json
 from ocs_codesign.answers.texts import WORTH_TREES_PERCENT, is_far_above
 from ocs_codesign.cli.choices import LiveChoice
 from ocs_codesign.cli.classic import option_option
 from ocs_codesign.cli.exact import chunks_option, refuse
-from ocs_codesign.cli.file_options import design_directory_option
+from ocs_codesign.cli.file_options import DIRECTORY
+from ocs_codesign.cli.greedy import GREEDY, ROOTED, GreedyChoice, greedy_options, tell_times
 from ocs_codesign.cli.message_options import asked_messages, message_option, min_chunk_option
 from ocs_codesign.cli.options import (
     ALLTOALL,
@@ -31,10 +34,12 @@ from ocs_codesign.cli.options import (
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 from ocs_codesign.collective import GATHERING as GATHERING_COLLECTIVES
+from ocs_codesign.quantities import exact
 from ocs_codesign.schedulers.registry import SCHEDULERS
 
 if TYPE_CHECKING:
     from ocs_codesign.cli.progress import Progress
+    from ocs_codesign.collective import Collective
     from ocs_codesign.cost import Cost
     from ocs_codesign.design import Design
     from ocs_codesign.schedulers.registry import Made
@@ -46,7 +51,7 @@ BEST, STEPPED, FOREST = "best", "stepped", "forest"
 @recipe_argument
 @graph_option
 @network_option
-@collective_choice(*GATHERING, ALLTOALL)
+@collective_choice(*GATHERING, ALLTOALL, *ROOTED)
 @click.option(
     "--scheduler",
     type=LiveChoice(lambda: {BEST: None, **SCHEDULERS}),
@@ -88,7 +93,13 @@ BEST, STEPPED, FOREST = "best", "stepped", "forest"
 @message_option
 @min_chunk_option
 @option_option
-@design_directory_option
+@click.option(
+    *("--out", "directory"),
+    type=DIRECTORY,
+    metavar="DIR",
+    help="Where to save the design; greedy synthesis tells its times without one.",
+)
+@greedy_options
 @solver_options
 @json_option
 def build(
@@ -108,9 +119,10 @@ def build(
     message: float | None,
     min_chunk: float | None,
     options: tuple[str, ...],
-    directory: str,
+    directory: str | None,
     json_path: str | None,
     choice: SolverChoice,
+    greedy: GreedyChoice,
 ) -> int:
     """Build the schedule of a RECIPE, graph or network, verify it, and save it with its topology.
 
@@ -126,6 +138,9 @@ def build(
     --bandwidth it is the fastest of several with few trees and many, in the best number of parts,
     or BFB where that is faster.
 
+    A greedy schedule matches chunks to links as time goes on, over links of unequal speed and
+    latency, for every collective. On a --network with a unit --message says what a chunk takes.
+
     \b
     Example:
       ocs-codesign build 'Line(CompleteBipartite(4))' --collective allreduce --out design
@@ -133,7 +148,9 @@ def build(
     source = GivenGraph.of(recipe, graph, network)
     if scheduler == BEST and collective == ALLTOALL:
         scheduler = STEPPED
-    if scheduler == BEST and source.network is not None:
+    if scheduler == BEST and collective in ("scatter", "gather"):
+        scheduler = GREEDY
+    if scheduler == BEST and (source.network is not None or collective in ROOTED):
         scheduler = FOREST
     limits: dict[str, Any] = {
         "steps": steps,
@@ -142,25 +159,39 @@ def build(
         "trees": trees,
         "height": height,
         "parts": parts,
-        "message": asked_messages(alpha, bandwidth, () if message is None else (message,)),
         "min_chunk": min_chunk,
+        **greedy.limits(),
     }
+    if scheduler == GREEDY and alpha is bandwidth is None:
+        limits |= {"message": None, "message_bytes": None if message is None else exact(message)}
+    else:
+        sizes = () if message is None else (message,)
+        limits["message"] = asked_messages(alpha, bandwidth, sizes)
+    wanted = greedy.collective(collective)
     limits["algorithm_options"] = _algorithm_options(scheduler, options)
-    _check_usage(source, collective, scheduler, limits, choice)
+    _check_usage(source, wanted, scheduler, limits, choice)
+    if directory is None and scheduler != GREEDY:
+        raise click.UsageError("Missing option '--out'.")
     from ocs_codesign.formats.designs.design_files import check_design_directory, save_design
     from ocs_codesign.formats.designs.record import design_record
 
     check_outputs(json_path)
-    check_design_directory(directory)
+    if directory is not None:
+        check_design_directory(directory)
     with progress("Building the schedule") as shown:
-        design, made = _built(source, collective, scheduler, limits, choice, shown)
+        begin = process_time()
+        design, made = _built(source, wanted, scheduler, limits, choice, shown)
         if design is None:
             return refuse(made, json_path)
+        if directory is None:
+            return tell_times(made, json_path, process_time() - begin)
         shown.tell_phase("Writing the design", 0, 0)
         save_design(design, directory, source.graph_name)
     has_bound = source.network is None and design.collective in GATHERING_COLLECTIVES
     least = design.bound_on(design.schedule.topology) if has_bound else None
     answer = built_json(design_record(design, source.graph_name), made, least, directory)
+    if made.greedy is not None:
+        answer["greedy"] = synthesis_json(made.greedy)
     forest = _cost_of_forest(design, least)
     sections = [*built_sections(answer, design, made, least, forest)]
     compared = [half.name for half in design.collective.halves()]
@@ -193,17 +224,15 @@ def _algorithm_options(scheduler: str, texts: tuple[str, ...]) -> dict[str, Any]
 
 def _check_usage(
     source: GivenGraph,
-    collective: str,
+    collective: Collective,
     scheduler: str,
     limits: dict[str, Any],
     choice: SolverChoice,
 ) -> None:
     """UsageError for what the scheduler cannot make, or a limit that it does not heed."""
-    from ocs_codesign.collective import Collective
-
     entry = None if scheduler == BEST else SCHEDULERS[scheduler]
-    if entry is not None and not entry.can_make(Collective.parse(collective)):
-        raise click.UsageError(f"--scheduler {scheduler} is not for {collective}")
+    if entry is not None and not entry.can_make(collective):
+        raise click.UsageError(f"--scheduler {scheduler} is not for {collective.name}")
     if entry is not None and entry.needs_recipe and source.recipe is None:
         raise click.UsageError(f"--scheduler {scheduler} needs a RECIPE: a graph has no such one")
     heeded = () if entry is None else entry.limits
@@ -227,14 +256,13 @@ def _who_heeds(limit: str) -> str:
 
 def _built(
     source: GivenGraph,
-    collective: str,
+    collective: Collective,
     scheduler: str,
     limits: dict[str, Any],
     choice: SolverChoice,
     shown: Progress,
 ) -> tuple[Design | None, Made]:
     """The verified design, None if there is none, and what its maker says of it."""
-    from ocs_codesign.collective import Collective
     from ocs_codesign.design import build as build_recipe
     from ocs_codesign.design import verified
     from ocs_codesign.schedulers.registry import Made, Task, made_by
@@ -245,10 +273,9 @@ def _built(
         return design, Made(design.schedule, design.maker)
     name = "bfb" if scheduler == BEST else scheduler
     with choice.solving(SCHEDULERS[name].limit_s) as options:
-        wanted = Collective.parse(collective)
         task = Task(
             source.topology(),
-            wanted,
+            collective,
             source.recipe,
             **limits,
             options=options,

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.collective import GATHERING, Collective
+from ocs_codesign.collective import GATHERING, MIRROR, Collective
 from ocs_codesign.schedulers.classic.registry import CLASSIC
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ocs_codesign.schedule import Schedule
     from ocs_codesign.schedulers.exact.answers import ExactAnswer
     from ocs_codesign.schedulers.forest.choice import Choice, Contender
+    from ocs_codesign.schedulers.greedy.synthesis import Synthesis
     from ocs_codesign.topology import Topology
 
 
@@ -36,7 +37,8 @@ class Task:
     the size that it should be fast for, in chunks of ``min_chunk`` bytes or more; ``options`` are
     those of a solver; ``on_progress(done, total)`` is told how far it is. ``network`` is what the
     links of the topology are, None for links between hosts. ``algorithm_options`` are those of a
-    classic algorithm and of its rank map.
+    classic algorithm and of its rank map; ``seed``, ``latency_model`` and ``message_bytes``, M,
+    are what greedy synthesis begins with and counts time by.
     """
 
     topology: Topology
@@ -54,6 +56,9 @@ class Task:
     min_chunk: float | None = None
     network: Network | None = None
     algorithm_options: Mapping[str, Any] | None = None
+    seed: int | None = None
+    latency_model: str | None = None
+    message_bytes: Fraction | None = None
 
 
 @final
@@ -65,6 +70,7 @@ class Made:
     ``exact`` is the answer of the integer program, where one was solved; ``choices`` are what was
     compared for a message, one of a collective or one of each half. ``height`` is that of the
     tallest tree of forests; in very many parts their t_b is 1 + ``loss`` times the bound's.
+    ``greedy`` are the times of a greedy schedule.
     """
 
     schedule: Schedule | None
@@ -74,6 +80,7 @@ class Made:
     choices: tuple[Choice, ...] = ()
     height: int | None = None
     loss: Fraction | None = None
+    greedy: Synthesis | None = None
 
 
 @final
@@ -274,6 +281,27 @@ def _piped(task: Task, best: Contender, bound: Fraction, choices: tuple[Choice, 
     )
 
 
+def _greedy(task: Task) -> Made:
+    from ocs_codesign.schedulers.greedy.links import PIPELINED
+    from ocs_codesign.schedulers.greedy.synthesis import synthesis
+    from ocs_codesign.verification.timed import check_timed
+
+    made = synthesis(
+        task.topology,
+        task.collective,
+        1 if task.chunks is None else task.chunks,
+        task.seed or 0,
+        network=task.network,
+        message_bytes=task.message_bytes,
+        model=task.latency_model or PIPELINED,
+        on_progress=task.on_progress,
+    )
+    witness = check_timed(made.timed, made.links.delay, chunk_ticks=made.links.busy)
+    if witness is not None:
+        raise RuntimeError(f"the greedy schedule is wrong: {witness}")
+    return Made(made.schedule, "greedy", greedy=made)
+
+
 def _classic(name: str, task: Task) -> Made:
     from ocs_codesign.schedulers.classic.conversion import schedule_of
     from ocs_codesign.schedulers.classic.rank_maps import messages_on
@@ -302,6 +330,13 @@ SCHEDULERS: dict[str, Scheduler] = {
         _forest,
         ("allgather", "reduce-scatter", "allreduce", "broadcast", "reduce"),
         ("trees", "height", "parts", "message", "min_chunk"),
+        knows_switches=True,
+    ),
+    "greedy": Scheduler(
+        "chunks matched to links as time goes on, for unequal links as well",
+        _greedy,
+        tuple(MIRROR),
+        ("chunks", "seed", "latency_model", "message_bytes"),
         knows_switches=True,
     ),
     "stepped": Scheduler(

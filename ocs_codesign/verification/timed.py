@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ocs_codesign.timed import Timed
 
 BUSY = "this send begins while another one is on the link"
+HASTY = "this send takes less time than its chunks occupy the link and are on the way"
 DARK = "the circuit of this link is not up all the time that the send takes"
 
 
@@ -25,12 +26,14 @@ def check_timed(
     latency: ArrayLike = 0,
     up: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
     *,
+    chunk_ticks: ArrayLike = 0,
     strictness: str = EXACTLY_ONCE,
 ) -> Witness | None:
     """The first send that breaks a rule, None if all that is demanded happens in time.
 
     A sender has all of what it sends at the start of a send. A link carries one send at a time; it
-    is free again ``latency`` ticks (one number, or one a link) before the send ends. ``up`` are
+    is free again ``latency`` ticks (one number, or one a link) before the send ends, and until then
+    takes at least ``chunk_ticks`` (one number, or one a link) for every chunk. ``up`` are
     columns link, start and end of the ticks in which circuits are up, None if they always are: a
     send is within one of them. Raises ValueError for a schedule that names switches.
 
@@ -49,7 +52,13 @@ def check_timed(
     schedule = timed.schedule
     if schedule.topology.num_nodes > schedule.num_hosts:
         raise ValueError("a timed schedule is of sends from host to host: route it over switches")
-    return _overlap(timed, np.broadcast_to(latency, schedule.topology.num_links)) or (
+    links = schedule.topology.num_links
+    on_the_way, busy = np.broadcast_to(latency, links), np.broadcast_to(chunk_ticks, links)
+    least = (schedule.hi.astype(np.int64) - schedule.lo) * busy[schedule.link]
+    hasty = timed.end - timed.start < least + on_the_way[schedule.link]
+    if busy.any() and hasty.any():
+        return _witness(timed, int(hasty.argmax()), HASTY)
+    return _overlap(timed, on_the_way) or (
         (None if up is None else _in_the_dark(timed, *up)) or _replay(timed, strictness)
     )
 

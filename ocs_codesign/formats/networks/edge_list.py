@@ -36,7 +36,7 @@ def write_edge_list(network: Network, title: str) -> str:
     if any(re.search(r"[\s#]", name) for name in names):
         names = [f"n{node}" for node in range(network.num_nodes)]
     lines = [f"# {title}"] if title and title.isprintable() else []
-    lines += [f"unit {network.unit}"] if network.unit else []
+    lines += [f"unit {record['unit']}"] if record["unit"] else []
     lines += [f"tick {record['tick_s']}"] if "tick_s" in record else []
     for node, name in enumerate(names):
         able = [ability for ability in _ABILITIES if getattr(network, ability)[node]]

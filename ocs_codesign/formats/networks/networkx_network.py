@@ -29,7 +29,7 @@ def to_networkx(network: Network, title: str = "") -> nx.MultiDiGraph:
     import networkx as nx
 
     record = network_record(network)
-    graph = nx.MultiDiGraph(name=title, unit=network.unit, tick_s=str(network.tick_s))
+    graph = nx.MultiDiGraph(name=title, unit=record["unit"], tick_s=str(network.tick_s))
     for node in range(network.num_nodes):
         attributes: dict[str, Any] = {"kind": "switch" if network.is_switch(node) else "host"}
         if network.names is not None:

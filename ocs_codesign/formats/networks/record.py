@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.places import errors_at
 from ocs_codesign.files.plain_text import read_plain_text
-from ocs_codesign.network import NANOSECOND, Network
+from ocs_codesign.network import MAX_BANDWIDTH, NANOSECOND, Network
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,8 @@ _KEYS = (
     *("unit", "tick_s", "names"),
 )
 _LINK = "[tail, head, bandwidth], perhaps with a latency and a dimension"
+TICKS = "ticks"
+"""The unit of a network whose links have, for a bandwidth, the ticks that a chunk occupies them."""
 
 
 def network_record(network: Network) -> dict[str, Any]:
@@ -33,7 +36,8 @@ def network_record(network: Network) -> dict[str, Any]:
     >>> record["links"], record["unit"]
     ([[0, 2, 10, 0, 0], [1, 2, 10, 0, 0], [2, 0, 10, 0, 0], [2, 1, 10, 0, 0]], 'Gbps')
     """
-    columns: list[NDArray[Any]] = [network.tail, network.head, network.bandwidth]
+    width = network.bandwidth if network.chunk_ticks is None else network.chunk_ticks
+    columns: list[NDArray[Any]] = [network.tail, network.head, width]
     if network.latency.any() or network.dimension is not None:
         columns.append(network.latency)
     if network.dimension is not None:
@@ -41,7 +45,7 @@ def network_record(network: Network) -> dict[str, Any]:
     record: dict[str, Any] = {
         "num_hosts": network.num_hosts,
         "num_nodes": network.num_nodes,
-        "unit": network.unit,
+        "unit": network.unit if network.chunk_ticks is None else TICKS,
         "links": np.stack(columns, axis=1).tolist(),
     }
     for name in ("multicast", "aggregate"):
@@ -67,18 +71,22 @@ def network_of(record: Any) -> Network:
         if key not in _KEYS:
             raise ValueError(f"{shown(key)} is not known: a network has {', '.join(_KEYS)}")
     hosts, nodes = (_whole(record, key) for key in ("num_hosts", "num_nodes"))
-    columns = _columns(_list(record, "links"))
+    columns, unit = _columns(_list(record, "links")), _text(record, "unit")
     if nodes > max(_ALWAYS_READ, 2 * len(columns[0])):
         raise ValueError(f"{nodes} nodes but only {len(columns[0])} links: some node has no link")
+    chunk_ticks = columns[2] if unit == TICKS else None
+    if chunk_ticks is not None:
+        columns[2], unit = _bandwidths(chunk_ticks), ""
     return Network(
         hosts,
         nodes,
         *columns,
         multicast=_list(record, "multicast", ()),
         aggregate=_list(record, "aggregate", ()),
-        unit=_text(record, "unit"),
+        unit=unit,
         tick_s=_tick(record.get("tick_s")),
         names=_names(record),
+        chunk_ticks=chunk_ticks,
     )
 
 
@@ -121,6 +129,19 @@ def _columns(links: Sequence[Any]) -> list[Any]:
     rows = [[*link, *[0] * (longest - len(link))] for link in links]
     table = np.array(rows, dtype=np.int64).reshape(-1, longest)
     return list(table.T)
+
+
+def _bandwidths(chunk_ticks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Relative bandwidths of links that a chunk occupies for so many ticks."""
+    if chunk_ticks.min(initial=1) < 1:
+        at = int(chunk_ticks.argmin())
+        raise ValueError(f"links[{at}] is occupied for {chunk_ticks[at]} ticks: at least 1")
+    whole = lcm(*np.unique(chunk_ticks).tolist())
+    if whole > MAX_BANDWIDTH:
+        raise ValueError(
+            f"the ticks of the links have no common multiple of at most {MAX_BANDWIDTH}"
+        )
+    return whole // chunk_ticks
 
 
 def _whole(record: dict[str, Any], key: str) -> int:

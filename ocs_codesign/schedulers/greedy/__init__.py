@@ -1,0 +1,1 @@
+"""Greedy synthesis: chunks matched to links as time goes on, for any links and any demand."""

@@ -1,0 +1,230 @@
+"""Bounds: times that no schedule of a problem can beat, exact in whole ticks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import lcm
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocs_codesign.cuts.dissemination import bottleneck, dissemination
+from ocs_codesign.kernels import for_work
+from ocs_codesign.schedulers.greedy import bound_kernels
+from ocs_codesign.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.schedulers.greedy.links import TickLinks
+    from ocs_codesign.schedulers.greedy.problem import ChunkProblem
+
+_ALL_CUTS_NODES = 10
+_MAX_SINGLES = 64
+"""Up to so many nodes all sets are tried; so many single nodes and groups otherwise."""
+
+_MAX_CAPACITY = 2**40
+_FAR = 2**62
+
+
+def travel_times(links: TickLinks) -> NDArray[np.int64]:
+    """Ticks of the fastest way from row to column for one chunk, shape (N, N); -1 without any.
+
+    >>> from ocs_codesign.schedulers.greedy.links import links_of_topology
+    >>> travel_times(links_of_topology(Topology(2, [0, 1], [1, 0], [1, 3])))
+    array([[0, 3],
+           [1, 0]])
+    """
+    nodes = links.num_nodes
+    if links.step_ticks is not None:
+        hops = Topology(nodes, links.tail, links.head).distances().astype(np.int64)
+        return np.where(hops < 0, -1, hops * links.step_ticks)
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import dijkstra
+
+    order = np.lexsort((links.ticks, links.head, links.tail))
+    pair = links.tail[order] * nodes + links.head[order]
+    order = order[np.flatnonzero(np.diff(pair, prepend=-1))]
+    ends = links.tail[order], links.head[order]
+    graph = csr_array((links.ticks[order].astype(float), ends), shape=(nodes, nodes))
+    # Whole numbers below 2^53 are exact as floats.
+    ticks = dijkstra(graph)
+    return np.where(np.isinf(ticks), -1, ticks).astype(np.int64)
+
+
+def check_reach(problem: ChunkProblem, travel: NDArray[np.int64]) -> None:
+    """ValueError that names the nodes if a chunk cannot come where it must."""
+    first = np.unique(problem.source * len(problem.wanted) + problem.group)
+    source, group = np.divmod(first, len(problem.wanted))
+    cut_off = problem.wanted[group] & (travel[source] < 0)
+    if cut_off.any():
+        row, node = np.argwhere(cut_off)[0].tolist()
+        ends = (node, int(source[row])) if problem.is_sum else (int(source[row]), node)
+        raise ValueError(f"node {ends[1]} is out of node {ends[0]}'s reach")
+
+
+def quick_bound(problem: ChunkProblem, travel: NDArray[np.int64]) -> int:
+    """Ingress and distance, and for what is moved the work in all: a bound in ticks.
+
+    >>> from ocs_codesign.collective import Collective
+    >>> from ocs_codesign.demand import demand_of
+    >>> from ocs_codesign.schedulers.greedy.links import links_of_topology
+    >>> from ocs_codesign.schedulers.greedy.problem import problem_of
+    >>> path = links_of_topology(Topology(3, [0, 1, 1, 2], [1, 0, 2, 1]))
+    >>> exchange = problem_of(demand_of(Collective.ALLTOALL, 3), path, 1)
+    >>> quick_bound(exchange, travel_times(path))
+    2
+    """
+    least = _receivers(problem, travel)
+    if problem.is_move:
+        least = max(least, _receivers(problem.mirrored(), travel.T), _work(problem, travel))
+    return least
+
+
+def cut_bound(problem: ChunkProblem, travel: NDArray[np.int64]) -> int:
+    """All that a set of nodes lacks must enter it, and the last of that reach all who want it.
+
+    The sets are the bottlenecks of the forests of all groups, all nodes but one, and up to 10 nodes
+    all sets. So no fractional schedule of whatever number of pieces is below this bound.
+    """
+    cases = [(problem, travel)]
+    if problem.is_move:
+        cases.append((problem.mirrored(), travel.T))
+    least = 0
+    for case, times in cases:
+        counts = _counts(case)
+        for inside in _sides(case, counts):
+            least = max(least, _entry(case, times, counts, inside))
+    return least
+
+
+def _counts(problem: ChunkProblem) -> NDArray[np.float64]:
+    """Chunks of every source and group, shape (N, groups); floats, which multiply fast."""
+    nodes, groups = problem.links.num_nodes, len(problem.wanted)
+    key = problem.source * groups + problem.group
+    return np.bincount(key, minlength=nodes * groups).reshape(nodes, groups).astype(float)
+
+
+def _receivers(problem: ChunkProblem, travel: NDArray[np.int64]) -> int:
+    """Chunks from far away come late, and a link brings one at a time: the worst node."""
+    links, nodes = problem.links, problem.links.num_nodes
+    order = np.argsort(links.head, kind="stable")
+    in_first = np.searchsorted(links.head[order], np.arange(nodes + 1))
+    lacks = _counts(problem) @ problem.wanted
+    np.fill_diagonal(lacks, 0)
+    ticks, farther = [], []
+    for node in range(nodes):
+        sources = np.flatnonzero(lacks[:, node])
+        times, place = np.unique(travel[sources, node], return_inverse=True)
+        count = np.bincount(place, weights=lacks[sources, node], minlength=len(times))
+        ticks.append(times)
+        farther.append(np.cumsum(count[::-1])[::-1].astype(np.int64))
+    first = np.cumsum([0, *map(len, ticks)])
+    loop = for_work(bound_kernels.receivers_bound, 40 * links.num_links * max(map(len, ticks)))
+    columns = (first, np.concatenate(ticks), np.concatenate(farther))
+    return int(loop(in_first, links.busy[order], links.delay[order], *columns))
+
+
+def held_ways(problem: ChunkProblem, travel: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ticks for which a chunk holds links on its way from row to column, at least."""
+    links = problem.links
+    if not links.delay.any():
+        return travel
+    return travel_times(replace(links, delay=np.zeros_like(links.delay)))
+
+
+def spare_ticks(problem: ChunkProblem, ways: NDArray[np.int64], time: int) -> int:
+    """Ticks of links that what is moved does not need, of those that they can be held by then."""
+    links = problem.links
+    need = int(ways[problem.source, problem.target()].sum())
+    kinds, number = np.unique(np.stack([links.busy, links.delay]), axis=1, return_counts=True)
+    chunks = np.maximum(time - kinds[1], 0) // kinds[0]
+    return int(sum((chunks.astype(object) * kinds[0] * number).tolist())) - need
+
+
+def _work(problem: ChunkProblem, travel: NDArray[np.int64]) -> int:
+    """What is moved holds links all its way, and all of them together have but so much time."""
+    ways = held_ways(problem, travel)
+    low, high = -1, 1
+    while spare_ticks(problem, ways, high) < 0:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if spare_ticks(problem, ways, middle) < 0 else (low, middle)
+    return high
+
+
+def _sides(problem: ChunkProblem, counts: NDArray[np.float64]) -> Iterator[NDArray[np.bool_]]:
+    """The sets of receivers that are tried."""
+    nodes = problem.links.num_nodes
+    if nodes <= _ALL_CUTS_NODES:
+        for number in range(1, 2**nodes - 1):
+            yield (number >> np.arange(nodes)) & 1 > 0
+        return
+    for node in np.flatnonzero(counts.any(axis=1)).tolist()[:_MAX_SINGLES]:
+        yield np.arange(nodes) != node
+    if problem.is_move:
+        return
+    links = problem.links
+    whole = min(lcm(*np.unique(links.busy).tolist()), _MAX_CAPACITY)
+    capacity = np.maximum(whole // links.busy, 1)
+    for group in range(min(len(problem.wanted), _MAX_SINGLES)):
+        weight = counts[:, group].astype(np.int64)
+        if weight.any() and problem.wanted[group].sum() > 1:
+            ranks = problem.wanted[group] | (weight > 0)
+            ends = (links.tail, links.head)
+            yield ~bottleneck(dissemination(ranks, weight, *ends, capacity)).side
+
+
+def _entry(
+    problem: ChunkProblem,
+    travel: NDArray[np.int64],
+    counts: NDArray[np.float64],
+    inside: NDArray[np.bool_],
+) -> int:
+    """When all that is lacking can have entered a set of nodes and gone where it must."""
+    links = problem.links
+    hit = (problem.wanted & inside).any(axis=1)
+    crossing = counts[~inside][:, hit]
+    enters = np.flatnonzero(~inside[links.tail] & inside[links.head])
+    need = int(crossing.sum())
+    if not need:
+        return 0
+    times = links.busy[enters], links.delay[enters]
+    least_time = for_work(bound_kernels.least_time, 20 * len(enters))
+    time = int(least_time(0, len(enters), *times, 0, need, 0))
+    reach = travel[np.unique(links.head[enters])].copy()
+    reach[reach < 0] = _FAR
+    onward = reach.min(axis=0)
+    groups = np.flatnonzero(hit)[crossing.any(axis=0)]
+    last = np.where(problem.wanted[groups] & inside, onward, 0).max(axis=1)
+    return time + int(last.min())
+
+
+def allreduce_bound(
+    sums: ChunkProblem, copies: ChunkProblem, to_root: NDArray[np.int64], travel: NDArray[np.int64]
+) -> int:
+    """What no reduce-scatter and then allgather of these chunks can beat, in ticks.
+
+    A chunk is summed up at its root before it is copied from there, and crosses a link into every
+    other node of its group in each half; ``to_root`` are travel times over reversed links.
+    """
+    links, hosts = copies.links, copies.wanted[copies.group]
+    far = [
+        np.where(hosts, times[problem.source], 0).max(axis=1)
+        for problem, times in ((sums, to_root), (copies, travel))
+    ]
+    least = int((far[0] + far[1]).max(initial=0))
+    order = np.argsort(links.head, kind="stable")
+    times = links.busy[order], links.delay[order]
+    in_first = np.searchsorted(links.head[order], np.arange(links.num_nodes + 1))
+    # A node gets all other chunks, and of its own at least one contribution.
+    need = hosts.sum(axis=0)
+    loop = for_work(bound_kernels.receivers_bound, 4 * links.num_links)
+    nodes = np.arange(links.num_nodes + 1)
+    least = max(least, int(loop(in_first, *times, nodes, 0 * need, need)))
+    total = for_work(bound_kernels.least_time, 40 * links.num_links)
+    every = 2 * int(hosts.sum() - len(hosts))
+    return int(total(0, links.num_links, *times, 0, every, least))
