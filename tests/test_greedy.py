@@ -15,6 +15,7 @@ from replay_oracle import is_valid, runs_correctly
 from ocs_codesign import kernels
 from ocs_codesign.cli import main
 from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.network import Network
 from ocs_codesign.networks.boxes import boxes
 from ocs_codesign.networks.direct import mesh, torus
@@ -233,6 +234,31 @@ def test_failures(lost):
     if lost == "one way":
         damaged = grid.without(links=pair[:1])
     assert synthesised(damaged, Collective.ALLGATHER).ticks == 5
+
+
+@pytest.mark.parametrize(
+    ("recipe", "chunks", "gather", "exchange"),
+    [
+        ("Torus((4, 4))", 1, 4, 8),
+        ("Torus((4, 4))", 3, 12, 24),
+        ("Torus((5, 3, 2))", 1, 6, 10),
+        ("Circulant(12, (2, 3))", 1, 3, 5),
+        ("Transpose(DirectedCirculant(13, (1, 5)))", 1, 6, 19),
+        ("Cayley(Dihedral(8), ((0, 1), (1, 1)))", 1, 8, None),
+    ],
+)
+def test_one_orbit_reaches_the_bound(recipe, chunks, gather, exchange):
+    topology = parse(recipe).topology()
+    for collective, ticks in ((Collective.ALLGATHER, gather), (Collective.ALLTOALL, exchange)):
+        if ticks is None:
+            continue
+        made = synthesis(topology, collective, chunks)
+        checked(made)
+        assert (made.ticks, made.bound, made.how) == (ticks, ticks, "one orbit")
+        # Every link carries as much as any other of its type.
+        loads = np.bincount(made.schedule.link, minlength=topology.num_links)
+        orbit = topology.symmetry.link_orbit
+        assert len(np.unique(np.stack([orbit, loads]), axis=1).T) == len(np.unique(orbit))
 
 
 def test_losing_a_link_never_lowers_the_bound():

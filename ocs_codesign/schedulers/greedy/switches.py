@@ -90,13 +90,14 @@ def _split(network: Network, physical: TickLinks) -> Unrolled:
     scale *= Fraction(smaller.num_trees, split.num_trees)
     arcs = smaller.arcs
     is_host = (arcs.tail < network.num_hosts) & (arcs.head < network.num_hosts)
-    live = np.flatnonzero((arcs.capacity > 0) & is_host & (arcs.tail != arcs.head)).tolist()
-    paths = [tuple(arcs.path(arc)) for arc in live]
+    live = np.flatnonzero((arcs.capacity > 0) & is_host & (arcs.tail != arcs.head))
+    path_start, on_path = arcs.paths(live)
+    paths = [tuple(path.tolist()) for path in np.split(on_path, path_start[1:-1])]
     rates = [
-        Fraction(int(arcs.capacity[arc])) / scale / wide[path[0]]
-        for arc, path in zip(live, paths, strict=True)
+        Fraction(part) / scale / wide[path[0]]
+        for part, path in zip(arcs.capacity[live].tolist(), paths, strict=True)
     ]
-    between = [(int(arcs.tail[arc]), int(arcs.head[arc])) for arc in live]
+    between = list(zip(arcs.tail[live].tolist(), arcs.head[live].tolist(), strict=True))
     ticks_given = network.chunk_ticks is not None
     return _over(physical, network.num_hosts, between, rates, paths, ticks_given)
 
