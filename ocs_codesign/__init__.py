@@ -159,6 +159,8 @@ if TYPE_CHECKING:
     from ocs_codesign.schedulers.forest.choice import contenders as contenders
     from ocs_codesign.schedulers.forest.optimum import optimum as optimum
     from ocs_codesign.schedulers.forest.pipeline import Pipeline as Pipeline
+    from ocs_codesign.schedulers.greedy.synthesis import Synthesis as Synthesis
+    from ocs_codesign.schedulers.greedy.synthesis import synthesis as synthesis
     from ocs_codesign.search.clusters.description import Cluster as Cluster
     from ocs_codesign.search.clusters.scoring import score_cluster as score_cluster
     from ocs_codesign.search.frontier import frontier as frontier
@@ -275,6 +277,7 @@ _NAMES_BY_MODULE = {
     "schedulers.forest.choice": "contenders",
     "schedulers.forest.optimum": "optimum",
     "schedulers.forest.pipeline": "Pipeline",
+    "schedulers.greedy.synthesis": "Synthesis synthesis",
     "search.clusters.description": "Cluster",
     "search.clusters.scoring": "score_cluster",
     "search.frontier": "frontier joint_frontier",

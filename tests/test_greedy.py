@@ -155,7 +155,7 @@ def collectives(draw, hosts):
     return Collective(name)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_any_network_and_collective(data):
     network = data.draw(networks())
@@ -241,9 +241,10 @@ def test_failures(lost):
     [
         ("Torus((4, 4))", 1, 4, 8),
         ("Torus((4, 4))", 3, 12, 24),
-        ("Torus((5, 3, 2))", 1, 6, 10),
+        ("Torus((3, 3))", 1, 2, 3),
+        ("Torus((5, 3, 2))", 1, 6, None),
         ("Circulant(12, (2, 3))", 1, 3, 5),
-        ("Transpose(DirectedCirculant(13, (1, 5)))", 1, 6, 19),
+        ("Transpose(DirectedCirculant(13, (1, 5)))", 1, 6, None),
         ("Cayley(Dihedral(8), ((0, 1), (1, 1)))", 1, 8, None),
     ],
 )
