@@ -105,36 +105,31 @@ def links_of_network(network: Network, chunk_bytes: Fraction | None) -> TickLink
         if chunk_bytes is not None:
             raise ValueError("this network says how many ticks a chunk takes, of whatever size")
         return _links(*ends, network.chunk_ticks, network.latency, network.tick_s)
-    width = network.bandwidth.astype(object)
+    widths, wide = np.unique(network.bandwidth, return_inverse=True)
+    waits, wait = np.unique(network.latency, return_inverse=True)
     if chunk_bytes is None:
-        whole = lcm(*(network.bandwidth // np.gcd.reduce(network.bandwidth)).tolist())
-        busy = [Fraction(whole * int(np.gcd.reduce(network.bandwidth)), one) for one in width]
-        return _whole(ends, busy, [Fraction(0)] * len(busy), None)
-    rate = Fraction(parse_bandwidth(f"1{network.unit}")) if network.unit else None
-    if rate is None:
+        busy = [Fraction(1, width) for width in widths.tolist()]
+        delay, unit_s = [Fraction(0)] * len(waits), None
+    elif not network.unit:
         raise ValueError("bandwidths without a unit, such as GB/s: a message takes no known time")
-    busy = [chunk_bytes / (rate * one) for one in width]
-    delay = [network.tick_s * one for one in network.latency.tolist()]
-    return _whole(ends, busy, delay, Fraction(1))
+    else:
+        rate = Fraction(parse_bandwidth(f"1{network.unit}"))
+        busy = [chunk_bytes / (rate * width) for width in widths.tolist()]
+        delay, unit_s = [network.tick_s * ticks for ticks in waits.tolist()], Fraction(1)
+    tick = _common_tick(busy + delay)
+    holds, ways = (np.array([int(time / tick) for time in times]) for times in (busy, delay))
+    return _links(*ends, holds[wide], ways[wait], unit_s and tick * unit_s)
 
 
-def _whole(
-    ends: tuple[int, NDArray[np.int32], NDArray[np.int32]],
-    busy: list[Fraction],
-    delay: list[Fraction],
-    unit_s: Fraction | None,
-) -> TickLinks:
-    """Links whose times are given in any unit, in the longest ticks in which all are whole."""
-    times = set(busy + delay)
+def _common_tick(times: list[Fraction]) -> Fraction:
+    """The longest tick of which all times are whole numbers."""
     down = lcm(*(time.denominator for time in times))
-    common = gcd(*(int(time * down) for time in times)) or 1
-    tick = Fraction(common, down)
-    holds, waits = (np.array([int(time / tick) for time in part]) for part in (busy, delay))
-    if max(int(part.max(initial=0)) for part in (holds, waits)) > MAX_TICKS:
+    tick = Fraction(gcd(*(int(time * down) for time in times)) or 1, down)
+    if max(times, default=Fraction(0)) / tick > MAX_TICKS:
         raise ValueError(
             f"the links' times have no common tick of which each takes at most {MAX_TICKS}"
         )
-    return _links(*ends, holds, waits, None if unit_s is None else tick * unit_s)
+    return tick
 
 
 def _links(

@@ -52,7 +52,7 @@ def unrolled(network: Network, physical: TickLinks) -> Iterator[Unrolled]:
     >>> [way.links.busy.max() for way in unrolled(net, links_of_network(net, None))]
     [np.int64(1), np.int64(3)]
     """
-    hosts, alike = network.num_hosts, (physical.busy == physical.busy[0]).all()
+    hosts, alike = network.num_hosts, (physical.busy == physical.busy[:1]).all()
     up, down = (
         np.flatnonzero((end < hosts) & (other == hosts))
         for end, other in ((network.tail, network.head), (network.head, network.tail))
