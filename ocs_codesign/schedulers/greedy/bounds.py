@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from math import lcm
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ _ALL_CUTS_NODES = 10
 _MAX_SINGLES = 64
 """Up to so many nodes all sets are tried; so many single nodes and groups otherwise."""
 
+_MAX_CORNERS = 6
 _MAX_CAPACITY = 2**40
 _FAR = 2**62
 
@@ -86,8 +88,9 @@ def quick_bound(problem: ChunkProblem, travel: NDArray[np.int64]) -> int:
 def cut_bound(problem: ChunkProblem, travel: NDArray[np.int64]) -> int:
     """All that a set of nodes lacks must enter it, and the last of that reach all who want it.
 
-    The sets are the bottlenecks of the forests of all groups, all nodes but one, and up to 10 nodes
-    all sets. So no fractional schedule of whatever number of pieces is below this bound.
+    The sets are all nodes but one, up to 10 nodes all sets, and beyond the bottlenecks of the
+    forests of all groups, so that no fractional schedule of whatever number of pieces is below this
+    bound; where chunks are moved, the nodes that are nearer to one of two corners.
     """
     cases = [(problem, travel)]
     if problem.is_move:
@@ -166,6 +169,7 @@ def _sides(problem: ChunkProblem, counts: NDArray[np.float64]) -> Iterator[NDArr
     for node in np.flatnonzero(counts.any(axis=1)).tolist()[:_MAX_SINGLES]:
         yield np.arange(nodes) != node
     if problem.is_move:
+        yield from _halves(travel_times(problem.links))
         return
     links = problem.links
     whole = min(lcm(*np.unique(links.busy).tolist()), _MAX_CAPACITY)
@@ -176,6 +180,17 @@ def _sides(problem: ChunkProblem, counts: NDArray[np.float64]) -> Iterator[NDArr
             ranks = problem.wanted[group] | (weight > 0)
             ends = (links.tail, links.head)
             yield ~bottleneck(dissemination(ranks, weight, *ends, capacity)).side
+
+
+def _halves(travel: NDArray[np.int64]) -> Iterator[NDArray[np.bool_]]:
+    """The nodes that are so much farther from one corner than from another."""
+    corners = [0]
+    while len(corners) < _MAX_CORNERS:
+        corners.append(int(travel[corners].min(axis=0).argmax()))
+    for corner, other in combinations(corners, 2):
+        farther = travel[corner] - travel[other]
+        for least in np.unique(farther)[1:].tolist():
+            yield farther >= least
 
 
 def _entry(

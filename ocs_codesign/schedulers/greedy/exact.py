@@ -13,7 +13,7 @@ import numpy as np
 from ocs_codesign.kernels import compiled
 from ocs_codesign.schedulers.greedy import sat_kernels
 from ocs_codesign.schedulers.greedy.bounds import held_ways, spare_ticks
-from ocs_codesign.schedulers.greedy.transfers import Transfers
+from ocs_codesign.schedulers.greedy.transfers import ChunkTransfers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MAX_STARTS = 12_000
 """Possible starts of transfers up to which a problem is small."""
 
+_MAX_PAIRS = 2**20
+"""Chunks times links up to which starts are counted one by one."""
+
 _CONFLICT_STARTS = 2**26
 _MAX_CONFLICTS = 60_000
 """Conflicts, and conflicts times starts, after which it stays open: seconds."""
@@ -34,8 +37,11 @@ _LEARNED_LITERALS = 2**23
 
 
 def num_starts(problem: ChunkProblem, travel: NDArray[np.int64], ticks: int) -> int:
-    """Starts of transfers that can do something useful in so many ticks."""
+    """Starts of transfers that can do something useful in so many ticks, at least."""
     links = problem.links
+    pairs = problem.num_chunks * links.num_links
+    if pairs > _MAX_PAIRS:
+        return pairs
     use = _last_use(problem, travel, ticks)
     first = travel[problem.source][:, links.tail]
     last = use[:, links.head] - links.ticks
@@ -53,7 +59,7 @@ def _last_use(problem: ChunkProblem, travel: NDArray[np.int64], ticks: int) -> N
 
 def in_time(
     problem: ChunkProblem, travel: NDArray[np.int64], ticks: int
-) -> Transfers | bool | None:
+) -> ChunkTransfers | bool | None:
     """Transfers that take at most so many ticks; False if there are none, None if that is open."""
     clauses = _Clauses(problem, travel, ticks)
     if clauses.is_impossible:
@@ -68,7 +74,7 @@ def in_time(
     order = np.lexsort((chosen[:, 0], end))
     place = chosen[order, 1] * problem.links.num_nodes + problem.links.head[chosen[order, 0]]
     chosen = chosen[order[np.unique(place, return_index=True)[1]]]
-    return Transfers(*chosen.T.astype(np.int64)).by_start().used(problem)
+    return ChunkTransfers(*chosen.T.astype(np.int64)).by_start().used(problem)
 
 
 @final

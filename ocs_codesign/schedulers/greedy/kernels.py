@@ -18,6 +18,14 @@ def next_random(random):
     return random[0] >> 16
 
 
+def most_events(links, rows):
+    """Events that can be to come at once: links that get free, and transfers that arrive."""
+    total = 1
+    for link in range(links.shape[1]):
+        total += 3 + (links[2, link] + links[3, link]) // links[2, link]
+    return min(total, 2 * rows.shape[1] + 1)
+
+
 def push(times, codes, size, time, code):
     """Put an event on the heap of so many; they come out by time."""
     at = size
@@ -159,7 +167,7 @@ def match_copies(
     chosen, queue = np.full(num_links, -1), np.empty(num_links, dtype=np.int64)
     is_free, is_dirty = np.ones(num_links, dtype=np.bool_), np.zeros(nodes, dtype=np.bool_)
     dirty = np.zeros(nodes + 1, dtype=np.int64)
-    times = np.empty(2 * rows.shape[1] + 1, dtype=np.int64)
+    times = np.empty(most_events(links, rows), dtype=np.int64)
     codes = np.empty(len(times), dtype=np.int64)
     size, done, time, missing = 0, 0, 0, 0
     for node in range(nodes):

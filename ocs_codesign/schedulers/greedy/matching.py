@@ -8,7 +8,7 @@ import numpy as np
 
 from ocs_codesign.kernels import for_work
 from ocs_codesign.schedulers.greedy import kernels, move_kernels
-from ocs_codesign.schedulers.greedy.transfers import Transfers
+from ocs_codesign.schedulers.greedy.transfers import ChunkTransfers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +20,7 @@ NEVER = 2**62
 
 def matched(
     problem: ChunkProblem, travel: NDArray[np.int64], seed: int, restart: int, limit: int = NEVER
-) -> Transfers | None:
+) -> ChunkTransfers | None:
     """Transfers that do what is wanted before tick ``limit``; None if this matching does not."""
     rng = np.random.default_rng([seed, restart])
     make = _moves if problem.is_move else _copies
@@ -46,7 +46,7 @@ def _copies(
     rng: np.random.Generator,
     limit: int,
     restart: int,
-) -> Transfers | None:
+) -> ChunkTransfers | None:
     links, chunks = problem.links, problem.num_chunks
     # Fast links choose first.
     into = _index(links.head, links.num_nodes, rng.random(links.num_links), links.ticks)
@@ -64,7 +64,7 @@ def _copies(
     )
     if done < 0:
         return None
-    found = Transfers(*rows[:, :done])
+    found = ChunkTransfers(*rows[:, :done])
     return found.used(problem) if has_relays else found
 
 
@@ -96,13 +96,13 @@ def _moves(
     rng: np.random.Generator,
     limit: int,
     restart: int,
-) -> Transfers | None:
+) -> ChunkTransfers | None:
     links, target = problem.links, problem.target()
     out = _index(links.tail, links.num_nodes)
     # Detours every third time: what is closer may be on a faster way that others need.
     slack = int(links.ticks.max(initial=0)) if restart % 3 == 2 else 0
     ways = travel[problem.source, target] + slack
-    most = 2 * int((ways // links.ticks.min() + 1).sum())
+    most = int((ways // links.ticks.min()).sum())
     rows = np.empty((3, most), dtype=np.int64)
     table = np.stack([links.tail, links.head, links.busy, links.delay])
     random = rng.integers(1, 2**31, 1)
@@ -111,4 +111,4 @@ def _moves(
         *(table, *out, problem.source, target, travel, slack),
         *(rng.permutation(links.num_nodes), random, limit, rows),
     )
-    return None if done < 0 else Transfers(*rows[:, :done])
+    return None if done < 0 else ChunkTransfers(*rows[:, :done])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ocs_codesign.schedulers.greedy.kernels import next_random, pop, push, shuffle
+from ocs_codesign.schedulers.greedy.kernels import most_events, next_random, pop, push, shuffle
 
 
 def leads_closer(link, to, links, travel, slack):
@@ -66,8 +66,8 @@ def match_moves(
         top[source[chunk], target[chunk]] = chunk
     is_free, is_dirty = np.ones(num_links, dtype=np.bool_), np.ones(nodes, dtype=np.bool_)
     carried, dirty, num_dirty = np.full(num_links, -1), np.arange(nodes), nodes
-    times = np.empty(2 * rows.shape[1] + 1, dtype=np.int64)
-    codes = np.empty(2 * rows.shape[1] + 1, dtype=np.int64)
+    times = np.empty(most_events(links, rows), dtype=np.int64)
+    codes = np.empty(len(times), dtype=np.int64)
     size, done, time, missing = 0, 0, 0, len(source)
     while missing > 0:
         shuffle(dirty, num_dirty, random)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.schedulers.greedy.transfers import Transfers
+from ocs_codesign.schedulers.greedy.transfers import ChunkTransfers
 from ocs_codesign.symmetry.automorphisms import quotient_and_images
 from ocs_codesign.topology import Symmetry, Topology
 
@@ -29,7 +29,7 @@ MAX_NODES = 2**13
 _TRIES, _DRAWS = 30, 8
 
 
-def one_orbit(problem: ChunkProblem, least: int, seed: int) -> Transfers | None:
+def one_orbit(problem: ChunkProblem, least: int, seed: int) -> ChunkTransfers | None:
     """Transfers of an allgather by ``least`` ticks that are the same for all sources, if found."""
     links = problem.links
     nodes, chunks = links.num_nodes, problem.num_chunks // max(links.num_nodes, 1)
@@ -48,7 +48,9 @@ def one_orbit(problem: ChunkProblem, least: int, seed: int) -> Transfers | None:
             moved = images.links(link)
             chunk = root[:, None] * chunks + place
             every = np.broadcast_to(start, moved.shape)
-            return Transfers(*(column.T.ravel() for column in (moved, chunk, every))).by_start()
+            return ChunkTransfers(
+                *(column.T.ravel() for column in (moved, chunk, every))
+            ).by_start()
     return None
 
 

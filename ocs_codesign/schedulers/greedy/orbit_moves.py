@@ -15,7 +15,7 @@ import numpy as np
 
 from ocs_codesign.factorisation import factorise
 from ocs_codesign.schedulers.greedy.orbit import translations
-from ocs_codesign.schedulers.greedy.transfers import Transfers
+from ocs_codesign.schedulers.greedy.transfers import ChunkTransfers
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _TRIES = 8
 
 def one_orbit_of_moves(
     problem: ChunkProblem, travel: NDArray[np.int64], seed: int
-) -> Transfers | None:
+) -> ChunkTransfers | None:
     """Transfers of an all-to-all that are the same for all sources; None if links do not allow it.
 
     >>> from ocs_codesign.demand import demand_of
@@ -114,7 +114,7 @@ def _moved(
     link: NDArray[np.int64],
     piece: NDArray[np.int64],
     start: NDArray[np.int64],
-) -> Transfers:
+) -> ChunkTransfers:
     """What node 0 sends, moved to all sources; ``ordered`` are the chunks by source and target."""
     nodes = problem.links.num_nodes
     pieces = problem.num_chunks // nodes
@@ -125,4 +125,4 @@ def _moved(
     chunk = ordered[root[:, None] * pieces + place]
     every = np.broadcast_to(start.astype(np.int64), chunk.shape)
     columns = (images.links(link), chunk, every)
-    return Transfers(*(column.ravel() for column in columns)).by_start()
+    return ChunkTransfers(*(column.ravel() for column in columns)).by_start()

@@ -8,7 +8,7 @@ import numpy as np
 
 from ocs_codesign.kernels import for_work
 from ocs_codesign.schedulers.greedy import repair_kernels
-from ocs_codesign.schedulers.greedy.transfers import Transfers
+from ocs_codesign.schedulers.greedy.transfers import ChunkTransfers
 
 if TYPE_CHECKING:
     from ocs_codesign.schedulers.greedy.problem import ChunkProblem
@@ -17,7 +17,7 @@ _WORK = 40_000_000
 _MAX_ROUNDS = 4_000
 
 
-def repaired(problem: ChunkProblem, found: Transfers, least: int, seed: int) -> Transfers:
+def repaired(problem: ChunkProblem, found: ChunkTransfers, least: int, seed: int) -> ChunkTransfers:
     """Transfers that take no longer; the search ends when they take ``least`` ticks."""
     links, chunks = problem.links, problem.num_chunks
     rounds = min(_MAX_ROUNDS, _WORK // (links.num_links * (chunks + 64)))
@@ -43,4 +43,4 @@ def repaired(problem: ChunkProblem, found: Transfers, least: int, seed: int) -> 
     )
     link = np.repeat(np.arange(links.num_links), count)
     place = np.arange(len(link)) - np.repeat(np.cumsum(count) - count, count)
-    return Transfers(link, what[link, place], begun[link, place]).by_start()
+    return ChunkTransfers(link, what[link, place], begun[link, place]).by_start()

@@ -17,7 +17,7 @@ from ocs_codesign.schedulers.greedy.orbit import one_orbit
 from ocs_codesign.schedulers.greedy.orbit_moves import one_orbit_of_moves
 from ocs_codesign.schedulers.greedy.problem import MAX_ENTRIES
 from ocs_codesign.schedulers.greedy.repair import repaired
-from ocs_codesign.schedulers.greedy.transfers import Transfers
+from ocs_codesign.schedulers.greedy.transfers import ChunkTransfers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ class FoundTransfers:
     ``restart`` which matching it was or began with.
     """
 
-    transfers: Transfers
+    transfers: ChunkTransfers
     ticks: int
     bound: int
     how: str
@@ -90,14 +90,14 @@ def _searched(
         )
     while not found.is_optimal and num_starts(problem, travel, found.ticks - 1) <= MAX_STARTS:
         answer = in_time(problem, travel, found.ticks - 1)
-        if not isinstance(answer, Transfers):
+        if not isinstance(answer, ChunkTransfers):
             return found if answer is None else replace(found, bound=found.ticks)
         found = _better(problem, found, "exact search", answer)
     return found
 
 
 def _better(
-    problem: ChunkProblem, found: FoundTransfers, how: str, transfers: Transfers
+    problem: ChunkProblem, found: FoundTransfers, how: str, transfers: ChunkTransfers
 ) -> FoundTransfers:
     """What was found, or other transfers if they take less time."""
     ticks = transfers.total_ticks(problem.links)

@@ -27,7 +27,7 @@ from ocs_codesign.schedulers.greedy.links import (
 from ocs_codesign.schedulers.greedy.problem import problem_of
 from ocs_codesign.schedulers.greedy.search import search
 from ocs_codesign.schedulers.greedy.switches import unrolled
-from ocs_codesign.schedulers.greedy.transfers import Transfers
+from ocs_codesign.schedulers.greedy.transfers import ChunkTransfers
 from ocs_codesign.timed import Timed
 from ocs_codesign.topology import Topology
 
@@ -150,7 +150,7 @@ class _Run:
     """All transfers over some links, those of an allreduce with the half that they are of."""
 
     links: TickLinks
-    transfers: Transfers
+    transfers: ChunkTransfers
     phase: NDArray[np.int64] | None
     halves: list[_Half]
 
@@ -165,7 +165,7 @@ class _Run:
             return cls(links, runs[0], None, halves)
         first, second = runs
         begin = halves[0][1].ticks
-        both = Transfers(
+        both = ChunkTransfers(
             np.concatenate([first.link, second.link]),
             np.concatenate([first.chunk, second.chunk]),
             np.concatenate([first.start, second.start + begin]),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Transfers:
+class ChunkTransfers:
     """Transfer i sends ``chunk[i]`` over ``link[i]`` from ``start[i]`` on (int64), by start."""
 
     link: NDArray[np.int64]
@@ -34,19 +34,19 @@ class Transfers:
         """When the last has arrived."""
         return int(self.end(links).max(initial=0))
 
-    def at(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Transfers:
+    def at(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> ChunkTransfers:
         """Some of them."""
-        return Transfers(self.link[rows], self.chunk[rows], self.start[rows])
+        return ChunkTransfers(self.link[rows], self.chunk[rows], self.start[rows])
 
-    def by_start(self) -> Transfers:
+    def by_start(self) -> ChunkTransfers:
         """The same in the order of starts, and of links."""
         return self.at(np.lexsort((self.link, self.start)))
 
-    def mirrored(self, links: TickLinks, total: int) -> Transfers:
+    def mirrored(self, links: TickLinks, total: int) -> ChunkTransfers:
         """The same read backwards from a tick on: over reversed links."""
-        return Transfers(self.link, self.chunk, total - self.end(links)).by_start()
+        return ChunkTransfers(self.link, self.chunk, total - self.end(links)).by_start()
 
-    def used(self, problem: ChunkProblem) -> Transfers:
+    def used(self, problem: ChunkProblem) -> ChunkTransfers:
         """Without those that bring what is neither wanted nor sent on, each as early as it can."""
         links = problem.links
         needs = problem.wanted[problem.group].copy()
@@ -56,9 +56,11 @@ class Transfers:
         loop(*ends, self.chunk, needs, keep)
         return self.at(keep).as_early(links, problem.num_chunks)
 
-    def as_early(self, links: TickLinks, num_chunks: int) -> Transfers:
+    def as_early(self, links: TickLinks, num_chunks: int) -> ChunkTransfers:
         """Every transfer as early as its sender and its link are ready, in this order."""
-        return Transfers(self.link, self.chunk, self.early_starts(links, num_chunks)).by_start()
+        return ChunkTransfers(
+            self.link, self.chunk, self.early_starts(links, num_chunks)
+        ).by_start()
 
     def early_starts(self, links: TickLinks, num_chunks: int) -> NDArray[np.int64]:
         """The first ticks at which senders and links are ready, if none overtakes on a link.
