@@ -177,6 +177,7 @@ class Network:
             unit=self.unit,
             tick_s=self.tick_s,
             names=self.names if names is None else names,
+            chunk_ticks=self.chunk_ticks if bandwidth is None else None,
         )
 
     def topology(self) -> Topology:
