@@ -266,7 +266,8 @@ def _made(
     scheduler: str,
     on_progress: Callable[[int, int], None] | None,
 ) -> Design:
-    from ocs_codesign.schedulers.registry import Task, made_by
+    from ocs_codesign.schedulers.registry import made_by
+    from ocs_codesign.schedulers.task import Task
 
     task = Task(recipe.topology(), collective, recipe, on_progress=on_progress)
     made = made_by(scheduler, task)

@@ -23,7 +23,8 @@ from ocs_codesign.schedulers.forest.allreduce import (
 )
 from ocs_codesign.schedulers.forest.building import forests_of
 from ocs_codesign.schedulers.forest.pipeline import Pipeline
-from ocs_codesign.schedulers.registry import Task, made_by
+from ocs_codesign.schedulers.registry import made_by
+from ocs_codesign.schedulers.task import Task
 from ocs_codesign.verification import forests as rules
 from ocs_codesign.verification.forests import check_forests
 from ocs_codesign.verification.schedules import verify

@@ -23,7 +23,8 @@ from ocs_codesign.schedulers.forest.building import forests
 from ocs_codesign.schedulers.forest.few_trees import few_trees
 from ocs_codesign.schedulers.forest.optimum import optimum
 from ocs_codesign.schedulers.forest.pipeline import Pipeline
-from ocs_codesign.schedulers.registry import Task, made_by
+from ocs_codesign.schedulers.registry import made_by
+from ocs_codesign.schedulers.task import Task
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification import forests as rules
 from ocs_codesign.verification.forests import check_forest, check_inv_rate

@@ -22,7 +22,8 @@ from ocs_codesign.networks.direct import mesh, torus
 from ocs_codesign.networks.switched import fat_tree, star
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.greedy.synthesis import synthesis
-from ocs_codesign.schedulers.registry import Task, made_by
+from ocs_codesign.schedulers.registry import made_by
+from ocs_codesign.schedulers.task import Task
 from ocs_codesign.timed import Timed
 from ocs_codesign.topology import Topology
 from ocs_codesign.verification.schedules import verify

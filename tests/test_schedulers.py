@@ -18,7 +18,8 @@ from ocs_codesign.design import build
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.schedulers.classic.registry import CLASSIC
-from ocs_codesign.schedulers.registry import SCHEDULERS, Made, Scheduler, Task, made_by
+from ocs_codesign.schedulers.registry import SCHEDULERS, Scheduler, made_by
+from ocs_codesign.schedulers.task import Made, Task
 from ocs_codesign.topology import Topology
 
 LARGE = 12

@@ -17,7 +17,8 @@ from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure.hold.options import FabricOption, recipe_options
 from ocs_codesign.reconfigure.hold.trace import Job
-from ocs_codesign.schedulers.registry import Task, made_by
+from ocs_codesign.schedulers.registry import made_by
+from ocs_codesign.schedulers.task import Task
 from ocs_codesign.verification.schedules import verify
 
 ALPHA, BANDWIDTH = Fraction(1, 10**6), 125 * 10**8

@@ -256,7 +256,8 @@ def test_what_an_addition_takes():
 @pytest.mark.parametrize("name", NAMES)
 def test_sends_that_name_switches(network, name):
     """A switch passes on what it gets in the same step; hosts wait for the step before."""
-    from ocs_codesign.schedulers.registry import Task, made_by
+    from ocs_codesign.schedulers.registry import made_by
+    from ocs_codesign.schedulers.task import Task
 
     given_network = parse_network(network)
     task = Task(given_network.topology(), Collective.parse(name), None, network=given_network)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.cost import Cost
     from ocs_codesign.design import Design
-    from ocs_codesign.schedulers.registry import Made
+    from ocs_codesign.schedulers.task import Made
 
 
 def built_json(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ocs_codesign.collective import Collective
     from ocs_codesign.cost import Cost
     from ocs_codesign.design import Design
-    from ocs_codesign.schedulers.registry import Made
+    from ocs_codesign.schedulers.task import Made
 
 BEST, STEPPED, FOREST = "best", "stepped", "forest"
 
@@ -265,7 +265,8 @@ def _built(
     """The verified design, None if there is none, and what its maker says of it."""
     from ocs_codesign.design import build as build_recipe
     from ocs_codesign.design import verified
-    from ocs_codesign.schedulers.registry import Made, Task, made_by
+    from ocs_codesign.schedulers.registry import made_by
+    from ocs_codesign.schedulers.task import Made, Task
     from ocs_codesign.verification.switches import FORWARD_ONLY, Abilities
 
     if scheduler == BEST and source.recipe is not None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ocs_codesign.cli.options import GivenGraph, SolverChoice
     from ocs_codesign.cost import MessageSizes
     from ocs_codesign.schedulers.exact.answers import ExactAnswer
-    from ocs_codesign.schedulers.registry import Made
+    from ocs_codesign.schedulers.task import Made
     from ocs_codesign.topology import Topology
 
 NEGATIVE, STOPPED, INTERRUPTED = 1, 2, 130
@@ -90,7 +90,8 @@ def cost_exactly(
     from ocs_codesign.bounds import topology_bound
     from ocs_codesign.collective import Collective
     from ocs_codesign.design import measure_topology
-    from ocs_codesign.schedulers.registry import Task, made_by
+    from ocs_codesign.schedulers.registry import made_by
+    from ocs_codesign.schedulers.task import Task
 
     topology = source.topology()
     least = topology_bound(topology, collective)

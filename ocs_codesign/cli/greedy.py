@@ -15,7 +15,7 @@ from ocs_codesign.collective import Collective
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ocs_codesign.schedulers.registry import Made
+    from ocs_codesign.schedulers.task import Made
 
 GREEDY = "greedy"
 ROOTED = ("broadcast", "reduce", "scatter", "gather")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.simulate.rules import Rules
+from ocs_codesign.simulate.rules import TimingRules
 
 if TYPE_CHECKING:
     from ocs_codesign.network import Network
@@ -61,9 +61,9 @@ class Contest:
         return tuple(getattr(self.recipe, "sides", None) or ())
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> TimingRules:
         """The clock: latency flies, links are queues, switches pass on at once."""
-        return Rules(unit_Bps=self.unit_Bps, pipelined=True, cut_through=self.has_switches)
+        return TimingRules(unit_Bps=self.unit_Bps, pipelined=True, cut_through=self.has_switches)
 
     def topology(self) -> Topology:
         """Hosts, switches and links for makers of schedules."""

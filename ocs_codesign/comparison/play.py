@@ -51,11 +51,15 @@ def play(contest: Contest, entrant: Entrant) -> Outcome:
 
 
 def _times(contest: Contest, transfers: Transfers) -> tuple[float, ...]:
-    from ocs_codesign.simulate.engine import simulate
+    from ocs_codesign.simulate.engine import simulate_transfers
 
     bytes_of_one = transfers.chunk_bytes
     return tuple(
-        float(simulate(transfers.with_chunk_bytes(bytes_of_one * size), contest.rules).total_s)
+        float(
+            simulate_transfers(
+                transfers.with_chunk_bytes(bytes_of_one * size), contest.rules
+            ).total_s
+        )
         for size in contest.sizes_bytes
     )
 
@@ -64,7 +68,8 @@ def plan_of(contest: Contest, entrant: Entrant) -> Schedule | Messages | None:
     """The checked plan of an entrant, None if there is none; ValueError with the reason."""
     if entrant.is_classic:
         return _classic(contest, entrant)
-    from ocs_codesign.schedulers.registry import Task, made_by
+    from ocs_codesign.schedulers.registry import made_by
+    from ocs_codesign.schedulers.task import Task
     from ocs_codesign.verification.networks import verify_on
 
     network = contest.network if contest.has_switches else None
@@ -91,12 +96,11 @@ def _classic(contest: Contest, entrant: Entrant) -> Messages:
     options = dict(entrant.options)
     is_mapped = RANK_MAP in options
     made, node = messages_on(
-        contest.network.topology(),
+        contest.network,
         entrant.maker,
         contest.collective,
         {"seed": contest.seed, **options} if is_mapped else options,
         contest.sides or None,
-        num_hosts=contest.num_hosts,
     )
     if is_mapped:
         made = made.renumbered(node)
@@ -108,17 +112,17 @@ def _classic(contest: Contest, entrant: Entrant) -> Messages:
 
 def transfers_of(contest: Contest, plan: Schedule | Messages, message_bytes: int) -> Transfers:
     """What a plan puts on the links of the contest's network."""
-    from ocs_codesign.simulate.making import of_messages, of_schedule
+    from ocs_codesign.simulate.making import transfers_of_messages, transfers_of_schedule
 
     if isinstance(plan, Messages):
         nodes = contest.num_hosts
         pairs = np.unique(plan.source.astype(np.int64) * nodes + plan.target)
         topology = Topology(nodes, *np.divmod(pairs, nodes))
         routes = shortest_routes(topology, contest.network)
-        return of_messages(
+        return transfers_of_messages(
             plan, routes, message_bytes, chained=False, barriers=contest.barriers, addition_ticks=0
         )
-    return of_schedule(
+    return transfers_of_schedule(
         plan,
         direct_routes(plan.topology, contest.network),
         message_bytes,

@@ -75,7 +75,8 @@ def one_orbit_of_moves(
         before = job[place]
         link[place] = out[at, link_type[place]]
         at = int(to[at, link_type[place]])
-    return _moved(problem, images, ordered, link, job, step * links.step_ticks)
+    start = step.astype(np.int64) * links.step_ticks
+    return _moved(problem, images, ordered, link, job, start)
 
 
 def _even_ways(
