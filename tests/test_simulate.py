@@ -314,6 +314,17 @@ GOOD = {
         ({"previous": [-1, 1]}, "transfer 1: no transfer is before itself"),
         ({"previous": [-1, 2]}, "transfer 1: previous is a transfer or -1"),
         ({"previous": [-1, 0]}, "transfer 1: its previous one begins on another link"),
+        (
+            {
+                "size": [1] * 3,
+                "path_start": range(4),
+                "path_link": [0] * 3,
+                "wait_for": [],
+                "wait_start": [0] * 4,
+                "previous": [-1, 0, 0],
+            },
+            "transfer 0 is the previous one of several",
+        ),
         ({"compute": [0, -1]}, "transfer 1: compute is at least 0 ticks"),
         ({"kind": [0, 4]}, "transfer 1: kinds are 0 to 3"),
         ({"step": [1]}, "step must be 2 whole numbers"),

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike, NDArray
 
     from ocs_codesign.network import Network
@@ -129,49 +131,63 @@ def _column(values: ArrayLike, name: str, dtype: type, length: int) -> NDArray[A
 def _check(transfers: Transfers) -> None:
     """ValueError with the first transfer that breaks a rule."""
     network, num = transfers.network, transfers.num_transfers
-    hops = np.diff(transfers.path_start)
-    for start, entries in (
-        (transfers.path_start, transfers.path_link),
-        (transfers.wait_start, transfers.wait_for),
+    for start, entries, limit, what in (
+        (transfers.path_start, transfers.path_link, network.num_links, "links"),
+        (transfers.wait_start, transfers.wait_for, num, "transfers waited for"),
     ):
-        if start[0] != 0 or start[-1] != len(entries) or (np.diff(start) < 0).any():
+        if start[0] != 0 or start[-1] != len(entries) or (start[1:] < start[:-1]).any():
             raise ValueError("every link of a path and every wait is of one transfer, in order")
-    is_sent = transfers.kind <= ADD
-    own = np.arange(num)
-    rules = (
-        (transfers.size < 0, "a size is at least 0"),
-        (transfers.compute < 0, "compute is at least 0 ticks"),
-        ((transfers.kind < COPY) | (transfers.kind > DARK), "kinds are 0 to 3"),
-        (is_sent != (hops > 0), "what is sent has a path, and nothing else has"),
-        ((transfers.previous < -1) | (transfers.previous >= num), "previous is a transfer or -1"),
-        (transfers.previous == own, "no transfer is before itself"),
-        (transfers.step < 0, "steps count from 1"),
-    )
-    for broken, rule in rules:
+        if len(entries) and not (entries.min() >= 0 and entries.max() < limit):
+            raise ValueError(f"{what} are from 0 to {limit - 1}")
+    for broken, rule in _broken_rules(transfers):
         if broken.any():
             raise ValueError(f"transfer {int(broken.argmax())}: {rule}")
-    chained = np.flatnonzero(transfers.previous >= 0)
-    pairs = np.stack([chained, transfers.previous[chained]])
-    apart = (hops[pairs] == 0).any(axis=0)
-    begins = transfers.path_start[:-1][pairs[:, ~apart]]
-    apart[~apart] = np.diff(transfers.path_link[begins], axis=0)[0] != 0
+    _check_chains(transfers)
+    _check_paths(transfers)
+
+
+def _broken_rules(transfers: Transfers) -> Iterator[tuple[NDArray[np.bool_], str]]:
+    """Which transfers break each rule, one rule after the other to save memory."""
+    num, kind, previous = transfers.num_transfers, transfers.kind, transfers.previous
+    yield transfers.size < 0, "a size is at least 0"
+    yield transfers.compute < 0, "compute is at least 0 ticks"
+    yield (kind < COPY) | (kind > DARK), "kinds are 0 to 3"
+    has_path = transfers.path_start[1:] > transfers.path_start[:-1]
+    yield has_path != (kind <= ADD), "what is sent has a path, and nothing else has"
+    yield (previous < -1) | (previous >= num), "previous is a transfer or -1"
+    yield previous == np.arange(num, dtype=np.int32), "no transfer is before itself"
+    yield transfers.step < 0, "steps count from 1"
+
+
+def _check_chains(transfers: Transfers) -> None:
+    """What follows on a pair follows one transfer alone, which begins on the same link."""
+    chained = np.flatnonzero(transfers.previous >= 0).astype(np.int32)
+    before = transfers.previous[chained]
+    apart = np.zeros(len(chained), dtype=bool)
+    links, start = transfers.path_link, transfers.path_start
+    if len(links):
+        first = np.minimum(start[:-1], len(links) - 1)
+        apart = links[first[chained]] != links[first[before]]
+        apart |= (start[before] == start[before + 1]) | (start[chained] == start[chained + 1])
+    else:
+        apart[:] = True
     if apart.any():
         raise ValueError(
             f"transfer {chained[apart.argmax()]}: its previous one begins on another link"
         )
-    followed = np.bincount(transfers.previous[transfers.previous >= 0], minlength=1)
-    if followed.max() > 1:
-        raise ValueError(f"transfer {int(followed.argmax())} is the previous one of several")
-    for entries, limit, what in (
-        (transfers.path_link, network.num_links, "links"),
-        (transfers.wait_for, num, "transfers waited for"),
-    ):
-        if len(entries) and not (entries.min() >= 0 and entries.max() < limit):
-            raise ValueError(f"{what} are from 0 to {limit - 1}")
-    inner = np.ones(len(transfers.path_link), dtype=bool)
-    inner[transfers.path_start[:-1][hops > 0]] = False
-    tail, head = network.tail[transfers.path_link], network.head[transfers.path_link]
-    broken = np.flatnonzero(inner[1:] & (head[:-1] != tail[1:]))
+    is_followed = np.zeros(transfers.num_transfers, dtype=bool)
+    is_followed[before] = True
+    if is_followed.sum() < len(before):
+        twice = int(np.bincount(before).argmax())
+        raise ValueError(f"transfer {twice} is the previous one of several")
+
+
+def _check_paths(transfers: Transfers) -> None:
+    network, links, start = transfers.network, transfers.path_link, transfers.path_start
+    inner = np.ones(len(links) + 1, dtype=bool)
+    inner[start] = False
+    at = np.flatnonzero(inner[:-1])
+    broken = at[network.head[links[at - 1]] != network.tail[links[at]]]
     if len(broken):
-        owner = int(np.searchsorted(transfers.path_start, broken[0], side="right")) - 1
+        owner = int(np.searchsorted(start, broken[0], side="right")) - 1
         raise ValueError(f"transfer {owner}: its path is not end to end")
