@@ -57,7 +57,9 @@ def test_known_nanoseconds(places, capsys):
     )
     assert found["formula_ns"] == pytest.approx(7 * (500 + 19531.25))
     assert found["bound_ns"] == pytest.approx(7 * 19531.25)
-    assert answer(capsys, *on(places, "both", "ring.json"))["time_ns"] == 2 * 140_217 + 7
+    both = answer(capsys, *on(places, "both", "ring.json"))
+    assert both["time_ns"] == 2 * 140_217 + 7
+    assert both["bound_ns"] == 2 * found["bound_ns"]
     rules = ("--rules", "astra-sim")
     assert answer(capsys, *on(places, "ring", "astra.json", *rules))["time_ns"] == 140_217
     assert answer(capsys, *on(places, "ring", "astra.json"))["time_ns"] == 7 * (20_971 + 500)
@@ -80,6 +82,8 @@ def test_a_recipe_and_its_bandwidth(capsys):
     found = answer(capsys, "BiRing(2, 4)", *words, "--collective", "reduce-scatter", "--barriers")
     assert found["time_ns"] == found["formula_ns"] == 2 * 100 + 3 * 1000
     assert answer(capsys, "BiRing(2, 4)", *words)["collective"] == "allgather"
+    long = "Transpose(" * 25 + "DirectedCirculant(5, (1, 2))" + ")" * 25
+    assert answer(capsys, long, *words)["num_ranks"] == 5
 
 
 def test_over_a_switch(places, capsys):

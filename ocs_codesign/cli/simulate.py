@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,7 +150,7 @@ def _simulation(
     if witness is not None:
         raise RuntimeError(f"the simulation fails: {witness}")
     return Simulation(
-        Path(text).name if Path(text).exists() else text,
+        Path(text).name if exists(text) else text,
         schedule.collective,
         schedule.num_hosts,
         message,
@@ -167,7 +168,7 @@ def _loaded(text: str, collective: str) -> LoadedDesign:
     from ocs_codesign.graphs.handle import asked_digits
 
     is_recipe = text.rstrip().endswith(")") or asked_digits(text) is not None
-    if Path(text).exists() or not is_recipe:
+    if exists(text) or not is_recipe:
         loaded = load_design(text)
         witness = verify_design(loaded).witness
         if witness is not None:
@@ -301,25 +302,29 @@ def _formula_s(
 def _bound_s(
     loaded: LoadedDesign, network: Network, unit: Fraction, message: Fraction
 ) -> Fraction | None:
-    """What M takes at least on these links, of a reduce-scatter and an allgather one by one."""
+    """What M takes at least on these links, None where it is not known.
+
+    N hosts cannot all know of all in fewer than 2N - 2 messages one way (Harary and Schwenk, 1974),
+    so in an allreduce every byte is sent so often, unless switches copy or add up.
+    """
     from ocs_codesign.bounds import topology_bound
     from ocs_codesign.collective import Collective
 
-    collective = loaded.schedule.collective
-    is_plain = collective in Collective.ALLREDUCE.halves() or collective == Collective.ALLREDUCE
-    if (
-        not is_plain
-        or loaded.circuits is not None
-        or not is_plain
-        or network.num_links > MAX_BOUND_LINKS
-    ):
+    collective, hosts = loaded.schedule.collective, network.num_hosts
+    if loaded.circuits is not None or network.num_links > MAX_BOUND_LINKS:
         return None
-    if network.num_hosts == network.num_nodes:
+    if collective == Collective.ALLREDUCE:
+        if network.multicast.any() or network.aggregate.any():
+            return None
+        egress = int(network.bandwidth[network.tail < hosts].sum())
+        return (2 * hosts - 2) * message / (egress * unit)
+    if collective not in Collective.ALLREDUCE.halves():
+        return None
+    if hosts == network.num_nodes:
         t_b = topology_bound(network.topology(), collective).t_b
         return t_b * message / (network.host_bandwidth() * unit)
     if network.num_links > MAX_SWITCHED_BOUND_LINKS:
         return None
     from ocs_codesign.schedulers.forest.optimum import optimum
 
-    rates = [optimum(network, half).inv_rate for half in collective.halves()]
-    return sum(rates, Fraction(0)) * message / network.num_hosts / unit
+    return optimum(network, collective).inv_rate * message / hosts / unit
