@@ -188,6 +188,19 @@ def test_what_is_lost_and_slow():
         score_cluster(link, Collective.ALLGATHER)
 
 
+def test_recipes_that_are_cut_off(capsys):
+    lost = ["--lost", "server3"]
+    # Server 2 of this recipe has links to itself and to server 3 alone.
+    given = ["--recipe", "GeneralizedKautz(2, 8)"]
+    assert main(["cluster", *OPTIONS, *lost, *given, "--recipe", "BiRing(2, 8)"]) == 0
+    told = capsys.readouterr().out
+    assert "Some GPUs do not reach all others any more on Π(2,8)." in told
+    found = answer(capsys, *OPTIONS, *lost, *given, "--recipe", "BiRing(2, 8)")
+    assert found["cut_off"] == [["GeneralizedKautz(2, 8)"]]
+    assert main(["cluster", *OPTIONS, *lost, *given]) == 2
+    assert "nothing joins all GPUs: server0.gpu0 cannot be reached" in capsys.readouterr().err
+
+
 def test_unequal_nics_take_a_recipe_each(capsys, tmp_path):
     path = tmp_path / "pod.yaml"
     text = FILE.replace("count: 4, ports: 2", "count: 2, ports: 2")

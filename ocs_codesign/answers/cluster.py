@@ -45,6 +45,7 @@ def cluster_json(found: ScoredCluster) -> dict[str, Any]:
         "alpha_s": _number(found.cluster.alpha_s),
         "message_bytes": [float(size) for size in found.messages],
         **{what: [_design_json(one, found) for one in group] for what, group in rows.items()},
+        "cut_off": [[*map(repr, dict.fromkeys(recipes))] for recipes in found.cut_off],
         "best": found.candidates.index(found.best),
     }
 
@@ -118,6 +119,9 @@ def cluster_sections(found: ScoredCluster) -> Iterator[Section]:
         yield "\nDominated:"
         yield _table(found.dominated[:MAX_DOMINATED_ROWS], found)
         yield from more_dominated(len(found.dominated) - MAX_DOMINATED_ROWS)
+    if found.cut_off:
+        names = (recipe.label() for recipes in found.cut_off for recipe in dict.fromkeys(recipes))
+        yield f"Some GPUs do not reach all others any more on {', '.join(dict.fromkeys(names))}."
     yield "\nBaselines:"
     yield _table(found.baselines, found)
     among = "Of all schedules "

@@ -111,7 +111,7 @@ class ScoredCluster:
 
     ``baselines`` are a ring, a torus, and packet switches of the NICs' bandwidth: a rail each, and
     one of all as in a fat tree, which no way to join the NICs beats. ``messages`` are sizes in
-    bytes that times are asked for.
+    bytes that times are asked for. Recipes that are ``cut_off`` no longer join all GPUs.
     """
 
     cluster: Cluster
@@ -120,6 +120,7 @@ class ScoredCluster:
     dominated: tuple[ClusterDesign, ...]
     baselines: tuple[ClusterDesign, ...]
     messages: tuple[Fraction, ...]
+    cut_off: tuple[tuple[Recipe, ...], ...] = ()
 
     @property
     def bound(self) -> ClusterDesign:
@@ -181,9 +182,12 @@ def score_cluster(
     if has_rails:
         others.append(scoring.design((), "packet switch a rail", cluster.switched()))
     others.append(scoring.design((), "fat tree of the same NICs", cluster.switched(as_one=True)))
-    candidates, rest = split_dominated(scored, ClusterDesign.point)
-    designs = tuple(candidates), tuple(rest), tuple(others)
-    return ScoredCluster(cluster, collective, *designs, tuple(messages))
+    candidates, rest = split_dominated(filter(None, scored), ClusterDesign.point)
+    if not candidates or others[-1] is None:
+        raise ValueError(f"nothing joins all GPUs: {scoring.cut_off[0][1]}")
+    designs = tuple(candidates), tuple(rest), tuple(filter(None, others))
+    cut_off = tuple(recipes for recipes, _ in scoring.cut_off)
+    return ScoredCluster(cluster, collective, *designs, tuple(messages), cut_off)
 
 
 class _Scoring:
@@ -194,24 +198,29 @@ class _Scoring:
     ) -> None:
         self.cluster, self.collective, self.unit_Bps = cluster, collective, cluster.unit()[1]
         self.done, self.total, self.on_progress = 0, total, on_progress
+        self.cut_off: list[tuple[tuple[Recipe, ...], str]] = []
 
     def joined(
         self, recipes: tuple[Recipe, ...], by_rail: bool, *, damaged_links: bool
-    ) -> ClusterDesign:
-        """The design of a recipe for every rail, or one across."""
+    ) -> ClusterDesign | None:
+        """The design of a recipe for every rail, or one across; None as in ``design``."""
         network = self.cluster.network(recipes, by_rail=by_rail, damaged_links=damaged_links)
         return self.design(recipes, "", network, by_rail)
 
     def design(
         self, recipes: tuple[Recipe, ...], name: str, network: Network, by_rail: bool = False
-    ) -> ClusterDesign:
-        """The design of a network."""
+    ) -> ClusterDesign | None:
+        """The design of a network; None, and noted, if a GPU is cut off."""
         if self.on_progress is not None:
             self.on_progress(SCORING, self.done, self.total)
         self.done += 1
         parts = self.collective.halves()
+        try:
+            steps = host_diameter(network) * len(parts)
+        except ValueError as error:
+            self.cut_off.append((recipes, str(error)))
+            return None
         halves = tuple(optimum(network, half) for half in parts)
-        steps = host_diameter(network) * len(parts)
         return ClusterDesign(recipes, name, by_rail, network, halves, steps, self.unit_Bps)
 
 
