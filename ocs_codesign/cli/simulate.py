@@ -140,7 +140,8 @@ def _simulation(
     if own.num_hosts != schedule.num_hosts:
         raise ValueError(f"a design of {schedule.num_hosts} hosts on a network of {own.num_hosts}")
     if options["latency"] is not None:
-        own = own.with_latency(_ticks(options["latency"], own, "--latency"))
+        ticks = _ticks(options["latency"], own, "--latency")
+        own = own.changed(latency=[ticks] * own.num_links)
     unit = _unit_Bps(own, loaded, options)
     rules = _rules(own, unit, options)
     routes = shortest_routes(schedule.topology, own)
