@@ -205,10 +205,8 @@ def _swept(
 ) -> tuple[int, NDArray[np.bool_]]:
     """What a loop of a sweep returns, and the sink's side of the cut it ends with."""
     demand, nodes = int(own.sum()), problem.num_nodes
-    first, out, to = _arcs(problem)
-    is_small = max(2 * int(capacity.max(initial=0)), demand) < _MAX_INT64
-    room = np.zeros(len(to), dtype=np.int64 if is_small else object)
-    room[::2] = capacity
+    is_small = max(2 * float(capacity.sum(dtype=float)), demand) < _MAX_INT64
+    first, out, to, room = _arcs(problem, capacity.astype(np.int64 if is_small else object))
     loop = for_work(plain, _ROUNDS_A_LINK * len(to)) if is_small else plain
     arrays = [first, out, to, room, own.astype(room.dtype), ranks]
     spare = [np.zeros(nodes, np.bool_), np.full(nodes, -1), *np.zeros((3, nodes), np.int64)]
@@ -218,9 +216,20 @@ def _swept(
     return position, np.asarray(spare[1]) >= 0
 
 
-def _arcs(problem: Dissemination) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Where the arcs out of every node begin, these arcs, and the head of every arc."""
-    to = np.stack([problem.head, problem.tail], axis=1).ravel()
-    tail = np.stack([problem.tail, problem.head], axis=1).ravel()
+def _arcs(
+    problem: Dissemination, capacity: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+    """Where the arcs out of every node begin, these arcs, the head of every arc, what it takes.
+
+    A pair of arcs, one each way, stands for all links between two nodes.
+    """
+    nodes, is_back = problem.num_nodes, problem.tail > problem.head
+    ends = np.where(is_back, (problem.head, problem.tail), (problem.tail, problem.head))
+    pairs, of_pair = np.unique(ends[0] * nodes + ends[1], return_inverse=True)
+    room = np.zeros(2 * len(pairs), dtype=capacity.dtype)
+    np.add.at(room, 2 * of_pair + is_back, capacity)
+    tail, head = np.divmod(pairs, nodes)
+    to = np.stack([head, tail], axis=1).ravel()
+    tail = np.stack([tail, head], axis=1).ravel()
     out = np.argsort(tail, kind="stable")
-    return np.searchsorted(tail[out], np.arange(problem.num_nodes + 1)), out, to
+    return np.searchsorted(tail[out], np.arange(nodes + 1)), out, to, room

@@ -1,8 +1,8 @@
 """Maximum flows of a sweep over all ranks, as a loop over arrays or lists.
 
-Arc 2i leads along link i and arc 2i + 1 back; ``room`` is what each still takes, ``to`` its head,
-and ``out[first[v] : first[v + 1]]`` are the arcs out of node v. A node is a source while what it
-may send itself, ``own``, is above 0, and for ever once the flow to it has been found.
+Arcs 2i and 2i + 1 lead to and fro between two nodes; ``room`` is what each still takes, ``to`` its
+head, and ``out[first[v] : first[v + 1]]`` are the arcs out of node v. A node is a source while what
+it may send itself, ``own``, is above 0, and for ever once the flow to it has been found.
 """
 
 
