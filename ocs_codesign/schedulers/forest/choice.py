@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -38,6 +39,9 @@ NEAR_OPTIMUM = Fraction(11, 10)
 _MAX_HOSTS_IN_PASSING = 64
 _FEW_TREES, _MAX_HOSTS_OF_SEVERAL = (1, 2, 4), 128
 """Trees a unit that are tried beside those of the optimum, and up to how many hosts."""
+
+_MAX_TREES_LOWERED = 512
+"""Trees of the optimum up to which lower ones are tried."""
 
 
 @final
@@ -139,7 +143,9 @@ def contenders(
     on_progress: Callable[[int, int], None] | None = None,
     height: int | None = None,
 ) -> Contenders:
-    """Forests of few trees and of those of the optimum, and BFB; ``topology`` has the same links.
+    """Forests of the optimum, lower ones, those of few trees, and BFB, as the size allows.
+
+    ``topology`` has the same links.
 
     With ``num_trees`` only the forest of at most so many, with ``height`` forests no taller. Raises
     ValueError for what ``optimum`` refuses, and where such trees cannot be built.
@@ -152,18 +158,21 @@ def contenders(
     [('bfb', True), ('forest', True)]
     """
     found = optimum(network, collective)
-    numbers = (None, *_fewer(found)) if num_trees is None else (num_trees,)
-    made = []
-    for number in numbers:
-        try:
-            made.append(_checked(network, collective, number, on_progress, height))
-        except ValueError:
-            if number == num_trees:
-                raise
+    steps = _fewest_steps(found)
+    first = _checked(network, collective, num_trees, on_progress, height)
+    made = [first]
+    if num_trees is None and network.num_hosts <= _MAX_HOSTS_OF_SEVERAL:
+        tallest = max(forest.height for forest in first)
+        is_quick = found.trees[1] * network.num_hosts <= _MAX_TREES_LOWERED
+        lower = _doubled(steps, tallest) if height is None and is_quick else []
+        limits = [*((None, low) for low in lower), *((few, height) for few in _fewer(found))]
+        for limit in limits:
+            with suppress(ValueError):  # too low for the hosts, or rounded off at a switch
+                made.append(_checked(network, collective, limit[0], on_progress, limit[1]))
     pipelines = tuple(Pipeline(one, collective) for one in made)
     bfb = _bfb_cost(network, collective, topology) if num_trees is None else None
     others = () if bfb is None else (Contender("bfb", bfb),)
-    return Contenders(found, pipelines, others, Cost(_fewest_steps(found), found.t_b))
+    return Contenders(found, pipelines, others, Cost(steps, found.t_b))
 
 
 def near_optimum(
@@ -217,9 +226,18 @@ def _checked(
     return made
 
 
+def _doubled(low: int, high: int) -> list[int]:
+    """Heights below ``high``: the least that there can be, and twice as much as long as it goes.
+
+    >>> _doubled(3, 13)
+    [3, 6, 12]
+    """
+    return [low << double for double in range(high.bit_length()) if low << double < high]
+
+
 def _fewer(found: Optimum) -> list[int]:
     """Numbers of trees below the optimum's that are worth a try."""
-    if found.shares is not None or found.network.num_hosts > _MAX_HOSTS_OF_SEVERAL:
+    if found.shares is not None:
         return []
     few = {few_trees(found, number).num_trees for number in _FEW_TREES if number < found.trees[1]}
     return sorted(few)
