@@ -108,6 +108,7 @@ PAIR = '"num_hosts": 2, "num_nodes": 2'
     [
         ('{"num_hosts": 3, "num_nodes": 3, "links": [[0, 1, 1], [1, 2, 1], [2, 1, 1]]}',
          "cannot be reached"),
+        ('{"num_hosts": 2, "num_nodes": 2, "links": [[0, 1, 1]]}', "no link leads to it"),
         ('{"num_hosts": 3, "num_nodes": 3, "links": [[0, 1, 1], [1, 0, 1], [2, 0, 1], [1, 2, 1]]}',
          None),
         ('{"num_hosts": 4, "num_nodes": 4, "links": [[0, 1, 1], [1, 0, 1], [2, 3, 1], [3, 2, 1]]}',
@@ -156,6 +157,8 @@ def test_a_host_that_leads_nowhere_is_no_relay():
     group = Collective("allgather", groups=[(0, 2)])
     with pytest.raises(ValueError, match="rank 0 cannot be reached: no link leads to it"):
         optimum(Network(4, 4, *links), group)
+    with pytest.raises(ValueError, match=r"rank 2 cannot .*turned round for the sum"):
+        optimum(Network(3, 3, [0, 1, 0], [1, 0, 2], [1] * 3), Collective.REDUCE_SCATTER)
     dead_end = Network(4, 4, [0, 2, 1, 3], [1, 1, 3, 1], [1] * 4)
     with pytest.raises(ValueError, match=r"rank [02] cannot be reached"):
         optimum(dead_end, group)

@@ -20,6 +20,7 @@ from ocs_codesign.schedulers.forest.allreduce import (
     allreduce_at_once,
     allreduce_optimum,
     allreduce_pipelines,
+    partition_bound,
 )
 from ocs_codesign.schedulers.forest.building import forests_of
 from ocs_codesign.schedulers.forest.pipeline import Pipeline
@@ -55,6 +56,24 @@ def test_known_rates_are_built(name):
     assert found.is_attained
     heights = [forest.height for forest in pipeline.forests]
     assert pipeline.num_steps == sum(heights)
+
+
+def test_partitions_prove_it_without_a_program():
+    """Boxes, tori and hypercubes do no more than their halves in turn; meshes may."""
+    known = {
+        name: facts["allreduce_lp"] for name, facts in KNOWN.items() if "allreduce_lp" in facts
+    }
+    proven = set()
+    for name, facts in known.items():
+        bound, rate = partition_bound(known_network(name)), Fraction(facts["algbw"])
+        assert bound >= rate
+        if bound == rate:
+            proven.add(name)
+        assert partition_bound(known_network(name, able=True)) in (None, bound)
+    assert proven >= {"a100-1", "a100-4", "mi250-2", "mi250-4", "torus-8x8", "hc-4", "rr-32-4-s2"}
+    big = boxes(8, 8, 300, 25, outer=2)
+    assert allreduce_optimum(big) == Fraction(800, 7)
+    assert partition_bound(Network(1, 1, [], [], [])) is None
 
 
 @pytest.mark.slow

@@ -17,7 +17,11 @@ from scipy.optimize import linprog
 from ocs_codesign.collective import Collective
 from ocs_codesign.demand import demand_of
 from ocs_codesign.network import Network
-from ocs_codesign.schedulers.forest.allreduce import allreduce_at_once, allreduce_optimum
+from ocs_codesign.schedulers.forest.allreduce import (
+    allreduce_at_once,
+    allreduce_optimum,
+    partition_bound,
+)
 from ocs_codesign.schedulers.forest.building import forests, forests_of
 from ocs_codesign.schedulers.forest.few_trees import exactly, few_trees
 from ocs_codesign.schedulers.forest.group_task import group_tasks
@@ -168,6 +172,7 @@ def check_allreduce(network):
         return
     sized, found = allreduce_at_once(network)
     assert found.algbw == allreduce_optimum(network) >= network.num_hosts / sum(rates)
+    assert partition_bound(network) >= found.algbw
     check_built(sized, found)
 
 

@@ -178,7 +178,10 @@ def _allreduce_text(found: NetworkOptimum) -> str:
         return f"algbw {halves}, as a reduce-scatter and then an allgather"
     if found.allreduce == found.halves_algbw:
         return f"algbw {halves}, both halves at once do no more"
-    best = _with_unit(found.allreduce, found.network.unit)
+    network = found.network
+    best = _with_unit(found.allreduce, network.unit)
+    if network.multicast.any() or network.aggregate.any():
+        return f"algbw at most {best}, {halves} as a reduce-scatter and then an allgather"
     return (
         f"algbw {best} with both halves at once, {halves} as a reduce-scatter and then an allgather"
     )

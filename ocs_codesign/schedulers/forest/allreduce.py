@@ -12,6 +12,8 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.demand import demands_of
@@ -34,8 +36,11 @@ if TYPE_CHECKING:
 FORESTS_OF_HALVES, SHARED_FORESTS = "forests of both halves", "forests that share the links"
 """What makes allreduces: forests that could each have all links, or that cannot."""
 
-MAX_LINKS = 1000
+MAX_LINKS = 400
 """Links of a network up to which the program of both halves is solved without being asked for."""
+
+_MAX_WIDTHS = 64
+"""Different bandwidths, the largest, that are tried to divide a network by."""
 
 _MAX_SIZE = 2**20
 """The largest of unequal shards: a schedule counts its chunks in 31 bits."""
@@ -55,7 +60,41 @@ def allreduce_optimum(network: Network) -> Fraction:
     >>> allreduce_optimum(star(4, [10, 10, 10, 1]))
     Fraction(1, 1)
     """
-    return _with_any_roots(_tasks(network, Collective.ALLREDUCE))[0]
+    tasks = _tasks(network, Collective.ALLREDUCE)
+    in_turn = 1 / sum(1 / optimum(network, half).algbw for half in Collective.ALLREDUCE.halves())
+    return in_turn if in_turn == partition_bound(network) else _with_any_roots(tasks)[0]
+
+
+def partition_bound(network: Network) -> Fraction | None:
+    """A rate that no allreduce exceeds: what leads into parts of the network, shared by all.
+
+    All but one part needs what is copied, and all but one gives away what is summed up, so of m
+    parts all links into them, or out of them, carry 2 (m - 1) times the data (Tutte,
+    Nash-Williams). Parts are hosts and switches that links faster than some join; of all such the
+    least. None where switches copy or add up.
+
+    >>> from ocs_codesign.networks.products import a100
+    >>> partition_bound(a100(8))
+    Fraction(800, 7)
+    """
+    if network.multicast.any() or network.aggregate.any() or network.num_hosts < 2:
+        return None
+    rates = []
+    for width in np.unique(network.bandwidth)[-_MAX_WIDTHS:].tolist():
+        fast = network.bandwidth > width
+        links = (np.ones(int(fast.sum())), (network.tail[fast], network.head[fast]))
+        graph = coo_array(links, shape=(network.num_nodes, network.num_nodes))
+        label = connected_components(graph, directed=False)[1]
+        parts = np.unique(label[: network.num_hosts])
+        if len(parts) < 2:
+            continue
+        crosses = label[network.tail] != label[network.head]
+        most = min(
+            int(network.bandwidth[crosses & np.isin(label[ends], parts)].sum())
+            for ends in (network.tail, network.head)
+        )
+        rates.append(Fraction(most, 2 * (len(parts) - 1)))
+    return min(rates)
 
 
 def allreduce_at_once(
@@ -137,18 +176,22 @@ def allreduce_pipelines(
 ) -> tuple[dict[str, Pipeline], Fraction]:
     """An allreduce by the forests of its halves, and by forests that share the links if better.
 
-    Then the t_b that nothing goes below: for at most MAX_LINKS links and any number of trees that
-    of the best shares, else that of either half alone. Raises ValueError as ``optimum`` does.
+    Then the t_b that nothing goes below: that of the halves in turn where a partition proves it;
+    for at most MAX_LINKS links and any number of trees that of the best shares; else that of
+    either half alone. Raises ValueError as ``optimum`` does.
     """
     found = [optimum(network, half) for half in collective.halves()]
     made = [forests_of(half, num_trees, on_progress, height) for half in found]
-    in_turn = sum((max(forest.inv_rate for forest in half) for half in made), Fraction(0))
-    _check([forest for half in made for forest in half], in_turn)
+    inv_rate = sum((max(forest.inv_rate for forest in half) for half in made), Fraction(0))
+    _check([forest for half in made for forest in half], inv_rate)
     pipelines = {FORESTS_OF_HALVES: Pipeline([*made[0], *made[1]], collective)}
+    in_turn = 1 / sum(1 / half.algbw for half in found)
+    if collective == Collective.ALLREDUCE and in_turn == partition_bound(network):
+        return pipelines, network.host_bandwidth() / in_turn
     if num_trees is not None or network.num_links > MAX_LINKS:
         return pipelines, max(half.least_t_b for half in found)
     sized, joint = allreduce_at_once(network, collective)
-    if joint.algbw * sum(1 / half.algbw for half in found) > 1:
+    if joint.algbw > in_turn:
         shared = forests_of(joint, None, on_progress, height)
         _check(shared, max(forest.inv_rate for forest in shared))
         pipelines[SHARED_FORESTS] = Pipeline(shared, sized)

@@ -139,7 +139,7 @@ def optimum(network: Network, collective: Collective | Demand) -> Optimum:
     tasks = tuple(group_tasks(network, demand))
     if not tasks:
         raise ValueError("nothing is to be sent: no host wants what another has")
-    cut = bottleneck(tasks[0].problem) if len(tasks) == 1 else None
+    cut = _narrowest(tasks[0]) if len(tasks) == 1 else None
     plain = forwarding(tasks)
     if cut is not None and plain[0].is_balanced:
         return Optimum(network, demand, plain, cut.inv_rate, cut, None, cut.inv_rate)
@@ -148,6 +148,15 @@ def optimum(network: Network, collective: Collective | Demand) -> Optimum:
     if any(task.able.any() for task in tasks):
         tasks, (rate, shares) = best_spanning(tasks, network.num_hosts, at_one_rate, most)
     return Optimum(network, demand, tasks, 1 / rate, cut, shares, 1 / most)
+
+
+def _narrowest(task: GroupTask) -> Cut:
+    try:
+        return bottleneck(task.problem)
+    except ValueError as error:
+        if not task.is_sum:
+            raise
+        raise ValueError(f"{error}, when links are turned round for the sum") from None
 
 
 def at_one_rate(tasks: Tasks) -> tuple[Fraction, SharedLinks | None]:
