@@ -179,10 +179,11 @@ def _forest_allreduce(task: Task, network: Network) -> Made:
         Choice,
         Contender,
     )
+    from ocs_codesign.schedulers.forest.pipeline import MAX_CHUNKS
 
     limits = (task.trees, task.on_progress, task.height)
     pipelines, bound = allreduce_pipelines(network, task.collective, *limits)
-    found = []
+    found: list[Contender] = []
     for maker, pipeline in pipelines.items():
         if task.parts is not None or task.message is None:
             parts = task.parts or pipeline.parts_within(NEAR_OPTIMUM)
@@ -190,7 +191,8 @@ def _forest_allreduce(task: Task, network: Network) -> Made:
             (size,), least = task.message.sizes_bytes, task.min_chunk or MIN_CHUNK_BYTES
             most = pipeline.most_parts(size, least)
             parts = pipeline.best_parts(task.message.model, size, most)
-        found.append(Contender(maker, pipeline.cost(parts), pipeline, parts))
+        if not found or pipeline.num_chunks(parts) <= MAX_CHUNKS:
+            found.append(Contender(maker, pipeline.cost(parts), pipeline, parts))
     if task.message is None:
         best = min(found, key=lambda one: (one.cost.t_b, one.cost.steps))
         return _piped(task, best, bound, ())

@@ -61,8 +61,13 @@ def allreduce_optimum(network: Network) -> Fraction:
     Fraction(1, 1)
     """
     tasks = _tasks(network, Collective.ALLREDUCE)
-    in_turn = 1 / sum(1 / optimum(network, half).algbw for half in Collective.ALLREDUCE.halves())
+    halves = [optimum(network, half) for half in Collective.ALLREDUCE.halves()]
+    in_turn = _algbw_in_turn(halves)
     return in_turn if in_turn == partition_bound(network) else _with_any_roots(tasks)[0]
+
+
+def _algbw_in_turn(halves: Sequence[Optimum]) -> Fraction:
+    return 1 / sum((1 / half.algbw for half in halves), Fraction(0))
 
 
 def partition_bound(network: Network) -> Fraction | None:
@@ -185,7 +190,7 @@ def allreduce_pipelines(
     inv_rate = sum((max(forest.inv_rate for forest in half) for half in made), Fraction(0))
     _check([forest for half in made for forest in half], inv_rate)
     pipelines = {FORESTS_OF_HALVES: Pipeline([*made[0], *made[1]], collective)}
-    in_turn = 1 / sum(1 / half.algbw for half in found)
+    in_turn = _algbw_in_turn(found)
     if collective == Collective.ALLREDUCE and in_turn == partition_bound(network):
         return pipelines, network.host_bandwidth() / in_turn
     if num_trees is not None or network.num_links > MAX_LINKS:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
 MAX_PARTS = 4096
+MAX_CHUNKS = 2**31 - 1
+"""Chunks that a schedule can count."""
+
 MAX_SENDS = 2**21
 """Sends up to which parts are added."""
 
