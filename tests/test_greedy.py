@@ -340,6 +340,9 @@ def test_bad_units_and_single_hosts(tmp_path, capsys):
     bare = ["build", "--network", "mesh((2, 2), 1)", "--scheduler", "greedy", "--message", "1MiB"]
     assert main(bare) == 2
     assert "without a unit" in capsys.readouterr().err
+    on_a_recipe = ["build", "Complete(3)", "--scheduler", "greedy", "--message", "1MiB"]
+    assert main(on_a_recipe) == 2
+    assert "on a network with bandwidths" in capsys.readouterr().err
     alone = write(tmp_path / "one.json", [], nodes=1)
     assert main(["build", "--network", alone, "--scheduler", "greedy"]) == 2
     assert "nothing is to be sent" in capsys.readouterr().err

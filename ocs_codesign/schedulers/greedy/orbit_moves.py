@@ -114,7 +114,7 @@ def _moved(
     ordered: NDArray[np.int64],
     link: NDArray[np.int64],
     piece: NDArray[np.int64],
-    start: NDArray[np.int64],
+    start: NDArray[np.integer],
 ) -> ChunkTransfers:
     """What node 0 sends, moved to all sources; ``ordered`` are the chunks by source and target."""
     nodes = problem.links.num_nodes

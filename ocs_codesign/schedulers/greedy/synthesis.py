@@ -109,6 +109,8 @@ def synthesis(
         raise ValueError(f"model is {model!r}: it must be one of {', '.join(MODELS)}")
     hosts = topology.num_nodes if network is None else network.num_hosts
     demands = demands_of(collective, hosts)
+    if network is None and message_bytes is not None:
+        raise ValueError("a message takes a time on a network with bandwidths, not on a topology")
     if network is None:
         physical = links_of_topology(topology)
     else:
