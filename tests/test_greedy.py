@@ -156,7 +156,7 @@ def collectives(draw, hosts):
     return Collective(name)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.data())
 def test_any_network_and_collective(data):
     network = data.draw(networks())
