@@ -188,14 +188,6 @@ class Network:
         common = int(np.gcd.reduce(self.bandwidth)) if self.num_links else 1
         return Topology(self.num_nodes, self.tail, self.head, self.bandwidth // common)
 
-    def topology(self) -> Topology:
-        """All nodes and links as a Topology, for schedules whose sends name every hop.
-
-        Bandwidths are divided by their common divisor; ValueError if they are too large for speeds.
-        """
-        common = int(np.gcd.reduce(self.bandwidth)) if self.num_links else 1
-        return Topology(self.num_nodes, self.tail, self.head, self.bandwidth // common)
-
     def with_latency(self, ticks: int) -> Network:
         """The same network with this latency on every link.
 
