@@ -11,49 +11,17 @@ writes figures/benchmark_bfb.csv.
 from __future__ import annotations
 
 import argparse
-import csv
-import os
-import platform
-import resource
-import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+from timing import cpu_s, peak_megabytes, random_digraph, tell
 
-import numpy as np
-from bfb_by_lp import FORMULATIONS, bfb_lp_loads
+from bfb_by_lp import FORMULATIONS, bfb_lp_loads  # isort: skip
 
-from ocs_codesign import Topology, __version__, bfb, bfb_loads, verify
+from ocs_codesign import bfb, bfb_loads, verify
 
-SEED = 7
-OUTPUT = Path(__file__).resolve().parent.parent / "figures" / "benchmark_bfb.csv"
 FIELDS = ("what", "nodes", "cpu_s", "ratio_to_cost", "ratio_to_schedule", "peak_MB", "note")
 """peak_MB is the process's peak so far, so it never falls from one row to the next."""
-
-
-def random_digraph(nodes: int, degree: int = 4) -> Topology:
-    """Union of ``degree`` random permutations; strongly connected for the seeds used here."""
-    rng = np.random.default_rng((SEED, nodes))
-    heads = np.stack([rng.permutation(nodes) for _ in range(degree)], axis=1)
-    return Topology(nodes, np.repeat(np.arange(nodes), degree), heads.ravel())
-
-
-def cpu_s(work: Callable[[], object], repeat: int = 1) -> float:
-    """Least CPU time of some runs."""
-    best = float("inf")
-    for _ in range(repeat):
-        start = time.process_time()
-        work()
-        best = min(best, time.process_time() - start)
-    return best
-
-
-def peak_megabytes() -> float:
-    """Largest memory of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def costs(sizes: list[int]) -> Iterator[dict[str, object]]:
@@ -112,36 +80,12 @@ def main() -> None:
     quick = parser.parse_args().quick
     bfb_loads(random_digraph(64))
     verify(bfb(random_digraph(64)))
-    rows: list[dict[str, object]] = []
     work = (
         costs([256, 1024] if quick else [1024, 4096, 16384, 100_000]),
         programs(128 if quick else 1024),
         schedules([256] if quick else [1024, 4096]),
     )
-    for row in (row for part in work for row in part):
-        rows.append(row)
-        cells = (
-            f"{row[name]:.4g}" if isinstance(row.get(name), float) else str(row.get(name, ""))
-            for name in FIELDS
-        )
-        sys.stdout.write("  ".join(cells) + "\n")
-        sys.stdout.flush()
-    if quick:
-        return
-    temporary = OUTPUT.with_suffix(".tmp")
-    with temporary.open("w", newline="") as file:
-        file.write(
-            f"# python experiments/benchmark_bfb.py, ocs_codesign {__version__}, seed {SEED}, "
-        )
-        file.write(
-            f"{platform.processor() or platform.machine()}, Python {platform.python_version()}\n"
-        )
-        writer = csv.DictWriter(file, FIELDS)
-        writer.writeheader()
-        for row in rows:
-            rounded = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()}
-            writer.writerow(rounded)
-    temporary.replace(OUTPUT)
+    tell("benchmark_bfb", FIELDS, (row for part in work for row in part), quick=quick)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from benchmark_bfb import cpu_s, random_digraph
 from bfb_by_lp import FORMULATIONS, bfb_lp_loads
 from reporting import (
     OURS,
@@ -30,6 +29,7 @@ from reporting import (
     plain_log_axis,
     publish,
 )
+from timing import cpu_s, random_digraph
 
 from ocs_codesign import Hypercube, Topology, Torus, bfb, bfb_loads
 

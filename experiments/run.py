@@ -35,7 +35,7 @@ SLOW = (
     "worked_example",
     "damage",
 )
-BENCHMARKS = ("benchmark_bfb", "generation_time")
+BENCHMARKS = ("benchmark_bfb", "benchmark_forest", "generation_time")
 
 
 def run(name: str, arguments: Sequence[str], *, quiet: bool = False) -> None:

@@ -12,8 +12,9 @@ from ocs_codesign.book import Book, Page
 from ocs_codesign.cli import main
 from ocs_codesign.collective import Collective
 from ocs_codesign.comparison.comparison import book_of
-from ocs_codesign.comparison.contest import COMPARED, Contest, farthest_latency
+from ocs_codesign.comparison.contest import COMPARED, Contest
 from ocs_codesign.comparison.entrants import Entrant, entrants
+from ocs_codesign.comparison.floors import farthest_latency
 from ocs_codesign.comparison.play import plan_of, play
 from ocs_codesign.comparison.running import compare
 from ocs_codesign.formats.book_files import load_book, save_book
@@ -219,7 +220,7 @@ def test_the_command(tmp_path, capsys):
     ("arguments", "rule"),
     [
         (["Torus((3, 3))"], "give --bandwidth"),
-        (["a100(1)", "--bandwidth", "1GB/s"], "has one"),
+        (["a100(1)", "--bandwidth", "1GB/s"], "these have GB/s"),
         (["Torus((3, 3))", "Torus((4, 4))", "--bandwidth", "1GB/s"], "as many hosts"),
         (["Torus((3, 3))", "--bandwidth", "1GB/s", "--message", "1MiB-1KiB,2"], "1MiB-1KiB"),
         (["Torus((3, 3))", "--bandwidth", "1GB/s", "--message", "4B,2B"], "rising"),

@@ -14,6 +14,7 @@ import ocs_codesign
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = [*runner.FAST, *runner.SLOW, "generation_time"]
+TABLES = ["benchmark_bfb", "benchmark_forest"]
 
 
 def run(script: str, *arguments: str, cwd: Path = ROOT) -> str:
@@ -49,11 +50,12 @@ def test_a_run_writes_only_where_it_is_told_and_reproduces_the_table(name, tmp_p
 
 
 @pytest.mark.slow
-def test_benchmark_runs():
+def test_benchmarks_run():
     assert "integral schedule" in run("benchmark_bfb", "--quick")
+    assert "hypercube 6" in run("benchmark_forest", "--quick")
 
 
-@pytest.mark.parametrize("name", [*REPORTS, "benchmark_bfb"])
+@pytest.mark.parametrize("name", [*REPORTS, *TABLES])
 def test_every_script_is_documented_and_has_its_table_and_picture(name):
     source = (ROOT / "experiments" / f"{name}.py").read_text(encoding="utf-8")
     assert f"python experiments/{name}.py [--quick]" in source
@@ -64,7 +66,7 @@ def test_every_script_is_documented_and_has_its_table_and_picture(name):
     table = list(csv.DictReader(lines[1:]))
     assert table
     assert all(None not in row and None not in row.values() for row in table)
-    assert name == "benchmark_bfb" or (ROOT / "figures" / f"{name}.png").is_file()
+    assert name in TABLES or (ROOT / "figures" / f"{name}.png").is_file()
 
 
 def test_the_timings_say_that_they_are_timings():

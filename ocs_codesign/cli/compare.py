@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,9 @@ from ocs_codesign.cli.options import (
 )
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
+from ocs_codesign.cli.units import unit_Bps
 from ocs_codesign.cli.workers import executor_of, workers_options
-from ocs_codesign.quantities import parse_bandwidth, parse_size
+from ocs_codesign.quantities import parse_size
 
 if TYPE_CHECKING:
     from ocs_codesign.comparison.comparison import Comparison
@@ -160,7 +160,7 @@ def _contest(
     network, recipe = _network_and_recipe(text)
     rooted = collective in ("broadcast", "reduce")
     wanted = Collective(collective, 0 if rooted else None)
-    unit = _unit_Bps(text, network, bandwidth)
+    unit = unit_Bps(network, bandwidth)
     network = _with_latency(network, alpha)
     name = Path(text).name if Path(text).exists() else text
     return Contest(name, network, wanted, sizes, unit, recipe, barriers=barriers)
@@ -181,18 +181,6 @@ def _network_and_recipe(text: str) -> tuple[Network, Recipe | None]:
         return network_of(text), None
     recipe = recipe_of(text)
     return direct(recipe.topology(), 1), recipe
-
-
-def _unit_Bps(text: str, network: Network, bandwidth: float | None) -> Fraction:  # noqa: N802
-    """Bytes a second of a unit of the network's bandwidth; UsageError unless it is known once."""
-    if network.unit:
-        if bandwidth is not None:
-            raise click.UsageError(f"--bandwidth is for networks without a unit: {text} has one")
-        number = "" if network.unit[:1].isdigit() else "1"
-        return Fraction(parse_bandwidth(f"{number}{network.unit}".replace(" ", "")))
-    if bandwidth is None:
-        raise click.UsageError(f"{text} has no unit of bandwidth: give --bandwidth, as in 100Gbps")
-    return Fraction(bandwidth) / network.host_bandwidth()
 
 
 def _with_latency(network: Network, alpha: float | None) -> Network:

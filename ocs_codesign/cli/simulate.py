@@ -12,6 +12,7 @@ import click
 from ocs_codesign.cli.file_options import FILE, plot_option
 from ocs_codesign.cli.message_options import message_option_of
 from ocs_codesign.cli.options import (
+    ALLTOALL,
     GATHERING,
     bandwidth_option_of,
     collective_choice,
@@ -21,6 +22,7 @@ from ocs_codesign.cli.options import (
 )
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
+from ocs_codesign.cli.units import unit_Bps
 from ocs_codesign.quantities import exact, parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
@@ -203,21 +205,11 @@ def _ticks(time_s: float, network: Network, option: str) -> int:
 
 
 def _unit_Bps(network: Network, loaded: LoadedDesign, options: dict[str, Any]) -> Fraction:  # noqa: N802
-    """Bytes a second of a unit of bandwidth."""
-    given = options["bandwidth"]
-    if network.unit and given is not None:
-        raise click.UsageError(
-            f"--bandwidth is for links without a unit: these have {network.unit}"
-        )
-    if network.unit:
-        if options["arithmetic"] == ASTRA_SIM and network.unit == "GB/s":
-            return Fraction(2**30)
-        return exact(parse_bandwidth(f"1{network.unit}"))
-    if given is None:
-        raise click.UsageError("give --bandwidth: the links have no unit of their own")
-    circuits = loaded.circuits
-    most = network.host_bandwidth() if circuits is None else circuits.node_speed()
-    return exact(given) / most
+    """Bytes a second of a unit of bandwidth, which for ASTRA-sim counts in powers of two."""
+    bandwidth, circuits = options["bandwidth"], loaded.circuits
+    if bandwidth is None and options["arithmetic"] == ASTRA_SIM and network.unit == "GB/s":
+        return Fraction(2**30)
+    return unit_Bps(network, bandwidth, None if circuits is None else circuits.node_speed())
 
 
 def _rules(network: Network, unit: Fraction, options: dict[str, Any]) -> TimingRules:
@@ -303,29 +295,14 @@ def _formula_s(
 def _bound_s(
     loaded: LoadedDesign, network: Network, unit: Fraction, message: Fraction
 ) -> Fraction | None:
-    """What M takes at least on these links, None where it is not known.
+    """What M takes at least on these links, None where it is not known."""
+    from ocs_codesign.comparison.floors import most_algbw
 
-    N hosts cannot all know of all in fewer than 2N - 2 messages one way (Harary and Schwenk, 1974),
-    so in an allreduce every byte is sent so often, unless switches copy or add up.
-    """
-    from ocs_codesign.bounds import topology_bound
-    from ocs_codesign.collective import Collective
-
-    collective, hosts = loaded.schedule.collective, network.num_hosts
     if loaded.circuits is not None or network.num_links > MAX_BOUND_LINKS:
         return None
-    if collective == Collective.ALLREDUCE:
-        if network.multicast.any() or network.aggregate.any():
-            return None
-        egress = int(network.bandwidth[network.tail < hosts].sum())
-        return (2 * hosts - 2) * message / (egress * unit)
-    if collective not in Collective.ALLREDUCE.halves():
+    if network.num_hosts < network.num_nodes and network.num_links > MAX_SWITCHED_BOUND_LINKS:
         return None
-    if hosts == network.num_nodes:
-        t_b = topology_bound(network.topology(), collective).t_b
-        return t_b * message / (network.host_bandwidth() * unit)
-    if network.num_links > MAX_SWITCHED_BOUND_LINKS:
+    collective = loaded.schedule.collective
+    if collective.name not in (*GATHERING, ALLTOALL):
         return None
-    from ocs_codesign.schedulers.forest.optimum import optimum
-
-    return optimum(network, collective).inv_rate * message / hosts / unit
+    return message / (most_algbw(network, collective) * unit)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from ocs_codesign.collective import Collective
+from ocs_codesign.comparison.floors import farthest_latency, most_algbw
 from ocs_codesign.simulate.rules import TimingRules
 
 if TYPE_CHECKING:
@@ -86,51 +85,9 @@ class Contest:
         that are farthest apart, the second that of the narrowest cut.
         """
         latency = farthest_latency(self.network) * self.network.tick_s
-        return latency, 1 / (self.unit_Bps * _most_algbw(self.network, self.collective))
+        return latency, 1 / (self.unit_Bps * most_algbw(self.network, self.collective))
 
     def at_least_s(self) -> list[float]:
         """The least time of every size."""
         latency, byte = self.least_s()
         return [float(max(latency, byte * size)) for size in self.sizes_bytes]
-
-
-def farthest_latency(network: Network) -> int:
-    """Ticks of latency between the two hosts that are farthest apart."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import dijkstra
-
-    order = np.lexsort((network.latency, network.head, network.tail))
-    tail, head = network.tail[order], network.head[order]
-    first = np.any([np.diff(tail, prepend=-1) != 0, np.diff(head, prepend=-1) != 0], axis=0)
-    # scipy takes zeros for no link at all: all latencies are raised by the same part of a tick.
-    raised = (network.latency[order][first] + 0.5 / network.num_nodes).astype(float)
-    shape = (network.num_nodes, network.num_nodes)
-    graph = coo_array((raised, (tail[first], head[first])), shape=shape).tocsr()
-    far = dijkstra(graph, indices=range(network.num_hosts))[:, : network.num_hosts].max()
-    if not np.isfinite(far):
-        raise ValueError("a host of the network cannot be reached from another")
-    return int(far)
-
-
-def _most_algbw(network: Network, collective: Collective) -> Fraction:
-    """M over the time, in units of bandwidth, that nothing exceeds."""
-    from ocs_codesign.schedulers.forest.optimum import optimum
-
-    if collective.name == "alltoall":
-        return _most_of_exchange(network)
-    halves = collective.halves()
-    # Half of an allreduce on its own: vectors of zeros make it either of them.
-    return min(optimum(network, half).algbw for half in halves)
-
-
-def _most_of_exchange(network: Network) -> Fraction:
-    """An all-to-all crosses links of all hops, and all of a host's but its own goes out and in."""
-    hosts, nodes = network.num_hosts, network.num_nodes
-    out, into = (
-        np.bincount(end, network.bandwidth, minlength=nodes)[:hosts].min()
-        for end in (network.tail, network.head)
-    )
-    ports = Fraction(int(min(out, into)) * hosts, hosts - 1)
-    hops = network.topology().distances()[:hosts, :hosts].sum(dtype=np.int64)
-    everything = Fraction(int(network.bandwidth.sum()) * hosts, int(hops))
-    return min(ports, everything)
