@@ -34,6 +34,7 @@ SLOW = (
     "held_state",
     "worked_example",
     "damage",
+    "algbw_by_boxes",
 )
 BENCHMARKS = ("benchmark_bfb", "benchmark_forest", "generation_time")
 
