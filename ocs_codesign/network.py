@@ -159,9 +159,10 @@ class Network:
         names: Sequence[str] | None = None,
         *,
         latency: ArrayLike | None = None,
+        tick_s: Fraction | None = None,
         with_dimension: bool = True,
     ) -> Network:
-        """The network with other bandwidths, names or latencies, or without dimensions.
+        """The network with other bandwidths, names, latencies or ticks, or without dimensions.
 
         >>> ring = Network(3, 3, [0, 1, 2], [1, 2, 0], [1, 1, 1])
         >>> ring.changed(latency=[5, 5, 7]).latency.tolist()
@@ -175,7 +176,7 @@ class Network:
             multicast=np.flatnonzero(self.multicast).tolist(),
             aggregate=np.flatnonzero(self.aggregate).tolist(),
             unit=self.unit,
-            tick_s=self.tick_s,
+            tick_s=self.tick_s if tick_s is None else tick_s,
             names=self.names if names is None else names,
             chunk_ticks=self.chunk_ticks if bandwidth is None else None,
         )

@@ -16,6 +16,7 @@ from interrupts import interrupted
 
 import ocs_codesign
 from ocs_codesign.cli import COMMANDS, app, main
+from ocs_codesign.cli.greedy import ROOTED
 from ocs_codesign.cli.progress import Progress, progress
 from ocs_codesign.collective import WITHOUT_PARAMETERS
 from ocs_codesign.schedulers.registry import SCHEDULERS
@@ -62,7 +63,7 @@ def test_version_and_module_entry_point():
 def test_choices_are_those_of_the_library():
     for name in ("frontier", "cost", "build"):
         (option,) = (p for p in app.get_command(None, name).params if p.name == "collective")
-        rooted = ["broadcast", "reduce"] if name == "cost" else []
+        rooted = {"cost": ["broadcast", "reduce"], "build": [*ROOTED]}.get(name, [])
         kinds = [kind.name for kind in WITHOUT_PARAMETERS]
         assert list(option.type.choices) == kinds + rooted
     (option,) = (p for p in app.get_command(None, "build").params if p.name == "scheduler")
@@ -267,7 +268,7 @@ zipfile.ZipFile.writestr = slow
 """,
     "verifying": """
 import ocs_codesign.design as design
-def slow(schedule):
+def slow(schedule, **_):
     print("ready", flush=True)
     wait_for_ctrl_c()
 design.verify = slow

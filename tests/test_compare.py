@@ -59,7 +59,7 @@ def test_nobody_beats_the_bound_and_all_that_play_are_right(collective):
     assert len(found.played) >= 2
     for outcome in found.played:
         for time_s, least_s in zip(outcome.times_s, found.least_s, strict=True):
-            assert time_s >= least_s * (1 - 1e-6), outcome.entrant.label
+            assert time_s >= least_s * (1 - 1e-4), outcome.entrant.label
         assert list(outcome.times_s) == sorted(outcome.times_s)
     for outcome in found.outcomes:
         assert (outcome.refusal is None) == bool(outcome.times_s)

@@ -132,7 +132,7 @@ def test_large_mapped_winner_is_reported_as_predicted(monkeypatch):
 
 def test_a_schedule_that_does_not_verify_never_leaves(monkeypatch):
     bad = Verdict(Cost(1, Fraction(1)), (Fraction(1),), Witness("of no good"))
-    monkeypatch.setattr(design_module, "verify", lambda _: bad)
+    monkeypatch.setattr(design_module, "verify", lambda *_, **__: bad)
     with pytest.raises(RuntimeError, match=r"made by bfb fails: of no good"):
         build(parse("Complete(3)"))
     with pytest.raises(RuntimeError, match=r"mapped schedule of Power.* fails: of no good"):

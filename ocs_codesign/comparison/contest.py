@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.comparison.floors import farthest_latency, most_algbw
+from ocs_codesign.network import MAX_LATENCY
 from ocs_codesign.simulate.rules import TimingRules
 
 if TYPE_CHECKING:
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from ocs_codesign.topology import Topology
 
 COMPARED = ("allgather", "reduce-scatter", "allreduce", "alltoall", "broadcast", "reduce")
+FINE_TICK_S = Fraction(1, 10**14)
+"""What a byte takes is many of these."""
+
 MAX_TRANSFERS = 2**23
 """Transfers of one schedule up to which it is simulated."""
 
@@ -58,6 +63,13 @@ class Contest:
     def sides(self) -> tuple[int, ...]:
         """Sides of the grid that the hosts are in, none if that is not known."""
         return tuple(getattr(self.recipe, "sides", None) or ())
+
+    def clocked(self) -> Network:
+        """The network with ticks so fine that cutting off what is less does not matter."""
+        network = self.network
+        factor = ceil(network.tick_s / FINE_TICK_S)
+        factor = max(1, min(factor, MAX_LATENCY // max(1, int(network.latency.max(initial=0)))))
+        return network.changed(latency=network.latency * factor, tick_s=network.tick_s / factor)
 
     @property
     def rules(self) -> TimingRules:

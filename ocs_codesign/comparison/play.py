@@ -114,17 +114,18 @@ def transfers_of(contest: Contest, plan: Schedule | Messages, message_bytes: int
     """What a plan puts on the links of the contest's network."""
     from ocs_codesign.simulate.making import transfers_of_messages, transfers_of_schedule
 
+    network = contest.clocked()
     if isinstance(plan, Messages):
         nodes = contest.num_hosts
         pairs = np.unique(plan.source.astype(np.int64) * nodes + plan.target)
         topology = Topology(nodes, *np.divmod(pairs, nodes))
-        routes = shortest_routes(topology, contest.network)
+        routes = shortest_routes(topology, network)
         return transfers_of_messages(
             plan, routes, message_bytes, chained=False, barriers=contest.barriers, addition_ticks=0
         )
     return transfers_of_schedule(
         plan,
-        direct_routes(plan.topology, contest.network),
+        direct_routes(plan.topology, network),
         message_bytes,
         chained=False,
         barriers=contest.barriers,
