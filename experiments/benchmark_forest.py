@@ -122,7 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, nothing written")
     quick = parser.parse_args().quick
-    for network in (a100(8), mi250(2), direct(random_digraph(256), 1)):
+    for network in (a100(32), mi250(16), mi250(2), direct(random_digraph(256), 1)):
         for _ in range(2):
             check_forest(forests(network, Collective.ALLGATHER)[0])
     tell("benchmark_forest", FIELDS, rows((64,) if quick else (64, 256, 1024)), quick=quick)
