@@ -1,4 +1,4 @@
-"""ENTRANTS: every way to make a plan that a comparison tries, with its choices."""
+"""Entrants: every way to make a plan that a comparison tries, with its choices."""
 
 from __future__ import annotations
 
