@@ -16,7 +16,7 @@ if threading.current_thread() is threading.main_thread():
     # A run in the background ignores Ctrl-C, and so would all that the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-for name, num_examples in (("suite", 100), ("thorough", 500)):
+for name, num_examples in (("suite", 50), ("thorough", 500)):
     settings.register_profile(
         name,
         deadline=None,

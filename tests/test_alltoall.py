@@ -103,6 +103,7 @@ def test_known_values_exactly(text):
     assert found.gap == 0
 
 
+@pytest.mark.slow
 def test_generalized_kautz_with_50_nodes():
     found = throughput(parse("GeneralizedKautz(4, 50)").topology())
     assert found.time == Fraction(3048, 1175)

@@ -37,6 +37,7 @@ def test_a_group_makes_large_topologies_exact_in_seconds(text, least):
     assert price_bound(found.quotient, found.prices)[0] == least
 
 
+@pytest.mark.slow
 def test_generalized_kautz_of_1000_nodes_is_bracketed():
     """Published: within 1.0412 and 1.0552 of what no topology of the size can beat."""
     found = throughput(parse("GeneralizedKautz(4, 1000)").topology(), Options(relative_gap=0.01))

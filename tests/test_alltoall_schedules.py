@@ -293,6 +293,7 @@ def test_spoiled_schedules_are_caught(name):
                 assert all(map(np.array_equal, changed, before))
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_swapped_steps_of_a_path_are_caught(data):
     """Where a piece's hops change their order in time, one of them is too early."""

@@ -119,6 +119,7 @@ def test_heads_and_line_digraphs_are_those_of_the_recipes():
         assert isinstance(one.line().recipe(), Line)
 
 
+@pytest.mark.slow
 def test_climbs_keep_links_paired_and_end_at_the_score_they_tell():
     for both in (False, True):
         for begin in digraphs(both):
@@ -170,6 +171,7 @@ def test_least_hops():
     assert parse('Named("petersen")').topology().distances()[0].sum() == 15
 
 
+@pytest.mark.slow
 def test_good_digraphs_are_found_with_little_effort():
     """Kautz digraphs' hops at 12 nodes, and less than generalized Kautz digraphs elsewhere."""
     for nodes, limit in ((12, 1.0001), (16, 1.0257), (36, 1.1), (64, 1.03)):
@@ -215,6 +217,7 @@ def test_solving_stops_at_its_time_limit_and_keeps_what_it_has():
     assert Solving(Options(relative_gap=0.1)).error(ring) > 0
 
 
+@pytest.mark.slow
 def test_selection_knows_what_the_search_for_alltoall_finds():
     fabric = parse_fabric(FABRIC.read_bytes(), "fabric64")
     gathering, _ = known_options(fabric, [Collective.ALLGATHER])

@@ -60,6 +60,7 @@ def test_all_collectives(topology, collective):
     assert bfb(topology, collective.name) == schedule
 
 
+@pytest.mark.slow
 @given(recipes(max_nodes=100))
 @settings(max_examples=150)
 def test_few_sends(recipe):

@@ -78,6 +78,7 @@ def test_more_in_neighbours_than_the_subset_way_takes(seed):
     assert bfb_loads(topology) == slow_bfb_loads(topology)
 
 
+@pytest.mark.slow
 def test_more_in_neighbours_than_the_mask_way_takes():
     topology = DirectedCirculant(41, tuple(range(2, 36, 2))).topology()
     assert in_neighbours(topology).node.shape[1] == 17 > module._MAX_MASK_WIDTH

@@ -154,6 +154,7 @@ def test_limits_and_sizes_of_stored_designs(capsys):
     assert "--collective alltoall" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("GRB_LICENSE_FILE") is not None, reason="a licence is installed")
 def test_what_a_licence_does_not_allow_leaves_the_rest(capsys):
     """Everything has a certified time from the rough solutions, which need no solver."""

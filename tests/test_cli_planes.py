@@ -175,6 +175,7 @@ def test_bad_files_are_named_with_their_line(capsys, tmp_path):
     assert "none.csv: no such file" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_kernel_is_a_ctrl_c(tmp_path):
     steps = listed(tmp_path, [at * at % 31 for at in range(900)], range(1, 901))
     four = instead(MODEL, "--planes", "4")

@@ -53,7 +53,13 @@ def on_recipe(text, collective="allgather", **options):
     return contest(direct(recipe.topology(), 1, 1000), collective, recipe, **options)
 
 
-@pytest.mark.parametrize("collective", COMPARED)
+LONG = {"allreduce", "reduce-scatter", "alltoall"}
+
+
+@pytest.mark.parametrize(
+    "collective",
+    [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in COMPARED],
+)
 def test_nobody_beats_the_bound_and_all_that_play_are_right(collective):
     found = compare([on_recipe("Torus((3, 3))", collective)], Here(), 1)[0]
     assert len(found.played) >= 2

@@ -200,7 +200,7 @@ class TestProperties:
         assert answer.cost.t_b <= verify(eager).cost.t_b
         assert fractional_bound(topology, num_steps, collective) == answer.limit
 
-    @pytest.mark.parametrize("num_nodes", [5, 6, 7, 8])
+    @pytest.mark.parametrize("num_nodes", [5, 6, 7, pytest.param(8, marks=pytest.mark.slow)])
     def test_2_regular_digraphs(self, num_nodes):
         topology = two_regular(num_nodes, num_nodes)
         answers = exact_frontier(topology, topology.diameter() + 1, 2)

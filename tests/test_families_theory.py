@@ -94,6 +94,7 @@ def test_undirected_circulants_of_degree_4_are_bandwidth_optimal():
     assert swept > 700
 
 
+@pytest.mark.slow
 def test_directed_circulants_of_degree_2_are_bandwidth_optimal():
     swept = 0
     for n in range(3, 31):

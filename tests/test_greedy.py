@@ -60,7 +60,13 @@ def checked(made):
     assert made.ticks >= made.bound
 
 
-@pytest.mark.parametrize("name", sorted(GRAPHS))
+LONG = {"dgx1", "genkautz-2-9"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in sorted(GRAPHS)],
+)
 def test_known_graphs(name):
     row = GRAPHS[name]
     network = ticks_network(row)

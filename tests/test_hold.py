@@ -132,6 +132,7 @@ def test_infinite_matrix_entries_forbid_a_switch():
         price_plan(plan.problem, [0, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("uniform", [True, False])
 def test_ten_thousand_steps_on_two_hundred_topologies(uniform):
     rng = np.random.default_rng(0)

@@ -52,6 +52,7 @@ def values(one, with_allgather):
     return (*costs, one.cost.t_b)
 
 
+@pytest.mark.slow
 def test_allgather_only_adds_points():
     alone = joint_frontier(32, 4, with_allgather=False, effort=SMALL)
     both = joint_frontier(32, 4, effort=SMALL)

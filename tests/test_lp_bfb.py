@@ -50,6 +50,7 @@ def multigraphs(draw):
     return Topology(nodes, tail, head, speeds)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(multigraphs())
 def test_lp_equals_closed_form_with_unequal_speeds(topology):

@@ -119,6 +119,7 @@ def test_what_is_kept_for_alltoall_is_not_beaten_in_everything():
     assert all(as_entry(design).measured for design in kept)
 
 
+@pytest.mark.slow
 def test_designs_serving_are_the_joint_frontier_and_more():
     serving = designs_serving(Question(16, 4), BOTH)
     exchange = joint_frontier(16, 4, with_allgather=False)

@@ -59,6 +59,7 @@ def least_loads(topologies, used):
     return loads if all(len(has) == nodes for has in held) else None
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=60)
 def test_gathering_over_random_sequences(data):

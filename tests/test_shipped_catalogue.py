@@ -29,6 +29,7 @@ def test_nothing_is_damaged(shipped):
     shipped.check()
 
 
+@pytest.mark.slow
 def test_every_size_is_there(shipped):
     asked = set(shipped.questions())
     for nodes in range(2, LARGEST + 1):
@@ -39,6 +40,7 @@ def test_every_size_is_there(shipped):
     assert all(question.bidirectional for question in empty)
 
 
+@pytest.mark.slow
 def test_costs_are_within_the_bounds(shipped):
     for question, entry in shipped.all_entries():
         least = bound(question.num_nodes, question.degree)
@@ -48,6 +50,7 @@ def test_costs_are_within_the_bounds(shipped):
         assert entry.bidirectional or not question.bidirectional
 
 
+@pytest.mark.slow
 def test_a_sample_is_rebuilt_with_its_costs(shipped):
     entries = [entry for _, entry in shipped.all_entries()]
     small = [entry for entry in entries if entry.num_nodes <= 512]

@@ -52,6 +52,7 @@ def serial(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_threads_give_the_same(serial, tmp_path):
     path = tmp_path / "threads.sqlite"
     with ThreadPoolExecutor(3) as executor:
