@@ -1,0 +1,1 @@
+"""Running a program of ranks on real processes."""

@@ -1,0 +1,1 @@
+"""RankProgram: a verified schedule as operations of ranks."""
