@@ -54,6 +54,7 @@ SECTIONS = {
     },
     "Files": {
         "example": "example",
+        "export": "export",
         "topology": "graphs.topology",
         "import": "graphs.import_command",
     },

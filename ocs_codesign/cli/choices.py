@@ -69,3 +69,19 @@ def path_formats() -> Mapping[str, Any]:
     from ocs_codesign.formats.path_tables import FORMATS
 
     return FORMATS
+
+
+def program_formats(able: str) -> Callable[[], Mapping[str, Any]]:
+    """The formats of programs that can ``read`` or ``write``, listed when they are needed."""
+
+    def names() -> Mapping[str, Any]:
+        from ocs_codesign.formats.programs.registry import FORMATS
+
+        ways = ("write", "write_book") if able == "write" else (able,)
+        return {
+            name: one
+            for name, one in FORMATS.items()
+            if any(getattr(one, way) is not None for way in ways)
+        }
+
+    return names

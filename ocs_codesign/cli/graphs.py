@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ocs_codesign.cli.choices import FormatOption, LiveChoice, graph_formats
+from ocs_codesign.cli.choices import FormatOption, LiveChoice, graph_formats, program_formats
 from ocs_codesign.cli.file_options import INPUT, OUTPUT
 from ocs_codesign.cli.options import (
     GivenGraph,
@@ -16,6 +16,7 @@ from ocs_codesign.cli.options import (
     recipe_argument,
 )
 from ocs_codesign.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.cli.programs import import_program
 from ocs_codesign.cli.progress import progress
 
 
@@ -66,8 +67,14 @@ def topology(
     emit(answer, json_path, topology_sections(answer, out), {out: text.encode()})
 
 
-@click.command("import", short_help="Read a graph file and say what it is.")
+@click.command("import", short_help="Read a graph or schedule of others and say what it is.")
 @click.argument("file", type=INPUT)
+@click.option(
+    "--from",
+    "program_format",
+    type=LiveChoice(program_formats("read")),
+    help="It is a schedule in this format of runtimes: verify it, and save it as a design.",
+)
 @click.option(
     "--format",
     "format_name",
@@ -77,23 +84,38 @@ def topology(
 )
 @click.option("--undirected", is_flag=True, help="Every line of an edge list is a link each way.")
 @click.option(
-    "--out", type=OUTPUT, metavar="FILE", help="Write it as an edge list of nodes 0 to N - 1."
+    "--out",
+    type=OUTPUT,
+    metavar="FILE|DIR",
+    help="Write it as an edge list of nodes 0 to N - 1; with --from, as a design.",
 )
 @json_option
 def import_command(
-    file: str, format_name: str | None, undirected: bool, out: str | None, json_path: str | None
-) -> None:
-    """Read a graph file and say what kind of topology it is.
+    file: str,
+    program_format: str | None,
+    format_name: str | None,
+    undirected: bool,
+    out: str | None,
+    json_path: str | None,
+) -> int:
+    """Read a graph file and say what kind of topology it is, or a schedule of others.
 
     Nodes with integer names are numbered in ascending order, others in order of appearance. An
     undirected edge becomes a link each way. The attribute or third column 'speed' is a link's
     relative speed.
+
+    With --from, a schedule in a format of runtimes is interpreted with symbolic data, and what it
+    sends is replayed and costed; exit code 1 if it does not do what it says.
 
     \b
     Example:
       ocs-codesign topology 'Named("petersen")' --format graphml --out petersen.graphml
       ocs-codesign import petersen.graphml
     """
+    if program_format is not None:
+        if format_name is not None or undirected:
+            raise click.UsageError("--format and --undirected are for graphs, --from for schedules")
+        return import_program(file, program_format, out, json_path)
     check_outputs(json_path, out)
     from ocs_codesign.answers.graphs import import_json, import_sections
     from ocs_codesign.formats.graphs.edge_list import write_edge_list
@@ -109,3 +131,4 @@ def import_command(
     read_as = FORMATS[told].description + ("" if as_edges else ", every line a link one way")
     sections = import_sections(name, read_as, facts, out, hint=not as_edges)
     emit(import_json(name, told, facts, out), json_path, sections, files)
+    return 0

@@ -22,6 +22,7 @@ from ocs_codesign.cli.options import (
 )
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
+from ocs_codesign.cli.saved import design_of, own_network
 from ocs_codesign.cli.units import unit_Bps
 from ocs_codesign.quantities import exact, parse_bandwidth, parse_time
 
@@ -132,9 +133,9 @@ def _simulation(
     from ocs_codesign.simulate.engine import simulate_transfers
     from ocs_codesign.verification.simulated import check_simulated
 
-    loaded = _loaded(text, collective)
+    loaded = design_of(text, collective)
     schedule = loaded.schedule
-    own = _own_network(loaded) if network is None else network_of(network)
+    own = own_network(loaded) if network is None else network_of(network)
     if loaded.circuits is not None and network is not None:
         raise click.UsageError("circuits that change are links of their own: no --network")
     if loaded.circuits is None and (options["delta"] is not None or options["stops"]):
@@ -162,35 +163,6 @@ def _simulation(
         _formula_s(loaded, routes, unit, message, options),
         _bound_s(loaded, own, unit, message),
     )
-
-
-def _loaded(text: str, collective: str) -> LoadedDesign:
-    """The design that was saved, verified, or the best schedule of a recipe."""
-    from ocs_codesign.formats.designs.claims import verify_design
-    from ocs_codesign.formats.designs.design_files import LoadedDesign, load_design
-    from ocs_codesign.graphs.handle import asked_digits
-
-    is_recipe = text.rstrip().endswith(")") or asked_digits(text) is not None
-    if exists(text) or not is_recipe:
-        loaded = load_design(text)
-        witness = verify_design(loaded).witness
-        if witness is not None:
-            raise ValueError(f"{text} is no valid design: {witness}")
-        return loaded
-    from ocs_codesign.cli.handles import recipe_of
-    from ocs_codesign.design import build
-
-    built = build(recipe_of(text), collective)
-    return LoadedDesign(built.schedule, built.cost, text, None, None, None, built.maker)
-
-
-def _own_network(loaded: LoadedDesign) -> Network:
-    """The links of the design, a unit of speed each a unit of bandwidth."""
-    from ocs_codesign.network import Network
-
-    topology = loaded.schedule.topology
-    ends = topology.tail, topology.head
-    return Network(loaded.schedule.num_hosts, topology.num_nodes, *ends, topology.speeds())
 
 
 def _ticks(time_s: float, network: Network, option: str) -> int:

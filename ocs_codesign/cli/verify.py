@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
+from ocs_codesign.cli.choices import LiveChoice, program_formats
 from ocs_codesign.cli.file_options import FILE
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit
+from ocs_codesign.cli.programs import NEGATIVE, verify_program
 from ocs_codesign.cli.progress import progress
-
-NEGATIVE = 1
 
 
 @click.command(short_help="Check a saved design or book, trusting nothing in it.")
-@click.argument("path", type=FILE, metavar="DIR|FILE.npz")
+@click.argument("path", type=FILE, metavar="DIR|FILE")
+@click.option(
+    "--from",
+    "format_name",
+    type=LiveChoice(program_formats("read")),
+    help="The format of a file that others wrote, if its name and content do not tell.",
+)
 @json_option
-def verify(path: str, json_path: str | None) -> int:
+def verify(path: str, format_name: str | None, json_path: str | None) -> int:
     """Replay a schedule send by send and recompute its cost.
 
     Where circuits change, every send must cross one that is up in its step, and every port needs a
     dark step or a pause to change. Of a design's directory, the claims of design.json are checked
-    too; of a book, as compare writes it, every schedule is replayed. Exit code 1 if anything is
-    wrong, with the first thing found wrong.
+    too; of a book, as compare writes it, every schedule is replayed. A program that export or
+    another tool wrote is interpreted with symbolic data. Exit code 1 if anything is wrong, with the
+    first thing found wrong.
 
     \b
     Example:
@@ -33,9 +42,13 @@ def verify(path: str, json_path: str | None) -> int:
     from ocs_codesign.formats.book_files import is_book
     from ocs_codesign.formats.designs.claims import verify_design
     from ocs_codesign.formats.designs.design_files import load_design
+    from ocs_codesign.formats.programs.registry import told_format
 
     if is_book(path):
         return _verify_book(path, json_path)
+    format_name = format_name or told_format(Path(path))
+    if format_name is not None:
+        return verify_program(path, format_name, json_path)
     with progress("Verifying"):
         loaded = load_design(path)
         found = verify_design(loaded)

@@ -1,0 +1,1 @@
+"""Programs of ranks on disk: the formats that runtimes and simulators read."""
