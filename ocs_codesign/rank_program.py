@@ -185,12 +185,14 @@ class RankProgram:
     def buffer_sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Chunks of the input, output and scratch of every rank, shape (ranks,) each.
 
-        In place the buffer that is only a part of the other has size 0.
+        In place the buffer that is only a part of the other has size 0; the ranks that have nothing
+        of the larger (all but the root of a scatter or a gather) keep it.
         """
         sizes = [_held(self.demands[0], first=True), _held(self.demands[-1], first=False)]
         sizes = [size * self.chunks_per_unit for size in sizes]
         if self.in_place:
-            sizes[OUTPUT if self.place_buffer == INPUT else INPUT][:] = 0
+            larger = self.place_buffer
+            sizes[INPUT + OUTPUT - larger][sizes[larger] > 0] = 0
         return sizes[0], sizes[1], self.scratch
 
 
@@ -232,6 +234,8 @@ def _check(program: RankProgram, ranks: int) -> None:
         raise ValueError(f"scratch is a number of chunks, 0 or more, for each of {ranks} ranks")
     if program.in_place and program.collective.name == "alltoall":
         raise ValueError("an all-to-all is not in place: its input and output overlap")
+    if program.in_place and program.collective.name == CUSTOM:
+        raise ValueError("a demand of no name is not in place: input and output may be apart")
     if len({len(getattr(program, name)) for name in COLUMNS}) != 1:
         raise ValueError("the columns of a program must be equally long")
     if (np.diff(program.rank) < 0).any():
