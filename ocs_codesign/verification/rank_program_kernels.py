@@ -1,0 +1,87 @@
+"""Loops over the operations of programs of ranks; plain functions, compiled where it pays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+FINE, TWICE, MIXED, NOTHING = range(4)
+SENDS, RECEIVES, RECEIVES_ADDING, COPIES, ADDS, NOTHING_DONE, PUTS, GETS = range(8)
+
+
+def in_order(start, successor, waits):
+    """The operations that can run, in an order in which they can; ``waits`` counts down.
+
+    Operation o is waited for by ``successor[start[o] : start[o + 1]]``.
+    """
+    order = np.empty(len(waits), dtype=np.int64)
+    end = 0
+    for operation in range(len(waits)):
+        if waits[operation] == 0:
+            order[end] = operation
+            end += 1
+    at = 0
+    while at < end:
+        operation = order[at]
+        at += 1
+        for edge in range(start[operation], start[operation + 1]):
+            waits[successor[edge]] -= 1
+            if waits[successor[edge]] == 0:
+                order[end] = successor[edge]
+                end += 1
+    return order[:end]
+
+
+def latest_before(order, start, before, column, place, latest):
+    """Fill in ``latest[o, c]``, the last place of column c that is not after operation o.
+
+    Operation o is right after ``before[start[o] : start[o + 1]]`` and has itself a place in a
+    column, unless that is -1; ``latest`` is -1 at first.
+    """
+    num = latest.shape[1]
+    for operation in order:
+        for edge in range(start[operation], start[operation + 1]):
+            earlier = before[edge]
+            for at in range(num):
+                latest[operation, at] = max(latest[operation, at], latest[earlier, at])
+        own = column[operation]
+        if own >= 0:
+            latest[operation, own] = max(latest[operation, own], place[operation])
+
+
+def executed(order, kind, source, target, count, transit, datum, parts, on_way, parts_on_way):
+    """Run operations in an order: (operation, chunk, fault) of the first bad one, FINE if none.
+
+    ``datum[slot]`` is which chunk of the data a slot has something of, -1 if of none, and ``parts``
+    the ranks, a bit each, whose contribution that is. What is sent waits from ``transit[o]`` on in
+    ``on_way`` and ``parts_on_way``.
+    """
+    for operation in order:
+        what = kind[operation]
+        size = count[operation]
+        if what > GETS or what == NOTHING_DONE:
+            continue
+        source_at, target_at, way = source[operation], target[operation], transit[operation]
+        for chunk in range(size):
+            to = target_at + chunk
+            if what == SENDS:
+                on_way[way + chunk] = datum[source_at + chunk]
+                parts_on_way[way + chunk] = parts[source_at + chunk]
+                continue
+            if what == GETS:
+                datum[source_at + chunk], parts[source_at + chunk] = datum[to], parts[to]
+                continue
+            if what in (RECEIVES, RECEIVES_ADDING):
+                came, of = on_way[way + chunk], parts_on_way[way + chunk]
+            else:
+                came, of = datum[source_at + chunk], parts[source_at + chunk]
+            if what in (RECEIVES_ADDING, ADDS):
+                if came < 0 or datum[to] < 0:
+                    return operation, chunk, NOTHING
+                if came != datum[to]:
+                    return operation, chunk, MIXED
+                if of & parts[to]:
+                    return operation, chunk, TWICE
+                parts[to] = parts[to] | of
+            else:
+                datum[to], parts[to] = came, of
+    return -1, -1, FINE
