@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.demand import COPY, MOVE, SUM, demands_of
+from ocs_codesign.lowering.switches import between_hosts
 from ocs_codesign.messages import SUMMING
 from ocs_codesign.schedule import Schedule
 
@@ -47,6 +48,11 @@ class Hops:
     piece: NDArray[np.int64]
     rewrites: bool = False
 
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """The columns."""
+        return _NAMES
+
     @property
     def is_twofold(self) -> bool:
         """Whether it is an allreduce."""
@@ -69,8 +75,10 @@ class Hops:
 
 
 def hops_of(plan: Schedule | Messages) -> Hops:
-    """The hops of a schedule between hosts, or of messages."""
-    return _of_schedule(plan) if isinstance(plan, Schedule) else _of_messages(plan)
+    """The hops between hosts of a schedule, whose links may lead over switches, or of messages."""
+    if isinstance(plan, Schedule):
+        return between_hosts(_of_schedule(plan), plan.num_hosts)
+    return _of_messages(plan)
 
 
 def _of_schedule(schedule: Schedule) -> Hops:
