@@ -15,6 +15,8 @@ from ocs_codesign.verification.rank_program_order import told
 from ocs_codesign.verification.witness import Witness
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from ocs_codesign.demand import Demand
@@ -85,58 +87,82 @@ def _pieces(demand: Demand, *, before: bool) -> tuple[NDArray[np.int64], NDArray
     return rank[order], piece[order]
 
 
-def wrong_data(order: Order, base: NDArray[np.int64]) -> Witness | None:
-    """Run the program once, with sets of ranks for data: what it adds wrongly, or ends without.
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Ended:
+    """What a run with sets of ranks comes to, of the contributions of 64 ranks or of all as one.
 
-    Sets are taken a word of 64 ranks at a time. What is never summed is one rank's all along, so
-    that adding it to itself is a fault at once.
+    Of every slot the number of the chunk that it has (``datum``, int64, -1 for none) and the ranks
+    whose contributions (``parts``, uint64, a bit a rank); of every chunk the ranks that have one
+    (``whole``). ``on_way`` and ``parts_on_way`` are the same of what operation o sends, puts or
+    gets, from ``transit[o]`` on. ``fault`` is of the first ``operation`` that is wrong, 0 if none.
     """
-    program = order.program
-    had, wanted = data_of(program, base)
-    demand = program.demands[0]
-    has_sums = bool((demand.kind == SUM).any())
-    faults = (
-        _wrong_of_word(order, base, had, wanted, word if has_sums else None)
-        for word in range(-(-program.num_ranks // _WORD_BITS) if has_sums else 1)
-    )
+
+    datum: NDArray[np.int64]
+    parts: NDArray[np.uint64]
+    whole: NDArray[np.uint64]
+    transit: NDArray[np.int64]
+    on_way: NDArray[np.int64]
+    parts_on_way: NDArray[np.uint64]
+    operation: int
+    fault: int
+
+
+def wrong_data(order: Order, base: NDArray[np.int64]) -> Witness | None:
+    """Run the program once, with sets of ranks for data: what it adds wrongly, or ends without."""
+    had, wanted = data_of(order.program, base)
+    faults = (_wrong(order.program, ended, wanted) for ended in ends_of(order, base, had))
     return next((fault for fault in faults if fault is not None), None)
 
 
-def _wrong_of_word(
-    order: Order, base: NDArray[np.int64], had: Held, wanted: Held, word: int | None
-) -> Witness | None:
-    """Of the contributions of 64 ranks, or of all as if they were one's."""
+def ends_of(order: Order, base: NDArray[np.int64], had: Held) -> Iterator[Ended]:
+    """The end of a run for every 64 ranks, so that sets are words.
+
+    What is never summed is one rank's all along: then one run will do, in which all have the same
+    bit, so that adding is a fault at once.
+    """
     program = order.program
+    if not (program.demands[0].kind == SUM).any():
+        yield _ended(order, base, had, np.ones(len(had.rank), dtype=np.uint64))
+        return
+    for word in range(-(-program.num_ranks // _WORD_BITS)):
+        bit = np.uint64(1) << (had.rank % _WORD_BITS).astype(np.uint64)
+        bit[had.rank // _WORD_BITS != word] = 0
+        yield _ended(order, base, had, bit)
+
+
+def _ended(order: Order, base: NDArray[np.int64], had: Held, bit: NDArray[np.uint64]) -> Ended:
+    program, demand = order.program, order.program.demands[0]
     slots = int(sum(size.sum() for size in program.buffer_sizes()))
     datum, parts = np.full(slots, -1, dtype=np.int64), np.zeros(slots, dtype=np.uint64)
-    bit = np.ones(len(had.rank), dtype=np.uint64)
-    if word is not None:
-        bit <<= (had.rank % _WORD_BITS).astype(np.uint64)
-        bit[had.rank // _WORD_BITS != word] = 0
     datum[had.slot], parts[had.slot] = had.datum, bit
-    is_sent = program.kind == SEND
+    is_sent = np.isin(program.kind, (SEND, PUT, GET))
     size = np.where(is_sent, program.count, 0).astype(np.int64)
     transit = np.cumsum(size) - size
     got = np.flatnonzero((order.meets >= 0) & ~is_sent)
     transit[got] = transit[order.meets[got]]
     source = base[program.rank, program.source_buffer] + program.source
-    at_peer = np.isin(program.kind, (PUT, GET))
-    owner = np.where(at_peer, program.peer, program.rank)
+    owner = np.where(np.isin(program.kind, (PUT, GET)), program.peer, program.rank)
     target = base[owner, program.target_buffer] + program.target
-    on_way = np.zeros(int(size.sum()), dtype=np.int64)
+    on_way = np.full(int(size.sum()), -1, dtype=np.int64)
+    parts_on_way = np.zeros(len(on_way), dtype=np.uint64)
     columns = (program.kind, source, target, program.count, transit)
     run = for_work(loops.executed, int(program.count.sum(dtype=np.int64)))
-    parts_on_way = np.zeros(len(on_way), dtype=np.uint64)
     operation, _, fault = run(order.order, *columns, datum, parts, on_way, parts_on_way)
-    if fault:
-        return told(program, int(operation), _RULES[fault])
-    chunks = int(program.demands[0].weight.sum()) * program.chunks_per_unit
+    chunks = int(demand.weight.sum()) * program.chunks_per_unit
     whole = np.zeros(chunks, dtype=np.uint64)
     np.bitwise_or.at(whole, had.datum, bit)
+    return Ended(datum, parts, whole, transit, on_way, parts_on_way, int(operation), int(fault))
+
+
+def _wrong(program: RankProgram, ended: Ended, wanted: Held) -> Witness | None:
+    if ended.fault:
+        return told(program, ended.operation, _RULES[ended.fault])
+    has = ended.datum[wanted.slot]
     broken = [
-        (datum[wanted.slot] < 0, NEVER_WRITTEN),
-        (datum[wanted.slot] != wanted.datum, OTHER_DATA),
-        (parts[wanted.slot] != whole[wanted.datum], NOT_WHOLE),
+        (has < 0, NEVER_WRITTEN),
+        (has != wanted.datum, OTHER_DATA),
+        (ended.parts[wanted.slot] != ended.whole[wanted.datum], NOT_WHOLE),
     ]
     for where, rule in broken:
         if where.any():

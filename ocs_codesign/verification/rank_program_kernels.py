@@ -53,7 +53,7 @@ def executed(order, kind, source, target, count, transit, datum, parts, on_way, 
 
     ``datum[slot]`` is which chunk of the data a slot has something of, -1 if of none, and ``parts``
     the ranks, a bit each, whose contribution that is. What is sent waits from ``transit[o]`` on in
-    ``on_way`` and ``parts_on_way``.
+    ``on_way`` and ``parts_on_way``; what is put or got is noted there.
     """
     for operation in order:
         what = kind[operation]
@@ -68,8 +68,12 @@ def executed(order, kind, source, target, count, transit, datum, parts, on_way, 
                 parts_on_way[way + chunk] = parts[source_at + chunk]
                 continue
             if what == GETS:
+                on_way[way + chunk], parts_on_way[way + chunk] = datum[to], parts[to]
                 datum[source_at + chunk], parts[source_at + chunk] = datum[to], parts[to]
                 continue
+            if what == PUTS:
+                on_way[way + chunk] = datum[source_at + chunk]
+                parts_on_way[way + chunk] = parts[source_at + chunk]
             if what in (RECEIVES, RECEIVES_ADDING):
                 came, of = on_way[way + chunk], parts_on_way[way + chunk]
             else:
@@ -85,3 +89,11 @@ def executed(order, kind, source, target, count, transit, datum, parts, on_way, 
             else:
                 datum[to], parts[to] = came, of
     return -1, -1, FINE
+
+
+def longest_before(order, start, before, weight, level):
+    """Raise ``level`` of every operation to the most that those right before it add up to."""
+    for operation in order:
+        for edge in range(start[operation], start[operation + 1]):
+            above = level[before[edge]] + weight[edge]
+            level[operation] = max(level[operation], above)
