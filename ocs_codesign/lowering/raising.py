@@ -13,10 +13,11 @@ from ocs_codesign.rank_program import GET, PUT, SEND
 from ocs_codesign.runs import before, places
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification.rank_program_data import Held, data_of, ends_of
+from ocs_codesign.verification.rank_program_data import data_of, ends_of
 from ocs_codesign.verification.rank_program_kernels import longest_before
 from ocs_codesign.verification.rank_program_order import Order, grouped, order_of
 from ocs_codesign.verification.rank_programs import check_program
+from ocs_codesign.verification.schedules import AT_LEAST_ONCE, verify
 from ocs_codesign.verification.witness import Witness
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def raised(program: RankProgram) -> Schedule:
     else every send has the step after the last one that it depends on. Links are in the order of
     (rank, peer, channel) and of equal speed. In an allreduce a chunk is of the shard of the rank
     where its sum first is whole, so that shards may have sizes. Raises ValueError for a program
-    that is not right, or whose sums are whole at several ranks of themselves, which no schedule is.
+    that is not right, or that is no schedule since it sends a part of a sum twice, as recursive
+    doubling of whole vectors does.
 
     >>> from ocs_codesign.collective import Collective
     >>> from ocs_codesign.lowering.lowering import lower
@@ -52,17 +54,12 @@ def raised(program: RankProgram) -> Schedule:
     sent = _sent(order)
     topology, link = _links(program, sent.operation)
     step = _steps(order)[sent.operation]
-    if len(program.demands) > 1:
-        return _allreduce(program, topology, sent, link, step)
-    demand = program.demands[0]
-    named: Collective | Demand = program.collective
-    chunks = program.chunks_per_unit * int(demand.item_weight().max())
-    if program.collective.name == CUSTOM:
-        named = demand
-    first = demand.first_units()[demand.piece_start] * program.chunks_per_unit
-    item = np.searchsorted(first, sent.datum, side="right") - 1
-    row, lo, hi = _joined(item, sent.datum - first[item], link, step)
-    return Schedule(topology, named, chunks, item[row], lo, hi, link[row], step[row])
+    make = _allreduce if len(program.demands) > 1 else _of_one_half
+    schedule = make(program, topology, sent, link, step)
+    witness = verify(schedule, strictness=AT_LEAST_ONCE).witness
+    if witness is not None:
+        raise ValueError(f"what this program sends is no schedule: {witness}")
+    return schedule
 
 
 @final
@@ -73,14 +70,13 @@ class _Sent:
     operation: NDArray[np.int64]
     datum: NDArray[np.int64]
     is_whole: NDArray[np.bool_]
-    had: Held
 
 
 def _sent(order: Order) -> _Sent:
     program = order.program
     sizes = np.stack(program.buffer_sizes(), axis=1)
-    had, _ = data_of(program, (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape))
     base = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
+    had, _ = data_of(program, base)
     moves = np.flatnonzero(np.isin(program.kind, (SEND, PUT, GET)))
     row, _ = places(np.zeros(len(moves), np.int64), program.count[moves])
     is_whole = np.ones(len(row), dtype=bool)
@@ -88,7 +84,7 @@ def _sent(order: Order) -> _Sent:
     for ended in ends_of(order, base, had):
         datum = ended.on_way
         is_whole &= ended.parts_on_way == ended.whole[datum]
-    return _Sent(moves[row], datum, is_whole, had)
+    return _Sent(moves[row], datum, is_whole)
 
 
 def _links(
@@ -158,6 +154,25 @@ def _joined(
     first = np.flatnonzero(new)
     last = np.append(first[1:], len(order))[: len(first)] - 1
     return order[first], chunk[order[first]], chunk[order[last]] + 1
+
+
+def _of_one_half(
+    program: RankProgram,
+    topology: Topology,
+    sent: _Sent,
+    link: NDArray[np.int64],
+    step: NDArray[np.int64],
+) -> Schedule:
+    """Anything but an allreduce."""
+    demand = program.demands[0]
+    named: Collective | Demand = program.collective
+    chunks = program.chunks_per_unit * int(demand.item_weight().max())
+    if program.collective.name == CUSTOM:
+        named = demand
+    first = demand.first_units()[demand.piece_start] * program.chunks_per_unit
+    item = np.searchsorted(first, sent.datum, side="right") - 1
+    row, lo, hi = _joined(item, sent.datum - first[item], link, step)
+    return Schedule(topology, named, chunks, item[row], lo, hi, link[row], step[row])
 
 
 def _allreduce(
