@@ -31,8 +31,8 @@ def lower(
     both ends; parallel links are channels, and the k-th step of the plan is step k. An operation
     begins when what it sends, or adds to, is there: there are no barriers. Out of place the input
     is never written. All additions to a chunk are in one order, but without ``ordered_adds``, which
-    leaves a race that the interpreter must find. Raises ValueError for a plan that sends what is
-    not there, and for what cannot be in place.
+    leaves a race that the interpreter must find. Raises ValueError for what cannot be in place, and
+    for sends that no slot can be found for; whatever else is wrong with a plan, its program has.
 
     >>> from ocs_codesign.collective import Collective
     >>> from ocs_codesign.schedule import Schedule

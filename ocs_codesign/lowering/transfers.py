@@ -84,19 +84,12 @@ def _read_while_written(columns: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
 
     Messages are of items, so that what is sent and what is written begin at the same slots.
     """
-    keys = []
-    for rank, buffer, chunk in (
-        ("sender", "source_buffer", "source"),
-        ("receiver", "target_buffer", "target"),
-    ):
-        parts = (columns[rank], columns[buffer], columns["step"])
-        key = columns[chunk].astype(np.int64)
-        for part in parts:
-            key = key * (int(part.max(initial=0)) + 1) + part
-        keys.append(key)
-    both = np.concatenate(keys)
-    del both
-    return np.isin(keys[1], keys[0])
+    places = [("sender", "source_buffer", "source"), ("receiver", "target_buffer", "target")]
+    key = np.zeros((2, len(columns["step"])), dtype=np.int64)
+    for names in (*zip(*places, strict=True), ("step", "step")):
+        both = np.stack([columns[name] for name in names]).astype(np.int64)
+        key = key * (int(both.max(initial=0)) + 1) + both
+    return np.isin(key[1], key[0])
 
 
 def operations_of(runs: Runs, copied: list[Locals], scratch: Scratch) -> Operations:
