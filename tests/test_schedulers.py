@@ -16,11 +16,13 @@ from ocs_codesign.cli import app, main
 from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.design import build
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.lowering.lowering import lower
 from ocs_codesign.schedulers.bfb.assembly import bfb
 from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.schedulers.registry import SCHEDULERS, Scheduler, made_by
 from ocs_codesign.schedulers.task import Made, Task
 from ocs_codesign.topology import Topology
+from ocs_codesign.verification.rank_programs import check_program
 
 LARGE = 12
 """Nodes of a topology from which on exact schedules are not solved here."""
@@ -55,6 +57,7 @@ def _check_schedule(name: str, topology: Topology, collective: Collective) -> No
     assert verdict.ok
     assert is_valid(made.schedule)
     assert runs_correctly(made.schedule)
+    assert check_program(lower(made.schedule), fifo_depth=2).ok
     least = topology_bound(topology, collective)
     assert verdict.cost.steps >= least.steps
     # An allreduce that copies while it sums up is not bound by what its halves take in turn.
