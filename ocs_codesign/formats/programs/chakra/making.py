@@ -1,0 +1,226 @@
+"""Graphs of execution traces made from programs of ranks.
+
+A message is a send at one rank and a receive at another, with a tag of its own. Receives are posted
+at once; what they bring is added by a computation of no time, which ASTRA-sim takes for 1 ns. A
+send waits for what brings its rank what it sends, and for the send before it on its link, because
+ASTRA-sim issues what is ready in any order. Copies inside a rank take no time: who waits for one
+waits for what it waits for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocs_codesign.formats.programs.chakra import schema
+from ocs_codesign.formats.programs.chakra.graph import MAX_TAG, EtGraph
+from ocs_codesign.formats.programs.chakra.matching import joined_sends, stream_before
+from ocs_codesign.given import whole
+from ocs_codesign.rank_program import ADD, COPY, KINDS, NOP, RECEIVE, RECEIVE_ADD, SEND
+from ocs_codesign.runs import places, starts_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ocs_codesign.formats.programs.chakra.matching import JoinedSends
+    from ocs_codesign.rank_program import RankProgram
+
+MAX_BYTES = 2**62
+_SENT, _GOT, _ADDED = range(3)
+_LETTERS = ("s", "r", "a")
+IDLE = "idle"
+"""Name of the only node of a rank that neither sends nor receives: a trace has a node at least."""
+
+
+def graph_of_program(program: RankProgram, message_bytes: int, *, joined: bool = True) -> EtGraph:
+    """The traces of a program for M = ``message_bytes``.
+
+    Neighbouring sends of a stream with the same positive step, peer and channel travel as one
+    message if ``joined``. A message of n chunks of M / (units x chunks a unit) bytes each has
+    n times as many bytes, rounded up to a whole number: no less than the data, and less than a byte
+    more. Raises ValueError for a program with one-sided operations, or whose sends and receives do
+    not meet.
+    """
+    two_sided = (SEND, RECEIVE, RECEIVE_ADD, COPY, ADD, NOP)
+    foreign = ~np.isin(program.kind, two_sided)
+    if foreign.any():
+        row = int(foreign.argmax())
+        raise ValueError(
+            f"operation {row} is a {KINDS[program.kind[row]]}: Chakra has sends and receives"
+        )
+    messages = joined_sends(program, joined=joined)
+    if len(messages.turn) >= MAX_TAG:
+        raise ValueError(f"{len(messages.turn)} messages: tags are below {MAX_TAG}")
+    size = _sizes(program, messages.chunks, whole(message_bytes, "message_bytes"))
+    local = _local_additions(program)
+    nodes = _Nodes(program.num_ranks, messages, local, size)
+    return nodes.graph(*_waits(program, messages, local))
+
+
+def _sizes(
+    program: RankProgram, chunks: NDArray[np.int64], message_bytes: int
+) -> NDArray[np.int64]:
+    """Bytes of messages of so many chunks, rounded up."""
+    units = max(demand.message_units for demand in program.demands) * program.chunks_per_unit
+    if not 1 <= message_bytes < MAX_BYTES:
+        raise ValueError(f"message_bytes is {message_bytes}: it is from 1 to 2^62 - 1")
+    different, number = np.unique(chunks, return_inverse=True)
+    sizes = [-(-count * message_bytes // units) for count in different.tolist()]
+    return np.array(sizes, dtype=np.int64)[number] if sizes else chunks
+
+
+def _local_additions(program: RankProgram) -> NDArray[np.int64]:
+    """The computation of every local addition, from 0, neighbours of a step in one; -1 for none."""
+    rows = np.flatnonzero(program.kind == ADD)
+    rows = rows[np.lexsort((rows, program.stream[rows], program.rank[rows]))]
+    previous = stream_before(program)
+    follows = np.zeros(len(rows), dtype=bool)
+    follows[1:] = (previous[rows[1:]] == rows[:-1]) & (np.diff(program.step[rows]) == 0)
+    follows &= program.step[rows] > 0
+    number = np.full(program.num_operations, -1)
+    number[rows] = np.cumsum(~follows) - 1
+    return number
+
+
+def _waits(
+    program: RankProgram, messages: JoinedSends, local: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Who waits for whom, as rows of ``_Nodes``, whether for data, and the turn of additions."""
+    num, kind, message = len(messages.turn), program.kind, messages.of_operation
+    addition = np.cumsum(messages.adds) - 1
+    num_added = int(messages.adds.sum())
+    # Rows of _Nodes: sends, receives, additions of what was received, local additions.
+    node = np.full(program.num_operations, -1)
+    node[kind == SEND] = message[kind == SEND]
+    node[kind == RECEIVE] = num + message[kind == RECEIVE]
+    node[kind == RECEIVE_ADD] = 2 * num + addition[message[kind == RECEIVE_ADD]]
+    node[kind == ADD] = 2 * num + num_added + local[kind == ADD]
+    owner, needed = _resolved(program, node >= 0)
+    brings = np.isin(kind[needed], (RECEIVE, RECEIVE_ADD, ADD))
+    uses = np.isin(kind[owner], (SEND, ADD))
+    before = messages.before_on_link()
+    chained = np.flatnonzero(before >= 0)
+    added = np.flatnonzero(messages.adds)
+    who = np.concatenate([node[owner], chained, 2 * num + addition[added]])
+    whom = np.concatenate([node[needed], before[chained], num + added])
+    is_data = np.concatenate([brings & uses, chained < 0, added >= 0])
+    order = np.lexsort((~is_data, whom, who))
+    who, whom, is_data = who[order], whom[order], is_data[order]
+    new = np.append(True, (np.diff(who) != 0) | (np.diff(whom) != 0))[: len(who)]
+    new &= who != whom
+    turn = np.zeros(int(local.max(initial=-1)) + 1, dtype=np.int64)
+    rows = np.flatnonzero(local >= 0)
+    turn[local[rows]] = program.step[rows]
+    rank = np.zeros(len(turn), dtype=np.int64)
+    rank[local[rows]] = program.rank[rows]
+    return who[new], whom[new], is_data[new], np.stack([rank, turn])
+
+
+def _resolved(
+    program: RankProgram, is_event: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Operations that are nodes, and those nodes that each waits for, through all that is none."""
+    kind, previous = program.kind, stream_before(program)
+    after = np.flatnonzero(previous >= 0)
+    before = previous[after]
+    is_send = kind == SEND
+    received = (kind == RECEIVE) | (kind == RECEIVE_ADD)
+    same_pair = is_send[after] & is_send[before] & (program.peer[after] == program.peer[before])
+    posted = received[after] & (received | is_send)[before]
+    kept = ~same_pair & ~posted
+    after, before = after[kept], before[kept]
+    owner = np.repeat(np.arange(program.num_operations), np.diff(program.need_start))
+    who = np.concatenate([owner, after])
+    whom = np.concatenate([program.need, before])
+    # A send is over for its stream once it has begun: who follows waits for what it waited for.
+    through = np.concatenate([~is_event[program.need], ~is_event[before] | is_send[before]])
+    order = np.argsort(who, kind="stable")
+    who, whom, through = who[order], whom[order], through[order]
+    start = np.searchsorted(who, np.arange(program.num_operations + 1))
+    found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    asked = is_event[who]
+    who, goal, passes = who[asked], whom[asked], through[asked]
+    while len(who):
+        found.append((who[~passes], goal[~passes]))
+        who, goal = who[passes], goal[passes]
+        run, at = places(start[goal], np.diff(start)[goal])
+        who, goal, passes = who[run], whom[at], through[at]
+        key = np.unique((who * program.num_operations + goal) * 2 + passes)
+        pair, rest = np.divmod(key, 2)
+        who, goal = np.divmod(pair, max(program.num_operations, 1))
+        passes = rest.astype(bool)
+    none = np.zeros(0, dtype=np.int64)
+    owners, needed = zip(*found, strict=True) if found else ((none,), (none,))
+    return np.concatenate(owners), np.concatenate(needed)
+
+
+class _Nodes:
+    """Nodes before they are in order: sends, receives, additions, local additions, idle ranks."""
+
+    def __init__(
+        self,
+        num_ranks: int,
+        messages: JoinedSends,
+        local: NDArray[np.int64],
+        size: NDArray[np.int64],
+    ) -> None:
+        self.num_ranks = num_ranks
+        self.messages = messages
+        self.size = size
+        self.num_local = int(local.max(initial=-1)) + 1
+
+    def graph(
+        self,
+        who: NDArray[np.int64],
+        whom: NDArray[np.int64],
+        is_data: NDArray[np.bool_],
+        local: NDArray[np.int64],
+    ) -> EtGraph:
+        """The graph with these waits; ``local`` has the ranks and turns of local additions."""
+        messages, num = self.messages, len(self.messages.turn)
+        added = np.flatnonzero(messages.adds)
+        target = messages.target.astype(np.int64)
+        rank = np.concatenate([messages.source, target, target[added], local[0]])
+        idle = np.setdiff1d(np.arange(self.num_ranks), rank)
+        rank = np.concatenate([rank, idle])
+        rest = len(added) + self.num_local + len(idle)
+        parts = np.repeat([_SENT, _GOT, _ADDED], [num, num, rest])
+        turn = np.concatenate(
+            [messages.turn, messages.turn, messages.turn[added], local[1], np.zeros(len(idle))]
+        ).astype(np.int64)
+        order = np.lexsort((np.arange(len(rank)), parts, turn, rank))
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        nothing = np.full(rest, -1)
+        tag = np.concatenate([np.arange(num), np.arange(num), nothing])
+        peer = np.concatenate([target, messages.source, nothing])
+        size = np.concatenate([self.size, self.size, nothing])
+        kind = np.array([schema.SEND, schema.RECV, schema.COMP])[parts]
+        is_idle = np.arange(len(rank)) >= len(rank) - len(idle)
+        names = [
+            IDLE if none else f"{_LETTERS[part]}{at}"
+            for part, at, none in zip(
+                parts[order].tolist(), turn[order].tolist(), is_idle[order].tolist(), strict=True
+            )
+        ]
+        rank = rank[order]
+        first = np.searchsorted(rank, np.arange(self.num_ranks))
+        number = np.arange(len(rank)) - first[rank] + 1
+        by_node = np.lexsort((place[whom], is_data, place[who]))
+        counts = np.bincount(place[who], minlength=len(rank))
+        return EtGraph(
+            self.num_ranks,
+            rank.astype(np.int32),
+            number,
+            kind[order].astype(np.int8),
+            tuple(names),
+            peer[order].astype(np.int32),
+            tag[order],
+            size[order],
+            np.full(len(rank), -1, dtype=np.int8),
+            np.zeros(len(rank), dtype=np.int64),
+            starts_of(counts),
+            place[whom][by_node],
+            is_data[by_node],
+        )
