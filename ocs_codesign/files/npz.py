@@ -131,6 +131,19 @@ def read_npz(
             raise ValueError(f"{path}: {error}") from None
 
 
+def npz_names(path: Path, what: str) -> frozenset[str]:
+    """Names of the arrays in an archive of ``what``, unread; errors as of ``read_npz``."""
+    with open_regular(path) as file:
+        try:
+            with zipfile.ZipFile(_Guarded(file, what)) as archive:
+                return frozenset(name.removesuffix(".npy") for name in archive.namelist())
+        except (*_BROKEN, OSError) as error:
+            reason = str(error).strip(" .") or type(error).__name__
+            raise ValueError(f"{path} is not a readable npz archive: {reason}") from None
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Guarded:

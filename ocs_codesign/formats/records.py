@@ -188,16 +188,16 @@ def number(value: Any, name: str) -> Fraction:
     return exact(value)
 
 
-def count_to(most: int) -> Read:
-    """Reads whole numbers from 1 to the largest."""
+def count_to(most: int, *, least: int = 1) -> Read:
+    """Reads whole numbers from the least to the largest."""
 
     def read(value: Any, name: str) -> int:
         if isinstance(value, str) and _WHOLE.fullmatch(value):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"{name} is {shown(value)}: it must be a whole number")
-        if not 1 <= value <= most:
-            raise ValueError(f"{name} is {shown(value)}: it must be from 1 to {most}")
+        if not least <= value <= most:
+            raise ValueError(f"{name} is {shown(value)}: it must be from {least} to {most}")
         return value
 
     return read

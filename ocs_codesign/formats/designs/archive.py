@@ -16,21 +16,25 @@ before the steps ``pauses`` everything stops. ``numpy.load`` reads it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt
 from typing import IO, TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from ocs_codesign.circuits import CircuitProgram
-from ocs_codesign.collective import CUSTOM, Collective
-from ocs_codesign.demand import Demand
+from ocs_codesign.collective import CUSTOM
 from ocs_codesign.files.npz import Layout, read_npz, write_npz
+from ocs_codesign.formats.designs.demanded import (
+    DEMAND_COLUMNS,
+    DEMAND_SCALARS,
+    demand_arrays,
+    demanded,
+)
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import MAX_LINKS, Topology
 from ocs_codesign.verification.switches import FORWARD_ONLY, Abilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -41,16 +45,12 @@ _ROWS = (*_SENDS, "phase")
 _LINKS = (*_ENDS, "link_speed")
 _INTERVALS = ("up_link", "up_first", "up_last")
 _CIRCUITS = ("plane", *_INTERVALS, "pauses")
-_PARAMETERS = ("size", "collective_group", "collective_group_start")
-_DEMAND = ("kind", "root", "piece_start", "weight", "group", "group_start", "member")
+_PARAMETERS = (*DEMAND_COLUMNS[:3], "collective_root", "num_hosts")
 _ABLE = ("multicast", "aggregate")
-_LAYOUT = Layout(
+LAYOUT = Layout(
     what="a schedule",
-    columns=(
-        *(*_LINKS, *_ROWS, *_CIRCUITS, *_PARAMETERS, *_ABLE),
-        *(f"demand_{name}" for name in _DEMAND),
-    ),
-    scalars=("num_chunks", "num_hosts", "collective_root", "message_units"),
+    columns=(*_LINKS, *_ROWS, *_CIRCUITS, *_ABLE, *DEMAND_COLUMNS),
+    scalars=("num_chunks", "num_hosts", *DEMAND_SCALARS),
     texts=("collective",),
     required=(*_ENDS, *_SENDS, "num_chunks", "collective"),
     alike=(_LINKS, _ROWS, ("tail", "plane"), _INTERVALS),
@@ -78,6 +78,15 @@ def write_schedule(
     The same values always give the same bytes. Raises ValueError if the circuits are not those of
     the schedule's links.
     """
+    write_npz(file, schedule_arrays(schedule, circuits, abilities))
+
+
+def schedule_arrays(
+    schedule: Schedule,
+    circuits: CircuitProgram | None = None,
+    abilities: Abilities = FORWARD_ONLY,
+) -> dict[str, NDArray[Any]]:
+    """The arrays of an archive, by name and in their order; ValueError as ``write_schedule``."""
     if circuits is not None and circuits.topology != schedule.topology:
         raise ValueError("the links of the schedule are not those of the program's circuits")
     topology = schedule.topology
@@ -87,34 +96,16 @@ def write_schedule(
     arrays.update(zip(_ROWS, schedule.columns(), strict=False))
     arrays["num_chunks"] = np.array(schedule.num_chunks, dtype=np.int64)
     arrays["collective"] = np.array(schedule.collective.name)
-    arrays.update(_demanded(schedule))
+    is_custom = schedule.collective.name == CUSTOM
+    if is_custom or schedule.num_hosts < topology.num_nodes:
+        arrays["num_hosts"] = np.array(schedule.num_hosts, dtype=np.int64)
+    arrays.update(demand_arrays(schedule.collective, schedule.demands))
     for name in _ABLE:
         if getattr(abilities, name):
             arrays[name] = np.array(sorted(getattr(abilities, name)), dtype=np.int64)
     if circuits is not None:
         arrays.update(zip(_CIRCUITS, circuits.columns(), strict=True))
-    write_npz(file, arrays)
-
-
-def _demanded(schedule: Schedule) -> Iterator[tuple[str, NDArray[Any]]]:
-    """What is to be said of a collective beside its name."""
-    collective = schedule.collective
-    if schedule.num_hosts < schedule.topology.num_nodes:
-        yield "num_hosts", np.array(schedule.num_hosts, dtype=np.int64)
-    if collective.name == CUSTOM:
-        (demand,) = schedule.demands
-        yield "num_hosts", np.array(demand.num_hosts, dtype=np.int64)
-        yield "message_units", np.array(demand.message_units, dtype=np.int64)
-        for name in _DEMAND:
-            yield f"demand_{name}", getattr(demand, name)
-    if collective.root is not None:
-        yield "collective_root", np.array(collective.root, dtype=np.int64)
-    if collective.sizes is not None:
-        yield "size", np.ravel(np.array(collective.sizes, dtype=np.int64))
-    if collective.groups is not None:
-        yield "collective_group", np.concatenate([np.array(each) for each in collective.groups])
-        starts = np.cumsum([0, *map(len, collective.groups)], dtype=np.int64)
-        yield "collective_group_start", starts
+    return arrays
 
 
 def read_archive(path: Path) -> Archive:
@@ -123,10 +114,11 @@ def read_archive(path: Path) -> Archive:
     Raises OSError if the file cannot be read and ValueError for anything that is not a schedule;
     whether it is a correct one is for ``verification`` to say.
     """
-    return read_npz(path, _LAYOUT, _check_lengths, _archive)
+    return read_npz(path, LAYOUT, check_lengths, archive_of)
 
 
-def _check_lengths(lengths: Mapping[str, int]) -> None:
+def check_lengths(lengths: Mapping[str, int]) -> None:
+    """ValueError for arrays of lengths that no archive has."""
     missing = [name for name in _CIRCUITS if name not in lengths]
     if 0 < len(missing) < len(_CIRCUITS):
         raise ValueError(f"the array {missing[0]} is missing: circuits that change need it")
@@ -135,10 +127,11 @@ def _check_lengths(lengths: Mapping[str, int]) -> None:
         raise ValueError(f"{links} links: a topology has from 1 to {MAX_LINKS}")
 
 
-def _archive(arrays: dict[str, NDArray[Any]]) -> Archive:
+def archive_of(arrays: Mapping[str, NDArray[Any]]) -> Archive:
+    """What arrays by name hold; ValueError for what is no schedule."""
     ends = [arrays[name] for name in _ENDS]
     num_nodes = max(int(end.max()) for end in ends) + 1
-    plain = not any(name in arrays for name in (*_PARAMETERS, "collective_root", "num_hosts"))
+    plain = not any(name in arrays for name in _PARAMETERS)
     # Where everybody sends and receives, every node has a link in; else a link at least.
     if num_nodes > len(ends[0]) * (1 if plain else 2):
         what = "in-link" if plain else "link"
@@ -154,7 +147,7 @@ def _archive(arrays: dict[str, NDArray[Any]]) -> Archive:
     num_hosts = int(arrays.get("num_hosts", num_nodes))
     if not 1 <= num_hosts <= num_nodes:
         raise ValueError(f"{num_hosts} hosts of {num_nodes} nodes")
-    collective = _collective(arrays, num_hosts)
+    collective = demanded(arrays, num_hosts)
     chunks = int(arrays["num_chunks"])
     schedule = Schedule(topology, collective, chunks, *columns, num_hosts=num_hosts)
     abilities = Abilities(*(_switches(arrays, name, schedule) for name in _ABLE))
@@ -164,48 +157,9 @@ def _archive(arrays: dict[str, NDArray[Any]]) -> Archive:
     return Archive(schedule, circuits, abilities)
 
 
-def _switches(arrays: dict[str, NDArray[Any]], name: str, schedule: Schedule) -> frozenset[int]:
+def _switches(arrays: Mapping[str, NDArray[Any]], name: str, schedule: Schedule) -> frozenset[int]:
     switches = arrays.get(name, np.zeros(0, dtype=np.int64)).tolist()
     for node in switches:
         if not schedule.num_hosts <= node < schedule.topology.num_nodes:
             raise ValueError(f"{name} names node {node}, which is no switch")
     return frozenset(switches)
-
-
-def _collective(arrays: dict[str, NDArray[Any]], num_hosts: int) -> Collective | Demand:
-    """What an archive demands; ValueError for what is no collective."""
-    name = str(arrays["collective"])
-    if name == CUSTOM:
-        return _demand(arrays, num_hosts)
-    groups = _parts(arrays, "collective_group")
-    sizes = arrays["size"].tolist() if "size" in arrays else None
-    if sizes is not None and name == "alltoall":
-        ranks = isqrt(len(sizes))
-        sizes = [sizes[at : at + ranks] for at in range(0, len(sizes), max(ranks, 1))]
-    root = int(arrays["collective_root"]) if "collective_root" in arrays else None
-    if (root, sizes, groups) == (None, None, None):
-        return Collective.parse(name)
-    return Collective(name, root, sizes, groups)
-
-
-def _demand(arrays: dict[str, NDArray[Any]], num_hosts: int) -> Demand:
-    for array in (*(f"demand_{column}" for column in _DEMAND), "message_units"):
-        if array not in arrays:
-            raise ValueError(f"the array {array} is missing: a custom collective needs it")
-    kind, root, start, weight, group, group_start, member = (
-        arrays[f"demand_{column}"] for column in _DEMAND
-    )
-    units = int(arrays["message_units"])
-    return Demand(num_hosts, kind, root, start, weight, group, group_start, member, units)
-
-
-def _parts(arrays: dict[str, NDArray[Any]], name: str) -> list[list[int]] | None:
-    """A column cut up where another says, None if both are missing."""
-    column, start = arrays.get(name), arrays.get(f"{name}_start")
-    if column is None and start is None:
-        return None
-    if column is None or start is None or not len(start):
-        raise ValueError(f"the arrays {name} and {name}_start belong together")
-    if start[0] != 0 or start[-1] != len(column) or (np.diff(start.astype(np.int64)) < 1).any():
-        raise ValueError(f"{name}_start does not cut up {name}")
-    return [part.tolist() for part in np.split(column, start[1:-1].astype(np.int64))]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_SENDS = 2**28
 COLUMNS = ("step", "source", "target", "item", "adds")
-_LAYOUT = Layout(
+LAYOUT = Layout(
     what="messages",
     columns=COLUMNS,
     scalars=("num_ranks", "num_items", "collective_root"),
@@ -34,6 +34,11 @@ _LAYOUT = Layout(
 
 def write_messages(file: IO[bytes], messages: Messages) -> None:
     """Write messages; the same values always give the same bytes."""
+    write_npz(file, message_arrays(messages))
+
+
+def message_arrays(messages: Messages) -> dict[str, NDArray[Any]]:
+    """The arrays of an archive, by name and in their order."""
     arrays: dict[str, NDArray[Any]] = {name: getattr(messages, name) for name in COLUMNS}
     arrays["adds"] = messages.adds.astype(np.int8)
     arrays["num_ranks"] = np.array(messages.num_ranks, dtype=np.int64)
@@ -41,7 +46,7 @@ def write_messages(file: IO[bytes], messages: Messages) -> None:
     arrays["collective"] = np.array(messages.collective.name)
     if messages.collective.root is not None:
         arrays["collective_root"] = np.array(messages.collective.root, dtype=np.int64)
-    write_npz(file, arrays)
+    return arrays
 
 
 def read_messages(path: Path) -> Messages:
@@ -50,15 +55,17 @@ def read_messages(path: Path) -> Messages:
     Raises OSError if the file cannot be read and ValueError for anything that is no messages;
     whether they do what is demanded is for ``verification.messages`` to say.
     """
-    return read_npz(path, _LAYOUT, _check_lengths, _messages)
+    return read_npz(path, LAYOUT, check_lengths, messages_of)
 
 
-def _check_lengths(lengths: Mapping[str, int]) -> None:
+def check_lengths(lengths: Mapping[str, int]) -> None:
+    """ValueError for arrays of lengths that no archive has."""
     if lengths["step"] > MAX_SENDS:
         raise ValueError(f"{lengths['step']} sends: at most {MAX_SENDS} are read")
 
 
-def _messages(arrays: dict[str, NDArray[Any]]) -> Messages:
+def messages_of(arrays: Mapping[str, NDArray[Any]]) -> Messages:
+    """What arrays by name hold; ValueError for what is no messages."""
     root = int(arrays["collective_root"]) if "collective_root" in arrays else None
     name, adds = str(arrays["collective"]), arrays["adds"]
     if adds.size and not (adds.min() >= 0 and adds.max() <= 1):
