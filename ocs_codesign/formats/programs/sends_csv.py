@@ -229,7 +229,7 @@ def _schedule(
     sums = collective.name in ("reduce-scatter", "reduce")
     if phase is None and (adds != sums).any():
         told = "adds" if sums else "keeps"
-        raise ValueError(f"in a {collective.name} everybody {told} what comes: adds says otherwise")
+        raise ValueError(f"in {collective.name} everybody {told} what comes: adds says otherwise")
     return plan
 
 
