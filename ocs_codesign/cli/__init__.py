@@ -36,6 +36,7 @@ SECTIONS = {
         "paths": "paths",
         "verify": "verify",
         "simulate": "simulate",
+        "astra-sim": "astra_sim",
     },
     "Circuits that change": {
         "sequence": "sequence",

@@ -90,7 +90,7 @@ def export(
             book = verified_book(design)
             contents, exports = _of_book(book, Path(design).name, form, message, in_place, shown)
         else:
-            one = _of_design(design, collective, sizes, in_place)
+            one = exported_design(design, collective, sizes, in_place)
             exports, contents = [one], {}
             if form.write is None:
                 raise click.UsageError(f"--to {format_name} is for books, as compare writes them")
@@ -102,7 +102,7 @@ def export(
     return 0
 
 
-def _of_design(
+def exported_design(
     text: str,
     collective: str,
     sizes: tuple[float | None, float | None, Fraction | None],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,7 @@ def rings_of(plan: Plan) -> list[list[int]]:
     [[0, 1, 2, 3]]
     """
     name = plan.collective.name
+    chunk: NDArray[Any]
     if name not in RINGED or plan.collective.groups is not None:
         raise ValueError(f"{plan.collective.text}: rings do {', '.join(RINGED)} of all ranks")
     if isinstance(plan, Messages):
@@ -70,7 +71,7 @@ def rings_of(plan: Plan) -> list[list[int]]:
 def _followers(
     ranks: int,
     parts: int,
-    chunk: NDArray[np.int64],
+    chunk: NDArray[Any],
     source: NDArray[np.int32],
     target: NDArray[np.int32],
 ) -> NDArray[np.int32]:
