@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ocs_codesign.formats.file_format import later
 from ocs_codesign.formats.programs.export import ProgramFormat
 
 if TYPE_CHECKING:
@@ -12,7 +13,76 @@ if TYPE_CHECKING:
     from ocs_codesign.book import Plan
     from ocs_codesign.rank_program import RankProgram
 
-FORMATS: dict[str, ProgramFormat] = {}
+_HERE = "ocs_codesign.formats.programs"
+_ANYONE = "everyone: all is exact, and the keys are documented"
+
+FORMATS: dict[str, ProgramFormat] = {
+    "program-json": ProgramFormat(
+        "native JSON of a program of ranks",
+        _ANYONE,
+        write=later(f"{_HERE}.native.write_program_json"),
+        read=later(f"{_HERE}.native.read_json"),
+        suffix=".program.json",
+        marks=(b'"ocs-program"',),
+    ),
+    "program-npz": ProgramFormat(
+        "native npz of a program of ranks",
+        _ANYONE,
+        write=later(f"{_HERE}.native.write_program_archive"),
+        read=later(f"{_HERE}.native.read_native_archive"),
+        suffix=".program.npz",
+    ),
+    "json": ProgramFormat(
+        "native JSON of a schedule",
+        _ANYONE,
+        write=later(f"{_HERE}.native.write_json"),
+        read=later(f"{_HERE}.native.read_json"),
+        suffix=".json",
+        marks=(b'"ocs-schedule"', b'"ocs-messages"', b'"ocs-program"'),
+    ),
+    "npz": ProgramFormat(
+        "native npz of a schedule",
+        "numpy, and everyone: all is exact, and the arrays are documented",
+        write=later(f"{_HERE}.native.write_archive"),
+        read=later(f"{_HERE}.native.read_native_archive"),
+        suffix=".messages.npz",
+    ),
+    "csv": ProgramFormat(
+        "CSV of sends",
+        "spreadsheets, scripts, people",
+        write=later(f"{_HERE}.sends_csv_writing.write_sends"),
+        read=later(f"{_HERE}.sends_csv.read_sends"),
+        suffix=".sends.csv",
+    ),
+    "chakra": ProgramFormat(
+        "Chakra execution traces",
+        "ASTRA-sim and other tools of MLCommons Chakra",
+        write=later(f"{_HERE}.chakra.files.write_chakra"),
+        check=later(f"{_HERE}.chakra.files.checked_traces"),
+        suffix=".et",
+    ),
+    "astra-sim": ProgramFormat(
+        "inputs of ASTRA-sim",
+        "ASTRA-sim, its congestion-aware analytical build: README.txt has the command",
+        write=later(f"{_HERE}.astra_sim.write_astra_sim"),
+    ),
+    "nccl-graph": ProgramFormat(
+        "NCCL graph XML",
+        "NCCL, by NCCL_GRAPH_FILE: rings inside one node",
+        write=later(f"{_HERE}.nccl_graph.write_graph_file"),
+        check=later(f"{_HERE}.nccl_graph.checked_graph_file"),
+        suffix=".xml",
+        marks=(b"<graphs",),
+    ),
+    "nccl-tuner": ProgramFormat(
+        "NCCL tuner CSV",
+        "NCCL's example tuner plugin, by NCCL_TUNER_CONFIG_FILE",
+        write_book=later(f"{_HERE}.nccl_tuner.write_tuner"),
+        check=later(f"{_HERE}.nccl_tuner.checked_rules"),
+        suffix=".tuner.csv",
+    ),
+}
+"""Every format of programs; one whose suffix is the end of another's comes after it."""
 
 _LONGEST_MARK = 4096
 
@@ -24,7 +94,8 @@ def told_format(path: Path) -> str | None:
     with path.open("rb") as file:
         start = file.read(_LONGEST_MARK)
     for name, one in FORMATS.items():
-        by_name = one.read is not None and one.suffix != "" and path.name.endswith(one.suffix)
+        is_known = one.read is not None or one.check is not None
+        by_name = is_known and one.suffix != "" and path.name.endswith(one.suffix)
         if by_name and (not one.marks or any(mark in start for mark in one.marks)):
             return name
     return None
