@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ocs_codesign.answers.sections import Section
+    from ocs_codesign.formats.programs.export import CheckedFile
     from ocs_codesign.formats.programs.imports import Imported
 
 
@@ -51,3 +52,23 @@ def imported_sections(found: Imported) -> Iterator[Section]:
     yield ""
     unit = "pieces" if found.collective.name == "alltoall" else "shards"
     yield loads_table(found.verdict.max_loads, unit)
+
+
+def checked_json(found: CheckedFile, format_name: str) -> dict[str, Any]:
+    """What files without data hold, and what was found of them."""
+    return {
+        "ok": found.witness is None,
+        "format": format_name,
+        **{name.replace(" ", "_"): value for name, value in found.facts},
+        "limit": found.limit,
+        "witness": found.witness,
+    }
+
+
+def checked_sections(found: CheckedFile, format_name: str) -> Iterator[Section]:
+    """The same where people read it."""
+    if found.witness is not None:
+        yield f"Not valid: {found.witness}."
+        return
+    yield f"Valid as far as it goes: {found.limit}."
+    yield Facts(("format", format_name), *found.facts)

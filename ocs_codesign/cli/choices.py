@@ -72,12 +72,13 @@ def path_formats() -> Mapping[str, Any]:
 
 
 def program_formats(able: str) -> Callable[[], Mapping[str, Any]]:
-    """The formats of programs that can ``read`` or ``write``, listed when they are needed."""
+    """The formats of programs that can ``read``, ``write`` or ``check``, listed when needed."""
 
     def names() -> Mapping[str, Any]:
         from ocs_codesign.formats.programs.registry import FORMATS
 
-        ways = ("write", "write_book") if able == "write" else (able,)
+        more = {"write": ("write_book",), "check": ("read",)}
+        ways = (able, *more.get(able, ()))
         return {
             name: one
             for name, one in FORMATS.items()

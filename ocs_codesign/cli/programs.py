@@ -9,6 +9,9 @@ from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ocs_codesign.formats.programs.export import CheckedFile
     from ocs_codesign.formats.programs.imports import Imported
 
 NEGATIVE = 1
@@ -19,10 +22,25 @@ IMPORTED = "imported"
 def verify_program(path: str, format_name: str, json_path: str | None) -> int:
     """Say whether a program in a file does what it says, and what it costs."""
     from ocs_codesign.formats.programs.imports import imported
+    from ocs_codesign.formats.programs.registry import FORMATS
 
+    check = FORMATS[format_name].check
+    if check is not None:
+        return _checked(check, Path(path), format_name, json_path)
     with progress("Verifying"):
         found = imported(Path(path), format_name)
     return _shown(found, json_path)
+
+
+def _checked(
+    check: Callable[[Path], CheckedFile], path: Path, format_name: str, json_path: str | None
+) -> int:
+    from ocs_codesign.answers.programs import checked_json, checked_sections
+
+    with progress("Checking"):
+        found = check(path)
+    emit(checked_json(found, format_name), json_path, checked_sections(found, format_name))
+    return 0 if found.witness is None else NEGATIVE
 
 
 def import_program(

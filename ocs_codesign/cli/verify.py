@@ -19,7 +19,7 @@ from ocs_codesign.cli.progress import progress
 @click.option(
     "--from",
     "format_name",
-    type=LiveChoice(program_formats("read")),
+    type=LiveChoice(program_formats("check")),
     help="The format of a file that others wrote, if its name and content do not tell.",
 )
 @json_option
@@ -29,8 +29,8 @@ def verify(path: str, format_name: str | None, json_path: str | None) -> int:
     Where circuits change, every send must cross one that is up in its step, and every port needs a
     dark step or a pause to change. Of a design's directory, the claims of design.json are checked
     too; of a book, as compare writes it, every schedule is replayed. A program that export or
-    another tool wrote is interpreted with symbolic data. Exit code 1 if anything is wrong, with the
-    first thing found wrong.
+    another tool wrote is interpreted with symbolic data; what carries no data is checked for what
+    it has. Exit code 1 if anything is wrong, with the first thing found wrong.
 
     \b
     Example:

@@ -51,14 +51,28 @@ Contents: TypeAlias = "Mapping[str, bytes]"
 
 @final
 @dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """What a check of files that carry no data found: facts by name, and what is wrong, if it is.
+
+    ``limit`` says in words what the check cannot see.
+    """
+
+    facts: tuple[tuple[str, int | str], ...]
+    limit: str
+    witness: str | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class ProgramFormat:
     """A way for plans and programs to leave, and to come.
 
     ``write`` gives the files of one plan, ``write_book`` those of a whole book at once, for formats
     that choose by size; ``read`` gives the program in a file or directory, or the plan where the
-    format is one of plans. What they cannot take is a ValueError with the rule. A file whose name
-    ends with ``suffix`` and begins with one of ``marks`` is told to be of this format. ``made_for``
-    says who reads it.
+    format is one of plans; ``check`` is for formats that carry no data, so that what they hold is
+    no plan. What they cannot take is a ValueError with the rule. A file whose name ends with
+    ``suffix`` and begins with one of ``marks`` is told to be of this format. ``made_for`` says who
+    reads it.
     """
 
     description: str
@@ -66,5 +80,6 @@ class ProgramFormat:
     write: Callable[[Export], Contents] | None = None
     write_book: Callable[[Book, str], Contents] | None = None
     read: Callable[[Path], RankProgram | Plan] | None = None
+    check: Callable[[Path], CheckedFile] | None = None
     suffix: str = ""
     marks: tuple[bytes, ...] = ()

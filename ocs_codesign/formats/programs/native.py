@@ -133,12 +133,12 @@ def plan_json(plan: Plan) -> bytes:
 
 
 def write_archive(export: Export) -> Contents:
-    """A plan as ``NAME.npz``."""
+    """A schedule as ``NAME.npz``, messages as ``NAME.messages.npz``."""
     file = io.BytesIO()
     if isinstance(export.plan, Messages):
         message_files.write_messages(file, export.plan)
-    else:
-        archive.write_schedule(file, export.plan)
+        return {f"{export.name}.messages.npz": file.getvalue()}
+    archive.write_schedule(file, export.plan)
     return {f"{export.name}.npz": file.getvalue()}
 
 

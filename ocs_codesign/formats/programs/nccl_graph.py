@@ -14,6 +14,7 @@ from xml.parsers import expat
 
 from ocs_codesign.files.limited import read_limited
 from ocs_codesign.files.naming import shown
+from ocs_codesign.formats.programs.export import CheckedFile
 from ocs_codesign.formats.programs.rings import rings_of
 
 if TYPE_CHECKING:
@@ -96,6 +97,14 @@ def read_graph_file(path: Path) -> tuple[GpuOrder, ...]:
     are not there, ranks twice or missing in a channel, unknown types, attributes and patterns.
     """
     return parse_graph_file(read_limited(path, MAX_GRAPH_BYTES), str(path))
+
+
+def checked_graph_file(path: Path) -> CheckedFile:
+    """The graphs of a file in numbers; errors as of ``read_graph_file``."""
+    graphs = read_graph_file(path)
+    facts = [("graphs", len(graphs)), ("GPUs", len(graphs[0].devices))]
+    facts += [(f"channels of graph {each.graph_id}", len(each.channels)) for each in graphs]
+    return CheckedFile(tuple(facts), "a graph file orders GPUs, and has no schedule")
 
 
 def parse_graph_file(data: bytes, name: str) -> tuple[GpuOrder, ...]:

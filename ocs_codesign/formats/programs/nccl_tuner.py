@@ -16,6 +16,7 @@ from ocs_codesign.files.limited import check_size, read_limited
 from ocs_codesign.files.naming import shown
 from ocs_codesign.files.places import decoded, errors_at
 from ocs_codesign.formats.csv_text import is_comment
+from ocs_codesign.formats.programs.export import CheckedFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,6 +141,13 @@ def read_tuner(path: Path) -> tuple[TunerRule, ...]:
     what the plugin would take for something else or never reach.
     """
     return parse_tuner(read_limited(path, MAX_TUNER_BYTES), str(path))
+
+
+def checked_rules(path: Path) -> CheckedFile:
+    """The rules of a file in numbers; errors as of ``read_tuner``."""
+    rules = read_tuner(path)
+    facts = (("rules", len(rules)), ("collectives", len({rule.collective for rule in rules})))
+    return CheckedFile(facts, "rules choose what NCCL has, and have no schedule")
 
 
 def parse_tuner(data: bytes, name: str) -> tuple[TunerRule, ...]:
