@@ -34,6 +34,7 @@ ALLOWED = {
     "xml": EDGES,
     "rich": r"cli/",
     "click": r"cli/",
+    "mpi4py": r"execute/",
     "numba": r"(.*/)?\w*kernels\w*\.py",
 }
 """Where a library may be imported, as the beginning of a module's path in the package."""
@@ -48,6 +49,7 @@ HEAVY = (
     "highspy",
     "gurobipy",
     "rich",
+    "mpi4py",
 )
 SIDES = ("write", "check")
 CHECK_OF_BUNDLES = "bundle/check/"
@@ -106,7 +108,7 @@ def test_heavy_libraries_stay_where_they_belong(module):
         assert where is None or re.match(where, module), f"{module} imports {library}"
 
 
-@pytest.mark.parametrize("library", ["highspy", "gurobipy", "networkx", "numba", "rich"])
+@pytest.mark.parametrize("library", ["highspy", "gurobipy", "networkx", "numba", "rich", "mpi4py"])
 def test_the_rules_are_about_libraries_in_use(library):
     assert any(name.split(".")[0] == library for module in MODULES for name in imported(module))
 

@@ -37,6 +37,7 @@ SECTIONS = {
         "verify": "verify",
         "simulate": "simulate",
         "astra-sim": "astra_sim",
+        "run": "run",
     },
     "Circuits that change": {
         "sequence": "sequence",

@@ -146,12 +146,7 @@ def build(
       ocs-codesign build 'Line(CompleteBipartite(4))' --collective allreduce --out design
     """
     source = GivenGraph.of(recipe, graph, network)
-    if scheduler == BEST and collective == ALLTOALL:
-        scheduler = STEPPED
-    if scheduler == BEST and collective in ("scatter", "gather"):
-        scheduler = GREEDY
-    if scheduler == BEST and (source.network is not None or collective in ROOTED):
-        scheduler = FOREST
+    scheduler = default_scheduler(scheduler, collective, source)
     limits: dict[str, Any] = {
         "steps": steps,
         "chunks": chunks,
@@ -200,6 +195,17 @@ def build(
     sections += choices_sections(compared, made.choices)
     emit(answer, json_path, sections)
     return 0
+
+
+def default_scheduler(scheduler: str, collective: str, source: GivenGraph) -> str:
+    """Who makes the schedule: who was asked for, or who stands for the best where it is one."""
+    if scheduler != BEST:
+        return scheduler
+    if collective == ALLTOALL:
+        return STEPPED
+    if collective in ("scatter", "gather"):
+        return GREEDY
+    return FOREST if source.network is not None or collective in ROOTED else BEST
 
 
 def _cost_of_forest(design: Design, least: Cost | None) -> Cost | None:

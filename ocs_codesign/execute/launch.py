@@ -19,7 +19,8 @@ from ocs_codesign.execute.share import check_runs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ocs_codesign.execute.outcome import Job, Outcome
+    from ocs_codesign.execute.job import Job
+    from ocs_codesign.execute.outcome import Outcome
 
 TASK, ANSWER = "task.pickle", "answer.pickle"
 """Files in a directory of ours that only this user can enter."""

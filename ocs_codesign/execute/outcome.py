@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from ocs_codesign.rank_program import RankProgram
+    from ocs_codesign.execute.job import Job
 
 DTYPES = ("int64", "float32")
 """What is sent: any 64 bits, and small whole numbers as floats, whose sums are exact."""
@@ -19,21 +19,6 @@ PROVES_NOT = (
     "Not proven: time, contention, the order of transfers on a link, the order of memory accesses "
     "of a GPU."
 )
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """A program to be run, on ``elements`` elements of M drawn with ``seed``.
-
-    All ranks meet before every step of ``barriers``, as they do where circuits change.
-    """
-
-    name: str
-    program: RankProgram
-    elements: int
-    barriers: tuple[int, ...] = ()
-    seed: int = 0
 
 
 @final

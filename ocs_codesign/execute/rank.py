@@ -6,8 +6,8 @@ import pickle
 import sys
 from pathlib import Path
 
+from ocs_codesign.execute.joined import run_or_abort
 from ocs_codesign.execute.launch import ANSWER, TASK
-from ocs_codesign.execute.session import run_jobs
 
 
 def main(directory: Path) -> None:
@@ -20,7 +20,7 @@ def main(directory: Path) -> None:
     time_limit_s, most_tags = world.bcast((time_limit_s, most_tags))
     stopped = False
     try:
-        outcomes = run_jobs(world, jobs, time_limit_s, most_tags)
+        outcomes = run_or_abort(world, jobs, time_limit_s, most_tags)
         answer: object = outcomes
         stopped = any(each.fault is not None for each in outcomes)
     except ValueError as error:

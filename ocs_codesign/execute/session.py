@@ -16,7 +16,7 @@ from ocs_codesign.execute.share import shares_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ocs_codesign.execute.outcome import Job
+    from ocs_codesign.execute.job import Job
     from ocs_codesign.execute.share import Share
 
 
