@@ -42,8 +42,8 @@ def example_lines(name: str) -> list[str]:
     return [line.strip() for line in found[1].replace("\\\n", " ").splitlines()]
 
 
-LONG = {"catalogue export", "catalogue verify", "demand", "paths", "select"}
-"""Examples that take seconds: test_readme.py runs their like."""
+LONG = {"catalogue export", "catalogue verify", "demand", "paths", "run", "select"}
+"""Examples that take seconds, or MPI: test_readme.py and test_execute_mpi.py run their like."""
 
 
 @pytest.mark.parametrize("name", ["", *EVERY])

@@ -163,7 +163,7 @@ def build(
         sizes = () if message is None else (message,)
         limits["message"] = asked_messages(alpha, bandwidth, sizes)
     wanted = greedy.collective(collective)
-    limits["algorithm_options"] = _algorithm_options(scheduler, options)
+    limits["algorithm_options"] = algorithm_options(scheduler, options)
     _check_usage(source, wanted, scheduler, limits, choice)
     if directory is None and scheduler != GREEDY:
         raise click.UsageError("Missing option '--out'.")
@@ -219,7 +219,7 @@ def _cost_of_forest(design: Design, least: Cost | None) -> Cost | None:
     )
 
 
-def _algorithm_options(scheduler: str, texts: tuple[str, ...]) -> dict[str, Any] | None:
+def algorithm_options(scheduler: str, texts: tuple[str, ...]) -> dict[str, Any] | None:
     """What --option says, None if nothing; UsageError for a scheduler that is no classic one."""
     from ocs_codesign.schedulers.classic.options import read_options
 

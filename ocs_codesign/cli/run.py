@@ -12,7 +12,7 @@ from ocs_codesign.cli.build import BEST
 from ocs_codesign.cli.choices import LiveChoice, program_formats
 from ocs_codesign.cli.classic import option_option
 from ocs_codesign.cli.file_options import FILE
-from ocs_codesign.cli.greedy import ROOTED
+from ocs_codesign.cli.greedy import ROOTED, GreedyChoice
 from ocs_codesign.cli.message_options import message_option
 from ocs_codesign.cli.options import (
     ALLTOALL,
@@ -145,6 +145,7 @@ def _plan(text: str, message_bytes: int, asked: dict[str, Any]) -> tuple[Any, tu
     from ocs_codesign.execute.job import steps_of_changes
     from ocs_codesign.formats.book_files import is_book
     from ocs_codesign.formats.programs.registry import read_program, told_format
+    from ocs_codesign.graphs.handle import asked_digits
 
     path = Path(text)
     if is_book(path):
@@ -152,7 +153,8 @@ def _plan(text: str, message_bytes: int, asked: dict[str, Any]) -> tuple[Any, tu
     format_name = asked["format_name"] or told_format(path)
     if format_name is not None:
         return read_program(path, format_name), ()
-    if exists(text) or (asked["scheduler"] == BEST and asked["collective"] in GATHERING):
+    is_recipe = text.rstrip().endswith(")") or asked_digits(text) is not None
+    if exists(text) or not is_recipe:
         loaded = design_of(text, asked["collective"])
         circuits = loaded.circuits
         return loaded.schedule, () if circuits is None else steps_of_changes(circuits)
@@ -161,23 +163,24 @@ def _plan(text: str, message_bytes: int, asked: dict[str, Any]) -> tuple[Any, tu
 
 def _made(text: str, asked: dict[str, Any]) -> Any:
     """What a scheduler makes of a recipe: messages between ranks, if it is a classic algorithm."""
-    from ocs_codesign.cli.build import default_scheduler
+    from ocs_codesign.cli.build import algorithm_options, default_scheduler
     from ocs_codesign.cli.options import GivenGraph
-    from ocs_codesign.collective import Collective
-    from ocs_codesign.schedulers.classic.options import read_options
+    from ocs_codesign.design import build
     from ocs_codesign.schedulers.classic.rank_maps import messages_on
     from ocs_codesign.schedulers.registry import made_by
     from ocs_codesign.schedulers.task import Task
 
     source = GivenGraph.of(text, None)
-    rooted = asked["collective"] in ROOTED
-    collective = Collective(asked["collective"], root=(asked["root"] or 0) if rooted else None)
+    collective = GreedyChoice(asked["root"], None, None).collective(asked["collective"])
+    options = algorithm_options(asked["scheduler"], asked["options"]) or {}
     name = default_scheduler(asked["scheduler"], asked["collective"], source)
-    topology, options = source.topology(), read_options(asked["options"])
-    if SCHEDULERS[name].is_classic:
+    topology = source.topology()
+    if name != BEST and SCHEDULERS[name].is_classic:
         sides = getattr(source.recipe, "sides", None)
         messages, _ = messages_on(topology, name, collective, options, sides)
         return messages
+    if name == BEST and source.recipe is not None:
+        return build(source.recipe, collective).schedule
     made = made_by(name, Task(topology, collective, source.recipe))
     if made.schedule is None:
         raise ValueError(f"scheduler {name} makes no {collective.text} of {text}")

@@ -45,7 +45,7 @@ def run_joined(
     for outcome in outcomes:
         show(outcome)
     code = EQUAL if all(each.ok for each in outcomes) else DIFFERENT
-    code, stuck = world.bcast((code, any(each.fault is not None for each in outcomes)))
+    code, stuck = world.bcast((code, any(each.under_way for each in outcomes)))
     if stuck:
         world.Abort(code)
     return int(code)

@@ -72,7 +72,7 @@ def launch(jobs: Sequence[Job], time_limit_s: float, most_tags: int | None = Non
     if len(ranks) != 1:
         raise ValueError(f"jobs of {sorted(ranks)} ranks: all must be of as many")
     for job in jobs:
-        check_runs(job.program)
+        check_runs(job.program, job.elements)
     check_available()
     with tempfile.TemporaryDirectory(prefix="ocs-codesign-") as name:
         directory = Path(name)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ocs_codesign.rank_program import RankProgram
 
 MAX_ELEMENTS = 2**31
-"""Most elements of M, so that products of places and elements stay in 64 bits."""
+"""Most elements of M that are run, so that products of places and elements stay in 64 bits."""
 
 
 @final
@@ -43,14 +43,13 @@ def input_and_output(program: RankProgram, rank: int) -> tuple[Place, Place]:
     units = program.chunks_per_unit
     given = _chunks(program.demands[0], rank, units, at_first=True)
     wanted = _chunks(program.demands[-1], rank, units, at_first=False)
-    slots = {INPUT: given, OUTPUT: wanted}
-    if not program.in_place:
+    buffer = program.place_buffer
+    held = given if buffer == INPUT else wanted
+    if not program.in_place or not len(held):  # a leaf of a scatter or a gather has only one anyway
         return (
             Place(INPUT, np.arange(len(given)), given),
             Place(OUTPUT, np.arange(len(wanted)), wanted),
         )
-    buffer = program.place_buffer
-    held = slots[buffer]
     return Place(buffer, _found(held, given, rank), given), Place(
         buffer, _found(held, wanted, rank), wanted
     )
@@ -86,11 +85,8 @@ def chunk_elements(program: RankProgram, elements: int) -> NDArray[np.int64]:
     """Elements of every chunk, int64, when M has so many: M is cut as evenly as integers allow.
 
     Chunk k of the T of M has the elements from floor(k M / T) to floor((k + 1) M / T), so that some
-    are empty where there are more chunks than elements. ValueError for fewer than no elements, or
-    more than 2^31.
+    are empty where there are more chunks than elements.
     """
-    if not 0 <= elements <= MAX_ELEMENTS:
-        raise ValueError(f"{elements} elements: from 0 to {MAX_ELEMENTS} can be run")
     demand, units = program.demands[0], program.chunks_per_unit
     within = _place_in_message(demand, program.collective.name) * units
     place = places(within, demand.weight * units)[1]

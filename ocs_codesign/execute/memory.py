@@ -113,9 +113,11 @@ class Data:
         for row, chunks in numbers.moved.items():
             size = elements[chunks]
             sizes[row] = None if (size == width).all() else size
-        data = cls(share, held, sizes, held.dtype)
-        held[_rows(share, share.given)] = _spread(given, share.sizes[share.given.chunk], width)
-        return data
+        rows = _rows(share, share.given)
+        block = held[rows]
+        block[_filled(share.sizes[share.given.chunk], width)] = given
+        held[rows] = block
+        return cls(share, held, sizes, held.dtype)
 
     def room(self, count: int) -> NDArray[Any]:
         """Full slots."""
@@ -156,13 +158,6 @@ def _filled(sizes: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
     """Which elements of slots are of their chunks, shape (slots, width)."""
     filled: NDArray[np.bool_] = np.arange(width) < sizes[:, None]
     return filled
-
-
-def _spread(content: NDArray[Any], sizes: NDArray[np.int64], width: int) -> NDArray[Any]:
-    """Elements chunk after chunk as rows of slots."""
-    rows = np.zeros((len(sizes), width), dtype=content.dtype)
-    rows[_filled(sizes, width)] = content
-    return rows
 
 
 def chunk_of_element(sizes: NDArray[np.int64], element: int) -> tuple[int, int]:

@@ -44,6 +44,7 @@ class Difference:
 class RankResult:
     """What one rank has seen; ``fault`` is why it did not come to its end.
 
+    It is ``under_way`` if it had begun then: messages may be on their way.
     ``wall_s`` are the seconds of each run of the program on the machine at hand: not network time.
     """
 
@@ -54,6 +55,7 @@ class RankResult:
     difference: Difference | None = None
     fault: str | None = None
     wall_s: tuple[float, ...] = ()
+    under_way: bool = False
 
     @property
     def is_equal(self) -> bool:
@@ -86,6 +88,11 @@ class Outcome:
         """The first rank that did not come to its end, and why."""
         stopped = [result for result in self.ranks if result.fault is not None]
         return f"rank {stopped[0].rank}: {stopped[0].fault}" if stopped else None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether ranks are stuck in the middle of it: MPI must be aborted."""
+        return any(result.under_way for result in self.ranks)
 
     @property
     def wall_s(self) -> float:

@@ -77,7 +77,7 @@ class Performance:
         moved = (0, 0) if last is None else (last.num_messages, last.num_elements)
         return RankResult(
             *(self.share.rank, self.share.num_operations, *moved),
-            *(difference, fault, tuple(self._wall_s)),
+            *(difference, fault, tuple(self._wall_s), fault is not None and last is not None),
         )
 
     def _unmatched(self) -> str | None:

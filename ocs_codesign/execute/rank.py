@@ -22,7 +22,7 @@ def main(directory: Path) -> None:
     try:
         outcomes = run_or_abort(world, jobs, time_limit_s, most_tags)
         answer: object = outcomes
-        stopped = any(each.fault is not None for each in outcomes)
+        stopped = any(each.under_way for each in outcomes)
     except ValueError as error:
         answer = str(error)
     if world.rank == 0:

@@ -25,9 +25,9 @@ def run_jobs(
 ) -> list[Outcome]:
     """Run jobs on all ranks of an MPI communicator; rank 0 has ``jobs`` and gets the outcomes.
 
-    A program that does not end in the time limit, each time that it runs, is the last one, and
-    leaves messages under way: then MPI must be aborted. ``most_tags`` are the tags to use, all that
-    MPI has by default. Raises ValueError, on all ranks, for a job of another number of ranks, or
+    A program that does not end in the time limit, each time that it runs, is the last one: messages
+    are left under way, and MPI must be aborted. ``most_tags`` are the tags to use, all that MPI has
+    by default. Raises ValueError, on all ranks, for a job of another number of ranks, or
     one that cannot be run.
     """
     from mpi4py import MPI
@@ -50,7 +50,7 @@ def run_jobs(
                     job, names[0 if even else 1], library, len(share.sizes), empty, tuple(results)
                 )
             )
-        if world.bcast(bool(outcomes) and outcomes[-1].fault is not None):
+        if world.bcast(bool(outcomes) and outcomes[-1].under_way):
             break
     return outcomes
 

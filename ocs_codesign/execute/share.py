@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.execute.layout import (
+    MAX_ELEMENTS,
     Place,
     chunk_elements,
     input_and_output,
@@ -86,8 +87,10 @@ class Share:
         return found
 
 
-def check_runs(program: RankProgram) -> None:
-    """ValueError for operations that cannot be run, or that are outside of their buffers."""
+def check_runs(program: RankProgram, elements: int) -> None:
+    """ValueError for what cannot be run, or is outside of its buffer, or so many elements of M."""
+    if not 0 <= elements <= MAX_ELEMENTS:
+        raise ValueError(f"{elements} elements: from 0 to {MAX_ELEMENTS} can be run")
     one_sided = np.flatnonzero(program.kind > NOP)
     if len(one_sided):
         kind = KINDS[program.kind[one_sided[0]]]
@@ -120,7 +123,7 @@ def shares_of(program: RankProgram, elements: int, barriers: ArrayLike = ()) -> 
 
     ``barriers`` are steps before which they meet. Raises ValueError as ``check_runs`` does.
     """
-    check_runs(program)
+    check_runs(program, elements)
     stops = np.unique(np.asarray(barriers, dtype=np.int64))
     sizes = chunk_elements(program, elements)
     buffers = np.stack(program.buffer_sizes())
