@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from program_samples import designs
@@ -16,6 +17,8 @@ from ocs_codesign.lowering.lowering import lower
 from ocs_codesign.networks.damaged import damaged
 from ocs_codesign.networks.direct import mesh
 from ocs_codesign.networks.switched import fat_tree, star
+from ocs_codesign.rank_program import COLUMNS, INPUT, OUTPUT, RECEIVE, SEND, RankProgram
+from ocs_codesign.rank_program import COPY as COPY_HERE
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.schedulers.registry import made_by
@@ -159,9 +162,10 @@ PLANS: dict[int, dict[str, Callable[[], Made]]] = {
     },
     16: {
         "bucket allreduce": partial(classic, "bucket", "allreduce", 16, dims=(4, 4)),
-        "BFB allgather": partial(best, "Line(CompleteBipartite(4))", "allgather"),
+        "BFB allgather": partial(best, "Torus((4, 4))", "allgather"),
     },
     32: {
+        "mapped through a line graph": partial(best, "Line(CompleteBipartite(4))", "allgather"),
         "BFB allreduce of 32": partial(best, "Torus((4, 8))", "allreduce"),
         "Rabenseifner of 32": partial(classic, "rabenseifner", "allreduce", 32),
     },
@@ -174,3 +178,63 @@ def job(ranks: int, name: str, elements: int, seed: int = 0, *, in_place: bool =
     """A sample as a job."""
     plan, barriers = PLANS[ranks][name]()
     return Job(name, lower(plan, in_place=in_place), elements, barriers, seed)
+
+
+IN_PLACE = {
+    7: ["BFB allreduce of a prime", "PAT allgather of a prime", "binomial reduce"],
+    8: ["ring allreduce", "recursive doubling", "greedy scatter", "greedy gather", "Swing"],
+}
+"""Samples that are run in place as well."""
+
+
+def ring_by_hand(ranks: int, *, wrong_offset: bool = False, deadlocks: bool = False) -> RankProgram:
+    """The allgather on a one-way ring, not lowered from anything.
+
+    With a ``wrong_offset`` rank 1 sends its own shard once more instead of that of rank 0. One that
+    ``deadlocks`` receives everywhere before it sends.
+    """
+    names = ("rank", "stream", "kind", "peer", "source_buffer", "source")
+    names += ("target_buffer", "target", "count", "step")
+    rows: list[tuple[int, ...]] = []
+    needs: list[list[int]] = []
+    for rank in range(ranks):
+        after, before = (rank + 1) % ranks, (rank - 1) % ranks
+        rows.append((rank, 0, COPY_HERE, -1, INPUT, 0, OUTPUT, rank, 1, 0))
+        needs.append([])
+        held = len(rows) - 1
+        for step in range(1, ranks):
+            sent = (rank - step + 1) % ranks
+            wrong = wrong_offset and (rank, step) == (1, 2)
+            send = (rank, 1, SEND, after, OUTPUT, rank if wrong else sent, 0, 0, 1, step)
+            receive = (rank, 2, RECEIVE, before, 0, 0, OUTPUT, (rank - step) % ranks, 1, step)
+            if deadlocks:
+                rows += [receive, send]
+                needs += [[], [len(rows) - 2]]
+            else:
+                rows += [send, receive]
+                needs += [[held], []]
+                held = len(rows) - 1
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    starts = [sum(map(len, needs[:at])) for at in range(len(needs) + 1)]
+    flat = [need for each in needs for need in each]
+    return RankProgram(Collective.ALLGATHER, ranks, 1, False, [0] * ranks, columns, starts, flat)
+
+
+def with_columns(program: RankProgram, **changed: Any) -> RankProgram:
+    """The program with other columns."""
+    columns = {name: changed.get(name, getattr(program, name)) for name in COLUMNS}
+    return RankProgram(
+        program.collective, program.num_ranks, program.chunks_per_unit, program.in_place,
+        program.scratch, columns, program.need_start, program.need,
+    )  # fmt: skip
+
+
+def is_there(text: str) -> bool:
+    """Whether a process has a text in its command line."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if text in path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"):
+                return True
+        except OSError:
+            continue
+    return False

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from execute_samples import is_there
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -200,17 +201,6 @@ def fake_mpirun(tmp_path, monkeypatch):
 
 def ring(ranks=2):
     return Job("ring", lower(CLASSIC["ring"].messages("allgather", ranks)), 8)
-
-
-def is_there(text):
-    """Whether a process has a text in its command line."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if text in path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"):
-                return True
-        except OSError:
-            continue
-    return False
 
 
 def test_a_missing_mpi_is_one_sentence(monkeypatch, tmp_path, capsys, fake_mpirun):
