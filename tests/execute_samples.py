@@ -11,7 +11,7 @@ from program_samples import designs
 from ocs_codesign.collective import Collective
 from ocs_codesign.demand import COPY, MOVE, SUM, Demand
 from ocs_codesign.design import build
-from ocs_codesign.execute.job import Job, steps_of_changes
+from ocs_codesign.execute.job import RunJob, steps_of_changes
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.lowering.lowering import lower
 from ocs_codesign.networks.damaged import damaged
@@ -174,10 +174,10 @@ PLANS: dict[int, dict[str, Callable[[], Made]]] = {
 
 
 @cache
-def job(ranks: int, name: str, elements: int, seed: int = 0, *, in_place: bool = False) -> Job:
+def job(ranks: int, name: str, elements: int, seed: int = 0, *, in_place: bool = False) -> RunJob:
     """A sample as a job."""
     plan, barriers = PLANS[ranks][name]()
-    return Job(name, lower(plan, in_place=in_place), elements, barriers, seed)
+    return RunJob(name, lower(plan, in_place=in_place), elements, barriers, seed)
 
 
 IN_PLACE = {

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ocs_codesign.cli import main
 from ocs_codesign.collective import Collective
 from ocs_codesign.execute import launch as launching
-from ocs_codesign.execute.job import Job
+from ocs_codesign.execute.job import RunJob
 from ocs_codesign.execute.launch import UnavailableError, check_available, command, launch
 from ocs_codesign.execute.layout import chunk_elements, input_and_output, piece_of_chunk
 from ocs_codesign.execute.memory import EMPTY, MIXED, Data, Numbers
@@ -146,7 +146,7 @@ def test_what_cannot_be_run_is_said(columns, rule):
     with pytest.raises(ValueError, match=rule):
         list(shares_of(program, 8))
     with pytest.raises(ValueError, match=rule):
-        launch([Job("x", program, 8)], 1.0)
+        launch([RunJob("x", program, 8)], 1.0)
 
 
 def test_nops_have_no_buffers():
@@ -200,7 +200,7 @@ def fake_mpirun(tmp_path, monkeypatch):
 
 
 def ring(ranks=2):
-    return Job("ring", lower(CLASSIC["ring"].messages("allgather", ranks)), 8)
+    return RunJob("ring", lower(CLASSIC["ring"].messages("allgather", ranks)), 8)
 
 
 def test_a_missing_mpi_is_one_sentence(monkeypatch, tmp_path, capsys, fake_mpirun):

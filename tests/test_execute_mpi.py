@@ -16,7 +16,7 @@ import pytest
 from execute_samples import IN_PLACE, PLANS, is_there, job, ring_by_hand, with_columns
 
 from ocs_codesign.cli import main
-from ocs_codesign.execute.job import Job
+from ocs_codesign.execute.job import RunJob
 from ocs_codesign.execute.launch import command, launch
 from ocs_codesign.formats.programs.export import ProgramFormat
 from ocs_codesign.formats.programs.registry import FORMATS
@@ -68,14 +68,14 @@ def test_few_tags_are_enough():
 
 def test_other_seeds_are_other_data_and_the_same_seed_the_same():
     wrong = ring_by_hand(4, wrong_offset=True)
-    jobs = [Job(f"{seed}", wrong, 64, seed=seed) for seed in (1, 1, 2)]
+    jobs = [RunJob(f"{seed}", wrong, 64, seed=seed) for seed in (1, 1, 2)]
     firsts = [each.ranks[2].difference for each in launch(jobs, LIMIT_S)]
     assert firsts[0] == firsts[1] != firsts[2]
 
 
 def test_a_wrong_offset_is_a_difference():
     program = ring_by_hand(4, wrong_offset=True)
-    (outcome,) = launch([Job("wrong", program, 400)], LIMIT_S)
+    (outcome,) = launch([RunJob("wrong", program, 400)], LIMIT_S)
     assert not outcome.ok
     assert outcome.fault is None
     # Rank 1 sends shard 1 instead of 0 to rank 2, which sends it on to rank 3.
@@ -110,7 +110,7 @@ def test_wrong_places_do_not_pass():
     program = job(4, "BFB allreduce", 64).program
     wrong = [each for each in mutants(program) if not check_program(each[1]).ok]
     assert len(wrong) > 20
-    outcomes = launch([Job(name, each, 65) for name, each in wrong], LIMIT_S)
+    outcomes = launch([RunJob(name, each, 65) for name, each in wrong], LIMIT_S)
     passed = [each.job.name for each in outcomes if each.ok]
     assert len(outcomes) == len(wrong)
     assert passed == []
@@ -124,7 +124,7 @@ def test_doubled_and_lost_sums_do_not_pass():
         kind = program.kind.copy()
         kind[row] = {2: 1, 4: 5}[int(kind[row])]  # written over, or not done at all
         peer = np.where(kind == 5, -1, program.peer)
-        spoilt.append(Job(str(row), with_columns(program, kind=kind, peer=peer), 65))
+        spoilt.append(RunJob(str(row), with_columns(program, kind=kind, peer=peer), 65))
     assert [each.ok for each in launch(spoilt, LIMIT_S)] == [False] * len(spoilt)
 
 
@@ -133,8 +133,8 @@ def test_messages_that_do_not_meet_are_said_before_they_are_sent():
     row = int(np.flatnonzero(program.kind == RECEIVE)[-1])
     kind, peer = program.kind.copy(), program.peer.copy()
     kind[row], peer[row] = 5, -1
-    lost = Job("lost", with_columns(program, kind=kind, peer=peer), 40)
-    outcomes = launch([lost, Job("right", program, 40)], LIMIT_S)
+    lost = RunJob("lost", with_columns(program, kind=kind, peer=peer), 40)
+    outcomes = launch([lost, RunJob("right", program, 40)], LIMIT_S)
     told = "rank 3: rank 2 sends it 3 messages over channel 0, but it receives 2 messages"
     assert (outcomes[0].ok, outcomes[0].fault) == (False, told)
     assert outcomes[1].ok  # nothing was under way
@@ -142,7 +142,10 @@ def test_messages_that_do_not_meet_are_said_before_they_are_sent():
 
 def test_a_deadlock_ends_in_time():
     begin_s = time.monotonic()
-    jobs = [Job("stuck", ring_by_hand(4, deadlocks=True), 40), Job("after", ring_by_hand(4), 40)]
+    jobs = [
+        RunJob("stuck", ring_by_hand(4, deadlocks=True), 40),
+        RunJob("after", ring_by_hand(4), 40),
+    ]
     outcomes = launch(jobs, 1.5)
     assert time.monotonic() - begin_s < 60
     assert len(outcomes) == 1
@@ -154,7 +157,7 @@ def test_a_deadlock_ends_in_time():
 def test_a_barrier_that_cannot_be_reached_ends_in_time():
     """A rank that has nothing to do before a barrier waits there for those that are stuck."""
     program = ring_by_hand(4, deadlocks=True)
-    (outcome,) = launch([Job("stuck", program, 40, (2,))], 1.0)
+    (outcome,) = launch([RunJob("stuck", program, 40, (2,))], 1.0)
     assert "it waits for its receive" in outcome.fault
 
 
@@ -276,8 +279,8 @@ def test_books_circuits_and_the_example(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [
         "compare 'UniRing(1, 4)' --bandwidth 100Gbps --message 1KiB,1GiB --workers 1 --out book",
-        "run book --message 1KiB",
-        "run book --message 2MiB --in-place",
+        "run book/book --message 1KiB",
+        "run book/book --message 2MiB --in-place",
         "sequence --pattern halving-doubling --nodes 4 --out circuits",
         "run circuits --elements 1001",
         "build 'Complete(3)' --collective allreduce --out design",

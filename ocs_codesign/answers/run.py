@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.execute.outcome import Outcome, RankResult
+    from ocs_codesign.execute.outcome import RankResult, RunOutcome
 
 ITEM_BYTES = 8
 
 
-def run_json(outcome: Outcome) -> dict[str, Any]:
+def run_json(outcome: RunOutcome) -> dict[str, Any]:
     """What a run has shown, rank by rank."""
     job = outcome.job
     return {
@@ -44,7 +44,7 @@ def run_json(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _rank_json(outcome: Outcome, result: RankResult) -> dict[str, Any]:
+def _rank_json(outcome: RunOutcome, result: RankResult) -> dict[str, Any]:
     difference = result.difference
     told = None
     if difference is not None:
@@ -69,7 +69,7 @@ def _rank_json(outcome: Outcome, result: RankResult) -> dict[str, Any]:
     }
 
 
-def run_sections(outcome: Outcome) -> Iterator[Section]:
+def run_sections(outcome: RunOutcome) -> Iterator[Section]:
     """The same where people read it."""
     job, library = outcome.job, outcome.library
     program = job.program
@@ -111,7 +111,7 @@ def run_sections(outcome: Outcome) -> Iterator[Section]:
         yield table.shortened("ranks")
 
 
-def _first_difference(outcome: Outcome, result: RankResult) -> str:
+def _first_difference(outcome: RunOutcome, result: RankResult) -> str:
     difference = result.difference
     if difference is None:
         return f"rank {result.rank}"
@@ -125,14 +125,14 @@ def _first_difference(outcome: Outcome, result: RankResult) -> str:
     return f"{text}, where {_held(outcome, difference.holds)} has come"
 
 
-def _place(outcome: Outcome, chunk: int) -> str:
+def _place(outcome: RunOutcome, chunk: int) -> str:
     """A chunk of the output in words."""
     program = outcome.job.program
     item, piece, part = piece_of_chunk(program.demands[-1], program.chunks_per_unit, chunk)
     return f"chunk {part} of item {item}" + (f", piece {piece}" if piece != item else "")
 
 
-def _held(outcome: Outcome, chunk: int) -> str:
+def _held(outcome: RunOutcome, chunk: int) -> str:
     """What has come to a slot, in words."""
     if chunk < 0:
         return "nothing" if chunk == -1 else "a sum of different chunks"

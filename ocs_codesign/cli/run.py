@@ -27,8 +27,8 @@ from ocs_codesign.quantities import parse_time
 from ocs_codesign.schedulers.registry import SCHEDULERS
 
 if TYPE_CHECKING:
-    from ocs_codesign.execute.job import Job
-    from ocs_codesign.execute.outcome import Outcome
+    from ocs_codesign.execute.job import RunJob
+    from ocs_codesign.execute.outcome import RunOutcome
 
 BAD_INPUT, NEGATIVE = 2, 1
 ELEMENT_BYTES = 8
@@ -108,10 +108,10 @@ def run(
     elements = size // ELEMENT_BYTES if elements is None else elements
     limit_s = DEFAULT_LIMIT_S if time_limit is None else time_limit
 
-    def made() -> Job:
+    def made() -> RunJob:
         return _job(design, ranks, elements, seed, asked)
 
-    def show(outcome: Outcome) -> None:
+    def show(outcome: RunOutcome) -> None:
         emit(run_json(outcome), json_path, run_sections(outcome))
 
     check_available(launcher=not is_under_mpirun())
@@ -125,9 +125,9 @@ def run(
     return 0 if outcome.ok else NEGATIVE
 
 
-def _job(text: str, ranks: int | None, elements: int, seed: int, asked: dict[str, Any]) -> Job:
+def _job(text: str, ranks: int | None, elements: int, seed: int, asked: dict[str, Any]) -> RunJob:
     """The program of what was given, verified as far as it is a plan."""
-    from ocs_codesign.execute.job import Job
+    from ocs_codesign.execute.job import RunJob
     from ocs_codesign.lowering.lowering import lower
     from ocs_codesign.rank_program import RankProgram
 
@@ -136,7 +136,7 @@ def _job(text: str, ranks: int | None, elements: int, seed: int, asked: dict[str
     name = Path(text).name if exists(text) else text
     if ranks is not None and ranks != program.num_ranks:
         raise ValueError(f"--ranks is {ranks}, but {name} is for {program.num_ranks} ranks")
-    return Job(name, program, elements, barriers, seed)
+    return RunJob(name, program, elements, barriers, seed)
 
 
 def _plan(text: str, message_bytes: int, asked: dict[str, Any]) -> tuple[Any, tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Job: a program to be run on real processes, and where they meet."""
+"""RunJob: a program to be run on real processes, and where they meet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class RunJob:
     """A program to be run, on ``elements`` elements of M drawn with ``seed``.
 
     All ranks meet before every step of ``barriers``, as they do where circuits change.

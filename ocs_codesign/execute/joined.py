@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ocs_codesign.execute.job import Job
-    from ocs_codesign.execute.outcome import Outcome
+    from ocs_codesign.execute.job import RunJob
+    from ocs_codesign.execute.outcome import RunOutcome
 
 EQUAL, DIFFERENT, REFUSED, BROKEN = range(4)
 """Exit codes of ranks; the first three are those of the command."""
 
 
 def run_joined(
-    make: Callable[[], Job], time_limit_s: float, show: Callable[[Outcome], None]
+    make: Callable[[], RunJob], time_limit_s: float, show: Callable[[RunOutcome], None]
 ) -> int:
     """Run the job that rank 0 makes on all ranks; rank 0 shows the outcome, all get the exit code.
 
@@ -25,7 +25,7 @@ def run_joined(
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
-    jobs: list[Job] = []
+    jobs: list[RunJob] = []
     wrong: Exception | None = None
     if world.rank == 0:
         try:
@@ -52,8 +52,8 @@ def run_joined(
 
 
 def run_or_abort(
-    world: Any, jobs: Sequence[Job], time_limit_s: float, most_tags: int | None = None
-) -> list[Outcome]:
+    world: Any, jobs: Sequence[RunJob], time_limit_s: float, most_tags: int | None = None
+) -> list[RunOutcome]:
     """``session.run_jobs``; a rank on which anything but ValueError is raised ends them all."""
     from ocs_codesign.execute.session import run_jobs
 

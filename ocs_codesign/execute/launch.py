@@ -19,8 +19,8 @@ from ocs_codesign.execute.share import check_runs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ocs_codesign.execute.job import Job
-    from ocs_codesign.execute.outcome import Outcome
+    from ocs_codesign.execute.job import RunJob
+    from ocs_codesign.execute.outcome import RunOutcome
 
 TASK, ANSWER = "task.pickle", "answer.pickle"
 """Files in a directory of ours that only this user can enter."""
@@ -62,7 +62,9 @@ def check_available(*, launcher: bool = True) -> None:
         )
 
 
-def launch(jobs: Sequence[Job], time_limit_s: float, most_tags: int | None = None) -> list[Outcome]:
+def launch(
+    jobs: Sequence[RunJob], time_limit_s: float, most_tags: int | None = None
+) -> list[RunOutcome]:
     """Run jobs, all of the same number of ranks, as processes of this machine.
 
     Raises ValueError for a job that cannot be run, UnavailableError where MPI is missing, and
@@ -84,7 +86,7 @@ def launch(jobs: Sequence[Job], time_limit_s: float, most_tags: int | None = Non
         answer = pickle.loads((directory / ANSWER).read_bytes())
     if isinstance(answer, str):
         raise ValueError(answer)
-    outcomes: list[Outcome] = answer
+    outcomes: list[RunOutcome] = answer
     return outcomes
 
 

@@ -1,4 +1,4 @@
-"""Outcome: what a run of a program on real processes has shown, rank by rank."""
+"""RunOutcome: what a run of a program on real processes has shown, rank by rank."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from ocs_codesign.execute.job import Job
+    from ocs_codesign.execute.job import RunJob
 
 DTYPES = ("int64", "float32")
 """What is sent: any 64 bits, and small whole numbers as floats, whose sums are exact."""
@@ -65,13 +65,13 @@ class RankResult:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class RunOutcome:
     """A run of a job: which collective of MPI it was compared with, and the result of every rank.
 
     ``num_empty`` of ``num_chunks`` chunks have no elements; ``library`` is the MPI that ran it.
     """
 
-    job: Job
+    job: RunJob
     call: str
     library: str
     num_chunks: int

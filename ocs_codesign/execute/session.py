@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.execute.engine import LEAST_TAG_UB
-from ocs_codesign.execute.outcome import Outcome
+from ocs_codesign.execute.outcome import RunOutcome
 from ocs_codesign.execute.performance import Performance
 from ocs_codesign.execute.reference import CALLS
 from ocs_codesign.execute.share import shares_of
@@ -16,13 +16,13 @@ from ocs_codesign.execute.share import shares_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ocs_codesign.execute.job import Job
+    from ocs_codesign.execute.job import RunJob
     from ocs_codesign.execute.share import Share
 
 
 def run_jobs(
-    world: Any, jobs: Sequence[Job], time_limit_s: float, most_tags: int | None = None
-) -> list[Outcome]:
+    world: Any, jobs: Sequence[RunJob], time_limit_s: float, most_tags: int | None = None
+) -> list[RunOutcome]:
     """Run jobs on all ranks of an MPI communicator; rank 0 has ``jobs`` and gets the outcomes.
 
     A program that does not end in the time limit, each time that it runs, is the last one: messages
@@ -35,7 +35,7 @@ def run_jobs(
     num_tags = 1 + (world.Get_attr(MPI.TAG_UB) or LEAST_TAG_UB)
     num_tags = num_tags if most_tags is None else min(most_tags, num_tags)
     library = MPI.Get_library_version().partition(",")[0].strip("\0 \n")
-    outcomes: list[Outcome] = []
+    outcomes: list[RunOutcome] = []
     for at in range(world.bcast(len(jobs))):
         job = jobs[at] if world.rank == 0 else None
         share, seed = _share(world, job)
@@ -46,7 +46,7 @@ def run_jobs(
         if job is not None:
             empty = int((share.sizes == 0).sum())
             outcomes.append(
-                Outcome(
+                RunOutcome(
                     job, names[0 if even else 1], library, len(share.sizes), empty, tuple(results)
                 )
             )
@@ -55,7 +55,7 @@ def run_jobs(
     return outcomes
 
 
-def _share(world: Any, job: Job | None) -> tuple[Share, int]:
+def _share(world: Any, job: RunJob | None) -> tuple[Share, int]:
     """This rank's share of the job that rank 0 has, and the seed of its data."""
     shares, refusal = None, None
     if job is not None:
