@@ -240,7 +240,8 @@ def test_ranks_that_hang_are_stopped(fake_mpirun):
     assert not is_there("sleep 61.5")
 
 
-def test_ctrl_c_stops_the_ranks(fake_mpirun, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_ranks(number, fake_mpirun, tmp_path):
     fake_mpirun(f"touch {tmp_path}/begun; sleep 62.5")
     code = (
         "import sys, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -255,10 +256,10 @@ def test_ctrl_c_stops_the_ranks(fake_mpirun, tmp_path):
         if (tmp_path / "begun").exists():
             break
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    told = "Interrupted: nothing was written."
-    assert (process.returncode, out, err.strip()) == (130, "", told)
+    told = "Interrupted: nothing was written." if number == signal.SIGINT else ""
+    assert (process.returncode, out, err.strip()) == (128 + number, "", told)
     assert not is_there("sleep 62.5")
 
 

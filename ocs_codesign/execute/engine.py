@@ -1,14 +1,14 @@
 """Engine: the operations of one rank, run over MPI as what they wait for comes true.
 
 All receives are posted first, into buffers of their own. An operation begins when nothing is left
-that it waits for; what was received is copied or added to its target only then. A rank never waits
-inside of MPI, so that it can say what it waits for when its time is over.
+that it waits for; what was received is copied or added to its target only then. Of several that may
+begin any may be first, so that nothing but what the program says puts them in order. A rank never
+waits inside of MPI, so that it can say what it waits for when its time is over.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
@@ -18,6 +18,7 @@ from ocs_codesign.rank_program import ADD, COPY, KINDS, RECEIVE, RECEIVE_ADD, SE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from random import Random
 
     from numpy.typing import NDArray
 
@@ -43,8 +44,9 @@ class MismatchError(RuntimeError):
 class Run:
     """One run of a share: what is left, what is under way, and what it has moved.
 
-    ``communicators`` are as many as tags need (``num_communicators``): transfer k of a pair has tag
-    k modulo ``tags``, on the communicator of number k divided by it.
+    ``communicators`` are as many as tags need: transfer k of a pair has tag
+    k modulo ``tags``, on the communicator of number k divided by it. ``order`` draws what is first
+    of all that may begin.
     """
 
     share: Share
@@ -52,6 +54,7 @@ class Run:
     communicators: Sequence[Any]
     tags: int
     deadline_s: float
+    order: Random
     left: list[int] = field(init=False)
     done: int = 0
     num_messages: int = 0
@@ -61,7 +64,7 @@ class Run:
     _staged: dict[int, NDArray[Any]] = field(default_factory=dict)
     _arrived: set[int] = field(default_factory=set)
     _waiting: set[int] = field(default_factory=set)
-    _ready: deque[int] = field(default_factory=deque)
+    _ready: list[int] = field(default_factory=list)
     _later: dict[int, list[int]] = field(default_factory=dict)
     _epoch: int = 0
 
@@ -108,7 +111,9 @@ class Run:
         idle = 0
         while True:
             while self._ready:
-                self._begin(self._ready.popleft())
+                at = self.order.randrange(len(self._ready))
+                self._ready[at], self._ready[-1] = self._ready[-1], self._ready[at]
+                self._begin(self._ready.pop())
                 idle = 0
             if self.done == target:
                 return

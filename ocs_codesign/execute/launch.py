@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+import threading
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from ocs_codesign.execute.share import check_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ocs_codesign.execute.job import RunJob
     from ocs_codesign.execute.outcome import RunOutcome
@@ -106,6 +107,11 @@ def _environment() -> Mapping[str, str]:
 
 def _started(words: list[str], limit_s: float) -> str:
     """Run mpirun to its end; what is to be said if it leaves no answer."""
+    with _ended_by_signals():
+        return _until_end(words, limit_s)
+
+
+def _until_end(words: list[str], limit_s: float) -> str:
     process = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
@@ -123,6 +129,23 @@ def _started(words: list[str], limit_s: float) -> str:
     return (
         f"mpirun ended with code {process.returncode}: {_reason(told.decode('utf-8', 'replace'))}"
     )
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM raises SystemExit inside, so that the ranks are stopped as well."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

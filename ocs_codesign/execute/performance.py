@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from random import Random
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -107,7 +108,8 @@ class Performance:
     def _run(self, memory: Memory) -> str | None:
         """Run the program once; why it did not end, if so."""
         deadline_s = time.monotonic() + self.time_limit_s
-        run = Run(self.share, memory, self._communicators, self.num_tags, deadline_s)
+        order = Random(f"{self.seed} {self.share.rank} {memory.dtype} {type(memory).__name__}")
+        run = Run(self.share, memory, self._communicators, self.num_tags, deadline_s, order)
         self._last = run
         try:
             run.execute()

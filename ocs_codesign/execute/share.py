@@ -12,7 +12,6 @@ from ocs_codesign.execute.layout import (
     Place,
     chunk_elements,
     input_and_output,
-    piece_of_chunk,
 )
 from ocs_codesign.execute.reference import Reference, reference_of
 from ocs_codesign.rank_program import KINDS, NOP, RECEIVE, RECEIVE_ADD, SEND
@@ -188,9 +187,3 @@ def _numbers(columns: dict[str, NDArray[np.int64]]) -> NDArray[np.int64]:
         sorted_peer = peer[order]
         number[rows[order]] = np.arange(len(rows)) - np.searchsorted(sorted_peer, sorted_peer)
     return number
-
-
-def chunk_text(program: RankProgram, chunk: int) -> str:
-    """A chunk in words."""
-    item, piece, part = piece_of_chunk(program.demands[0], program.chunks_per_unit, chunk)
-    return f"item {item}, piece {piece}, chunk {part}"
