@@ -55,21 +55,23 @@ class Run:
     tags: int
     deadline_s: float
     order: Random
-    left: list[int] = field(init=False)
     done: int = 0
     num_messages: int = 0
     num_elements: int = 0
+    _left: list[int] = field(init=False)
+    _kind: list[int] = field(init=False)
+    _peer: list[int] = field(init=False)
+    _posted: dict[int, tuple[Any, NDArray[Any]]] = field(default_factory=dict)
     _requests: list[Any] = field(default_factory=list)
     _owner: list[int] = field(default_factory=list)
-    _staged: dict[int, NDArray[Any]] = field(default_factory=dict)
-    _arrived: set[int] = field(default_factory=set)
-    _waiting: set[int] = field(default_factory=set)
     _ready: list[int] = field(default_factory=list)
     _later: dict[int, list[int]] = field(default_factory=dict)
     _epoch: int = 0
 
     def __post_init__(self) -> None:
-        self.left = self.share.num_waits.tolist()
+        self._left = self.share.num_waits.tolist()
+        self._kind = self.share.columns["kind"].tolist()
+        self._peer = self.share.columns["peer"].tolist()
 
     def execute(self) -> None:
         """Run all operations; StuckError or MismatchError if that cannot be."""
@@ -86,14 +88,11 @@ class Run:
                 self._meet()
 
     def _post_receives(self) -> None:
-        share, columns = self.share, self.share.columns
+        share = self.share
         for row in np.flatnonzero(share.is_kind(RECEIVE, RECEIVE_ADD)).tolist():
-            room = self.memory.room(int(columns["count"][row]))
-            self._staged[row] = room
+            room = self.memory.room(int(share.columns["count"][row]))
             communicator, tag = self._address(row)
-            peer = int(columns["peer"][row])
-            self._requests.append(communicator.Irecv(room, peer, tag))
-            self._owner.append(row)
+            self._posted[row] = communicator.Irecv(room, self._peer[row], tag), room
 
     def _address(self, row: int) -> tuple[Any, int]:
         turn, tag = divmod(int(self.share.number[row]), self.tags)
@@ -121,76 +120,68 @@ class Run:
                 idle = 0
                 continue
             idle += 1
-            self._pause(idle)
+            if not self._paused(idle):
+                raise StuckError(f"it waits for {self._named(min(self._owner))}")
 
-    def _pause(self, idle: int) -> None:
-        """Leave the processor to other ranks; StuckError when the time is over."""
-        if time.monotonic() > self.deadline_s:
-            raise StuckError(self._what_is_missing())
+    def _paused(self, idle: int) -> bool:
+        """Leave the processor to other ranks; False when the time is over."""
         time.sleep(0 if idle < _IDLE_ROUNDS else min(_MOST_SLEEP_S, 1e-5 * idle))
+        return time.monotonic() < self.deadline_s
 
     def _meet(self) -> None:
         """Wait for all ranks."""
         request, idle = self.communicators[0].Ibarrier(), 0
         while not request.Test():
             idle += 1
-            if time.monotonic() > self.deadline_s:
+            if not self._paused(idle):
                 raise StuckError(f"it waits at barrier {self._epoch + 1} for other ranks")
-            self._pause(idle)
 
     def _take_finished(self) -> bool:
-        """Whether any send or receive is finished, which then have their effect."""
+        """Whether any send, or receive whose turn has come, is finished, which then takes effect.
+
+        Of all others MPI takes care meanwhile.
+        """
         from mpi4py import MPI
 
-        if not self._requests:
-            return False
         statuses: list[Any] = []
-        found = MPI.Request.Testsome(self._requests, statuses)
+        found = MPI.Request.Testsome(self._requests, statuses) if self._requests else None
         if not found:
             return False
-        for at, status in zip(found, statuses, strict=True):
-            row = self._owner[at]
-            if self.share.columns["kind"][row] == SEND:
-                self._finish(row)
-                continue
-            room = self._staged[row]
-            self._staged[row] = room[: status.Get_count(MPI.BYTE) // room.itemsize]
-            self._arrived.add(row)
-            if row in self._waiting:
-                self._waiting.discard(row)
-                self._ready.append(row)
-        gone = set(found)
-        keep = [at for at in range(len(self._owner)) if at not in gone]
-        self._requests = [self._requests[at] for at in keep]
-        self._owner = [self._owner[at] for at in keep]
+        finished = [self._owner[at] for at in found]
+        for at in sorted(found, reverse=True):
+            for column in (self._requests, self._owner):
+                column[at] = column[-1]
+                column.pop()
+        for row, status in zip(finished, statuses, strict=True):
+            if self._kind[row] != SEND:
+                _, room = self._posted.pop(row)
+                self._take(row, room[: status.Get_count(MPI.BYTE) // room.itemsize])
+            self._finish(row)
         return True
+
+    def _take(self, row: int, content: NDArray[Any]) -> None:
+        try:
+            self.memory.put(row, content, adds=self._kind[row] == RECEIVE_ADD)
+        except ValueError as error:
+            raise MismatchError(f"{self._named(row)}: {error}") from None
 
     def _begin(self, row: int) -> None:
         """Begin an operation for which nothing is left to wait but its message."""
-        columns = self.share.columns
-        kind = int(columns["kind"][row])
+        kind = self._kind[row]
         if kind == SEND:
             self._send(row)
-            return
-        if kind in (RECEIVE, RECEIVE_ADD):
-            if row not in self._arrived:
-                self._waiting.add(row)
-                return
-            self._arrived.discard(row)
-            content = self._staged.pop(row)
-            try:
-                self.memory.put(row, content, adds=kind == RECEIVE_ADD)
-            except ValueError as error:
-                raise MismatchError(f"{self._named(row)}: {error}") from None
-        elif kind in (COPY, ADD):
-            self.memory.put(row, self.memory.taken(row), adds=kind == ADD)
-        self._finish(row)
+        elif kind in (RECEIVE, RECEIVE_ADD):
+            self._requests.append(self._posted[row][0])
+            self._owner.append(row)
+        else:
+            if kind in (COPY, ADD):
+                self.memory.put(row, self.memory.taken(row), adds=kind == ADD)
+            self._finish(row)
 
     def _send(self, row: int) -> None:
         content = self.memory.taken(row)
         communicator, tag = self._address(row)
-        peer = int(self.share.columns["peer"][row])
-        self._requests.append(communicator.Isend(content, peer, tag))
+        self._requests.append(communicator.Isend(content, self._peer[row], tag))
         self._owner.append(row)
         self.num_messages += 1
         self.num_elements += len(content)
@@ -200,20 +191,9 @@ class Run:
         self.done += 1
         start = self.share.after_start
         for then in self.share.after[start[row] : start[row + 1]].tolist():
-            self.left[then] -= 1
-            if not self.left[then]:
+            self._left[then] -= 1
+            if not self._left[then]:
                 self._make_ready(then)
-
-    def _what_is_missing(self) -> str:
-        """The first operation that has begun and does not end."""
-        under_way = sorted({*self._waiting, *self._owner} - self._unasked())
-        if not under_way:
-            return "operations are left that wait for each other"
-        return f"it waits for {self._named(under_way[0])}"
-
-    def _unasked(self) -> set[int]:
-        """Receives that are posted, but whose turn has not come."""
-        return {row for row in self._staged if row not in self._waiting}
 
     def _named(self, row: int) -> str:
         """An operation in words: ``the receive from rank 2 (operation 7, channel 0, step 3)``."""

@@ -38,11 +38,31 @@ class Memory(Protocol):
         """Write ``content`` to an operation's target, or add it; ValueError for another length."""
 
 
-def _slots(share: Share, row: int, end: str) -> slice:
-    """The slots of an operation's ``source`` or ``target`` among those of all buffers."""
-    columns = share.columns
-    begin = int(sum(share.slots[: columns[f"{end}_buffer"][row]]) + columns[end][row])
-    return slice(begin, begin + int(columns["count"][row]))
+@final
+@dataclass(frozen=True, slots=True)
+class _Slots:
+    """Where operations read and write: the slots of their ends among those of all buffers."""
+
+    source: list[int]
+    target: list[int]
+    count: list[int]
+
+    @classmethod
+    def of(cls, share: Share) -> _Slots:
+        first, columns = starts_of(np.array(share.slots)), share.columns
+        source, target = (
+            (first[columns[f"{end}_buffer"]] + columns[end]).tolist()
+            for end in ("source", "target")
+        )
+        return cls(source, target, columns["count"].tolist())
+
+    def read(self, row: int) -> slice:
+        """What an operation reads."""
+        return slice(self.source[row], self.source[row] + self.count[row])
+
+    def written(self, row: int) -> slice:
+        """What it writes."""
+        return slice(self.target[row], self.target[row] + self.count[row])
 
 
 def _rows(share: Share, place: Place) -> NDArray[np.int64]:
@@ -58,6 +78,7 @@ class Numbers:
     share: Share
     held: NDArray[np.int64]
     moved: dict[int, NDArray[np.int64]]
+    slots: _Slots
     dtype: np.dtype[Any]
 
     @classmethod
@@ -65,7 +86,7 @@ class Numbers:
         """The buffers before a program runs."""
         held = np.full(sum(share.slots), EMPTY, dtype=np.int64)
         held[_rows(share, share.given)] = share.given.chunk
-        return cls(share, held, {}, held.dtype)
+        return cls(share, held, {}, _Slots.of(share), held.dtype)
 
     def room(self, count: int) -> NDArray[Any]:
         """A number a chunk."""
@@ -73,13 +94,13 @@ class Numbers:
 
     def taken(self, row: int) -> NDArray[Any]:
         """The chunks that an operation reads."""
-        content = self.held[_slots(self.share, row, "source")]
+        content = self.held[self.slots.read(row)]
         self.moved[row] = content.copy()
         return content
 
     def put(self, row: int, content: NDArray[Any], *, adds: bool) -> None:
         """Write chunks, or add them to what must be the same chunks."""
-        target = self.held[_slots(self.share, row, "target")]
+        target = self.held[self.slots.written(row)]
         if len(content) != len(target):
             raise ValueError(f"{len(content)} chunks came, not {len(target)}")
         self.moved[row] = content.copy()
@@ -101,6 +122,7 @@ class Data:
     share: Share
     held: NDArray[Any]
     sizes: dict[int, NDArray[np.int64] | None]
+    slots: _Slots
     dtype: np.dtype[Any]
 
     @classmethod
@@ -117,7 +139,7 @@ class Data:
         block = held[rows]
         block[_filled(share.sizes[share.given.chunk], width)] = given
         held[rows] = block
-        return cls(share, held, sizes, held.dtype)
+        return cls(share, held, sizes, numbers.slots, held.dtype)
 
     def room(self, count: int) -> NDArray[Any]:
         """Full slots."""
@@ -125,12 +147,12 @@ class Data:
 
     def taken(self, row: int) -> NDArray[Any]:
         """The elements that an operation reads: of full slots as they stand, else packed."""
-        block, sizes = self.held[_slots(self.share, row, "source")], self.sizes[row]
+        block, sizes = self.held[self.slots.read(row)], self.sizes[row]
         return block.reshape(-1) if sizes is None else block[_filled(sizes, block.shape[1])]
 
     def put(self, row: int, content: NDArray[Any], *, adds: bool) -> None:
         """Write elements, or add them."""
-        block, sizes = self.held[_slots(self.share, row, "target")], self.sizes[row]
+        block, sizes = self.held[self.slots.written(row)], self.sizes[row]
         expected = block.size if sizes is None else int(sizes.sum())
         if len(content) != expected:
             raise ValueError(
