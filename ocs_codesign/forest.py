@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.runs import places
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -68,6 +70,12 @@ class Forest:
         """Hosts from the root to the farthest leaf of the tallest tree, the root not counted."""
         hops = self.from_hosts().astype(np.int64)
         return int((self.hops_before(hops) + hops).max(initial=0))
+
+    def hops(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Every link of the paths of all parts, end to end: the part that it is of, and its id."""
+        first, end = self.path_start[self.path], self.path_start[self.path + 1]
+        part, place = places(first, end - first)
+        return part, self.link[place]
 
     def from_hosts(self) -> NDArray[np.bool_]:
         """Whether the tail of every part is a host, which passes on a step after it got."""

@@ -61,7 +61,7 @@ def compare_sections(comparisons: Sequence[Comparison]) -> Iterator[Section]:
         if number:
             yield ""
         contest = found.contest
-        latency, byte = contest.least_s()
+        latency, byte = found.floor_s
         bound = f"{format_time(latency)}, {format_time(byte * 2**20)} a MiB"
         yield Facts(
             ("network", contest.name),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.network import Network
 
+# As contest.COMPARED has them, which takes too long to import where a command line only starts.
 COMPARED = ("allgather", "reduce-scatter", "allreduce", "alltoall", "broadcast", "reduce")
 OUTCOMES, BOOK = "outcomes", "book"
 FACTOR = 4

@@ -9,6 +9,8 @@ from ocs_codesign.book import Book, Page
 from ocs_codesign.comparison.play import plan_of
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from ocs_codesign.comparison.contest import Contest
     from ocs_codesign.comparison.play import Outcome
 
@@ -18,17 +20,24 @@ if TYPE_CHECKING:
 class Comparison:
     """The outcomes of all entrants of a contest, in the order in which they were listed.
 
-    ``least_s`` are times that nothing beats, one a size. Raises ValueError if nobody has a time.
+    Nothing is faster than ``floor_s`` of an empty message and of every byte, the larger of both.
+    Raises ValueError if nobody has a time.
     """
 
     contest: Contest
     outcomes: tuple[Outcome, ...]
-    least_s: tuple[float, ...]
+    floor_s: tuple[Fraction, Fraction]
 
     def __post_init__(self) -> None:
         if not self.played:
             reasons = "; ".join(f"{each.entrant.label}: {each.refusal}" for each in self.outcomes)
             raise ValueError(f"nothing makes this {self.contest.collective.name}: {reasons}")
+
+    @property
+    def least_s(self) -> tuple[float, ...]:
+        """Times that nothing beats, one a size."""
+        latency, byte = self.floor_s
+        return tuple(float(max(latency, byte * size)) for size in self.contest.sizes_bytes)
 
     @property
     def played(self) -> tuple[Outcome, ...]:

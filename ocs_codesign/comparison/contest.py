@@ -90,7 +90,7 @@ class Contest:
             return Fraction(1)
         return Fraction((2 if name == "allreduce" else 1) * (hosts - 1), hosts)
 
-    def least_s(self) -> tuple[Fraction, Fraction]:
+    def floor_s(self) -> tuple[Fraction, Fraction]:
         """Seconds that nothing is faster than, for an empty message and for every byte of one.
 
         What takes both takes at least the larger. The first is the latency between the two hosts
@@ -98,8 +98,3 @@ class Contest:
         """
         latency = farthest_latency(self.network) * self.network.tick_s
         return latency, 1 / (self.unit_Bps * most_algbw(self.network, self.collective))
-
-    def at_least_s(self) -> list[float]:
-        """The least time of every size."""
-        latency, byte = self.least_s()
-        return [float(max(latency, byte * size)) for size in self.sizes_bytes]

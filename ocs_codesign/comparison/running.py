@@ -39,7 +39,8 @@ def compare(
     """
     turns = [(at, entrant) for at, one in enumerate(contests) for entrant in entrants(one)]
     found: dict[tuple[int, Entrant], Outcome] = {}
-    keys = {(at, one): _key(contests[at], one) for at, one in turns}
+    digests = [_digest(contest) for contest in contests]
+    keys = {(at, one): f"{one.key}-{digests[at]}" for at, one in turns}
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
         for turn in turns:
@@ -65,14 +66,14 @@ def compare(
         Comparison(
             one,
             tuple(found[turn] for turn in turns if turn[0] == at),
-            tuple(one.at_least_s()),
+            one.floor_s(),
         )
         for at, one in enumerate(contests)
     ]
 
 
-def _key(contest: Contest, entrant: Entrant) -> str:
-    """A file name that only the same turn of the same contest in the same version has."""
+def _digest(contest: Contest) -> str:
+    """What only the same contest in the same version has: it is in the file names of its turns."""
     network = contest.network
     digest = hashlib.sha256()
     for column in (network.tail, network.head, network.bandwidth, network.latency):
@@ -83,7 +84,7 @@ def _key(contest: Contest, entrant: Entrant) -> str:
         *(contest.barriers, network.multicast.tobytes(), network.aggregate.tobytes()),
     )
     digest.update(repr(rest).encode())
-    return f"{entrant.key}-{digest.hexdigest()[:16]}"
+    return digest.hexdigest()[:16]
 
 
 def _record(outcome: Outcome) -> dict[str, Any]:

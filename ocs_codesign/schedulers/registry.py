@@ -155,9 +155,10 @@ def _forest(task: Task) -> Made:
         return _forest_allreduce(task, network)
     if task.message is None:
         limits = (task.trees, task.parts, task.on_progress)
-        pipeline, parts = near_optimum(network, task.collective, *limits, height=task.height)
-        least = optimum(network, task.collective).t_b
-        return _piped(task, Contender("forest", pipeline.cost(parts), pipeline, parts), least, ())
+        found = optimum(network, task.collective)
+        pipeline, parts = near_optimum(found, task.collective, *limits, height=task.height)
+        best = Contender("forest", pipeline.cost(parts), pipeline, parts)
+        return _piped(task, best, found.t_b, ())
     field = contenders(
         *(network, task.collective, task.trees, task.topology, task.on_progress, task.height)
     )

@@ -185,10 +185,9 @@ def _widened(
 
 def _at_its_own_rate(forest: Forest) -> Forest:
     """The forest with the scale that its loads need."""
-    first = forest.path_start[forest.path]
-    part, place = places(first, np.diff(forest.path_start)[forest.path])
+    part, link = forest.hops()
     loads = np.zeros(forest.network.num_links, dtype=np.int64)
-    np.add.at(loads, forest.link[place], forest.units[part])
+    np.add.at(loads, link, forest.units[part])
     pairs = np.unique(np.stack([loads, forest.network.bandwidth], axis=1), axis=0)
     return replace(forest, scale=max(Fraction(load, width) for load, width in pairs.tolist()))
 

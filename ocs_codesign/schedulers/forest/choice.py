@@ -15,7 +15,7 @@ from ocs_codesign.cost import Cost, total
 from ocs_codesign.networks.direct import direct
 from ocs_codesign.schedulers.bfb.assembly import loads_of_half
 from ocs_codesign.schedulers.bfb.loads import can_measure
-from ocs_codesign.schedulers.forest.building import forests
+from ocs_codesign.schedulers.forest.building import forests_of
 from ocs_codesign.schedulers.forest.few_trees import few_trees
 from ocs_codesign.schedulers.forest.optimum import optimum
 from ocs_codesign.schedulers.forest.pipeline import Pipeline
@@ -159,7 +159,7 @@ def contenders(
     """
     found = optimum(network, collective)
     steps = _fewest_steps(found)
-    first = _checked(network, collective, num_trees, on_progress, height)
+    first = _checked(found, num_trees, on_progress, height)
     made = [first]
     if num_trees is None and network.num_hosts <= _MAX_HOSTS_OF_SEVERAL:
         tallest = max(forest.height for forest in first)
@@ -168,7 +168,7 @@ def contenders(
         limits = [*((None, low) for low in lower), *((few, height) for few in _fewer(found))]
         for limit in limits:
             with suppress(ValueError):  # too low for the hosts, or rounded off at a switch
-                made.append(_checked(network, collective, limit[0], on_progress, limit[1]))
+                made.append(_checked(found, limit[0], on_progress, limit[1]))
     pipelines = tuple(Pipeline(one, collective) for one in made)
     bfb = _bfb_cost(network, collective, topology) if num_trees is None else None
     others = () if bfb is None else (Contender("bfb", bfb),)
@@ -176,7 +176,7 @@ def contenders(
 
 
 def near_optimum(
-    network: Network,
+    found: Optimum,
     collective: Collective,
     num_trees: int | None = None,
     num_parts: int | None = None,
@@ -184,12 +184,12 @@ def near_optimum(
     over: Fraction = NEAR_OPTIMUM,
     height: int | None = None,
 ) -> tuple[Pipeline, int]:
-    """The forest of the optimum, or of so many trees, and so many parts, or enough of them.
+    """The forest of a known optimum, or of so many trees, and so many parts, or enough of them.
 
     That is the fewest parts, a power of 2, whose t_b is ``over`` times the forest's steady state at
     most, if sends allow. Raises ValueError as ``contenders`` does.
     """
-    made = _checked(network, collective, num_trees, on_progress, height)
+    made = _checked(found, num_trees, on_progress, height)
     pipeline = Pipeline(made, collective)
     return pipeline, num_parts or pipeline.parts_within(over)
 
@@ -205,20 +205,20 @@ def cost_near_optimum(
     if topology.num_nodes > _MAX_HOSTS_IN_PASSING:
         return None
     network, over = direct(topology, 1), min(NEAR_OPTIMUM, (over_bound + 1) / 2)
-    made = (near_optimum(network, half, over=over) for half in collective.halves())
+    halves = ((optimum(network, half), half) for half in collective.halves())
+    made = (near_optimum(found, half, over=over) for found, half in halves)
     costs = [pipeline.cost(parts) for pipeline, parts in made]
     return sum(costs[1:], costs[0])
 
 
 def _checked(
-    network: Network,
-    collective: Collective,
+    found: Optimum,
     num_trees: int | None,
     on_progress: Callable[[int, int], None] | None,
     height: int | None,
 ) -> tuple[Forest, ...]:
-    """The forests that ``forests`` builds; RuntimeError if one is wrong."""
-    made = forests(network, collective, num_trees, on_progress, height)
+    """The forests that ``forests_of`` builds; RuntimeError if one is wrong."""
+    made = forests_of(found, num_trees, on_progress, height)
     for forest in made:
         witness = check_forest(forest)
         if witness is not None:

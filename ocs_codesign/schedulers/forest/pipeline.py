@@ -12,7 +12,7 @@ import numpy as np
 from ocs_codesign.cost import Cost, total
 from ocs_codesign.demand import demands_of
 from ocs_codesign.quantities import exact
-from ocs_codesign.runs import before, places
+from ocs_codesign.runs import before
 from ocs_codesign.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ class Pipeline:
 
     def _sends(self, forest: Forest) -> tuple[NDArray[np.int64], ...]:
         """Root, first unit, units, link, step from 0 and whether it sums up, of every hop."""
-        hops = np.diff(forest.path_start)[forest.path]
-        part, place = places(forest.path_start[forest.path], hops)
-        link = forest.link[place]
+        part, link = forest.hops()
         ends = (self.network.tail, self.network.head)
         tail = ends[forest.is_sum][link]
         starts = np.zeros(len(part), dtype=bool)
