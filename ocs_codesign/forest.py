@@ -67,9 +67,15 @@ class Forest:
 
     @property
     def height(self) -> int:
-        """Hosts from the root to the farthest leaf of the tallest tree, the root not counted."""
+        """The height of the tallest tree."""
+        return int(self.heights().max(initial=0))
+
+    def heights(self) -> NDArray[np.int64]:
+        """Hosts from the root of every tree to its farthest leaf, the root not counted."""
         hops = self.from_hosts().astype(np.int64)
-        return int((self.hops_before(hops) + hops).max(initial=0))
+        tallest = np.zeros(len(self.root), dtype=np.int64)
+        np.maximum.at(tallest, self.tree, self.hops_before(hops) + hops)
+        return tallest
 
     def hops(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Every link of the paths of all parts, end to end: the part that it is of, and its id."""

@@ -6,10 +6,16 @@ import pytest
 
 from ocs_codesign.cli import main
 from ocs_codesign.collective import Collective
+from ocs_codesign.network import Network
 from ocs_codesign.networks.products import mi250
 from ocs_codesign.networks.switched import star
 from ocs_codesign.plot.files import figure_bytes
-from ocs_codesign.plot.network import MAX_NODES, network_figure, tree_figure
+from ocs_codesign.plot.network import (
+    MAX_NODES,
+    network_figure,
+    tallest_tree_figure,
+    tree_figure,
+)
 from ocs_codesign.schedulers.forest.building import forests
 from ocs_codesign.schedulers.forest.optimum import optimum
 
@@ -60,3 +66,50 @@ def test_slack_and_picture_of_the_command(tmp_path, capsys):
     assert re.search(r"0.0% +1 +1 +s0 > h3", told), "the bottleneck has nothing to spare"
     assert re.search(r"96.7% +10 +3 +h0 > s0", told), "a host sends 1/3 of 1 while all receive 1"
     assert "the orange host" in out.read_text()
+
+
+def test_a_tree_that_branches_at_a_switch():
+    """The switch stands between the root and the hosts that it copies to, and is no hop."""
+    links = ([0, 1, 2, 3, 4, 4, 4, 4], [4, 4, 4, 4, 0, 1, 2, 3], [1, 1, 1, 1, 3, 3, 3, 3])
+    figure = tallest_tree_figure(
+        forests(Network(4, 5, *links, multicast=[4]), Collective.ALLGATHER)
+    )
+    rows = {text.get_text(): text.get_position()[1] for text in figure.axes[0].texts}
+    assert rows == {"h0": 0, "s0": 1, "h1": 2, "h2": 2, "h3": 2}
+    assert figure.axes[0].get_title() == "tree 1 of 4, height 1\nall of the data of h0"
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.texts] == ["a link", "a switch that copies"]
+
+
+@pytest.mark.parametrize("collective", ["reduce-scatter", "allreduce"])
+def test_the_tallest_tree_of_what_is_built(collective, tmp_path, capsys):
+    design, picture = tmp_path / "d", tmp_path / "t.svg"
+    given = ["build", "--network", "leaf_spine(2, 2, 1, 2, 4)", "--scheduler", "forest"]
+    given += ["--collective", collective, "--out", str(design), "--plot", str(picture)]
+    assert main(given) == 0
+    height = int(re.search(r"at most (\d+) hops high", capsys.readouterr().out)[1])
+    assert f"height {height}" in picture.read_text()
+    first = picture.read_bytes()
+    assert main(given) == 0
+    assert picture.read_bytes() == first
+
+
+def test_there_is_no_tree_to_draw(tmp_path, capsys):
+    """Nothing is written where BFB is faster, where no forest is asked for, and of too many."""
+    out, picture = str(tmp_path / "d"), str(tmp_path / "t.png")
+    given = ["build", "Torus((3, 3))", "--out", out, "--plot", picture]
+    for more, says in (
+        ([], "--plot is for --scheduler forest"),
+        (
+            ["--scheduler", "forest", "--alpha", "1ms", "--bandwidth", "1Gbps", "--message", "1kB"],
+            "bfb is faster for this message than forests are: --parts makes one of these",
+        ),
+    ):
+        assert main([*given, *more]) == 2
+        told = capsys.readouterr().err
+        assert says in told
+        assert told.count("\n") == 1
+    large = ["build", f"UniRing(1, {MAX_NODES + 1})", "--scheduler", "forest", "--parts", "1"]
+    assert main([*large, "--out", out, "--plot", picture]) == 2
+    assert f"at most {MAX_NODES} are drawn" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

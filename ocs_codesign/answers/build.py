@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.choice import choice_json
 from ocs_codesign.answers.exact import proof_json
-from ocs_codesign.answers.sections import Facts
+from ocs_codesign.answers.sections import Facts, counted
 from ocs_codesign.answers.texts import (
     cost_json,
     cost_text,
@@ -78,7 +78,7 @@ def built_sections(
 def _trees_text(height: int, loss: Fraction | None) -> str:
     """How tall the trees of a forest are, and what that costs."""
     rate = f"{float(100 * loss):.3g} % above the optimum ({loss})" if loss else "the optimum"
-    return f"at most {height} hops high, in very many parts {rate}"
+    return f"at most {counted(height, 'hop')} high, in very many parts {rate}"
 
 
 def _bound_text(t_b: Fraction, least: Fraction) -> str:

@@ -14,7 +14,8 @@ from ocs_codesign.answers.texts import WORTH_TREES_PERCENT, is_far_above
 from ocs_codesign.cli.choices import LiveChoice
 from ocs_codesign.cli.classic import option_option
 from ocs_codesign.cli.exact import chunks_option, refuse
-from ocs_codesign.cli.file_options import DIRECTORY
+from ocs_codesign.cli.file_options import DIRECTORY, plot_option
+from ocs_codesign.cli.forests import picture_of_trees
 from ocs_codesign.cli.greedy import GREEDY, ROOTED, GreedyChoice, greedy_options, tell_times
 from ocs_codesign.cli.message_options import asked_messages, message_option, min_chunk_option
 from ocs_codesign.cli.options import (
@@ -101,6 +102,7 @@ BEST, STEPPED, FOREST = "best", "stepped", "forest"
 )
 @greedy_options
 @solver_options
+@plot_option("the tallest tree of a forest")
 @json_option
 def build(
     recipe: str | None,
@@ -120,6 +122,7 @@ def build(
     min_chunk: float | None,
     options: tuple[str, ...],
     directory: str | None,
+    plot: str | None,
     json_path: str | None,
     choice: SolverChoice,
     greedy: GreedyChoice,
@@ -165,12 +168,14 @@ def build(
     wanted = greedy.collective(collective)
     limits["algorithm_options"] = algorithm_options(scheduler, options)
     _check_usage(source, wanted, scheduler, limits, choice)
+    if plot is not None and scheduler != FOREST:
+        raise click.UsageError("--plot is for --scheduler forest")
     if directory is None and scheduler != GREEDY:
         raise click.UsageError("Missing option '--out'.")
     from ocs_codesign.formats.designs.design_files import check_design_directory, save_design
     from ocs_codesign.formats.designs.record import design_record
 
-    check_outputs(json_path)
+    check_outputs(json_path, plot)
     if directory is not None:
         check_design_directory(directory)
     with progress("Building the schedule") as shown:
@@ -180,6 +185,7 @@ def build(
             return refuse(made, json_path)
         if directory is None:
             return tell_times(made, json_path, process_time() - begin)
+        files = {} if plot is None else {plot: picture_of_trees(made, plot)}
         shown.tell_phase("Writing the design", 0, 0)
         save_design(design, directory, source.graph_name)
     has_bound = source.network is None and design.collective in GATHERING_COLLECTIVES
@@ -193,7 +199,7 @@ def build(
     if len(made.choices) < len(compared):
         compared = [design.collective.name] * len(made.choices)
     sections += choices_sections(compared, made.choices)
-    emit(answer, json_path, sections)
+    emit(answer, json_path, sections, files)
     return 0
 
 

@@ -1,7 +1,8 @@
-"""What ``cost --scheduler forest`` does: spanning trees beside all other schedules there are."""
+"""What ``cost`` and ``build --scheduler forest`` do: trees beside other schedules, a picture."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ocs_codesign.collective import Collective
     from ocs_codesign.cost import MessageSizes
     from ocs_codesign.schedulers.forest.choice import Contender
+    from ocs_codesign.schedulers.task import Made
 
 
 def cost_of_forests(
@@ -58,6 +60,22 @@ def cost_of_forests(
     costs = ForestCosts(source.subject(topology), network, halves, tuple(fields), asked)
     emit(forest_costs_json(costs), json_path, forest_costs_sections(costs))
     return 0
+
+
+def picture_of_trees(made: Made, path: str) -> bytes:
+    """The picture of a tree of what was made, as the suffix of the path says.
+
+    Raises ClickException if it has no trees.
+    """
+    if not made.forests:
+        raise click.ClickException(
+            f"--plot draws a tree, but {made.maker} is faster for this message than forests are: "
+            "--parts makes one of these"
+        )
+    from ocs_codesign.plot.files import figure_bytes
+    from ocs_codesign.plot.network import tallest_tree_figure
+
+    return figure_bytes(tallest_tree_figure(made.forests), Path(path).suffix)
 
 
 def _mapped(source: GivenGraph, half: Collective) -> Iterator[Contender]:

@@ -10,6 +10,8 @@ from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
@@ -148,9 +150,10 @@ def _draw_nodes(axes: Axes, network: Network, place: NDArray[np.float64], optimu
 
 
 def tree_figure(forest: Forest, tree: int) -> Figure:
-    """One tree of a forest, a row a hop from its root; arcs through switches are dashed.
+    """One tree of a forest, a row an arc from its root; arcs through switches are dashed.
 
-    Raises ValueError for a tree that is not there, and for more than ``MAX_NODES`` hosts.
+    Switches at which it branches, as they copy or add up, are orange squares. Raises ValueError for
+    a tree that is not there, and for more than ``MAX_NODES`` hosts.
     """
     if not 0 <= tree < len(forest.root):
         raise ValueError(f"tree is {tree}: there are trees 0 to {len(forest.root) - 1}")
@@ -168,16 +171,22 @@ def tree_figure(forest: Forest, tree: int) -> Figure:
         axes.set_axis_off()
         axes.set_ylim(rows + 0.4, -0.4)
         axes.margins(x=0.04)
-        axes.set_title(_tree_title(forest, tree, rows), fontsize=10)
+        axes.set_title(_tree_title(forest, tree), fontsize=10)
         direct: Any = {"color": _INSIDE, "linestyle": "-"}
         switched: Any = {"color": _OUTSIDE, "linestyle": (0, (4, 2))}
-        axes.plot([], [], label="a link", **direct)
+        if not all(through for _, through in into.values()):
+            axes.plot([], [], label="a link", **direct)
         if any(through for _, through in into.values()):
             axes.plot([], [], label="a path through switches", **switched)
         for head, (tail, through) in sorted(into.items()):
             ends = [x[tail], x[head]], [depth[tail], depth[head]]
             axes.plot(*ends, linewidth=1.3, zorder=1, **(switched if through else direct))
+        if max(x) >= forest.network.num_hosts:
+            able: Any = {"color": "white", "markeredgecolor": _OUTSIDE, "markersize": 8}
+            what = "adds up" if forest.is_sum else "copies"
+            axes.plot([], [], linestyle="", marker="s", label=f"a switch that {what}", **able)
         for node, level in depth.items():
+            is_host = node < forest.network.num_hosts
             axes.annotate(
                 plain(forest.network.name(node)),
                 (x[node], level),
@@ -185,17 +194,30 @@ def tree_figure(forest: Forest, tree: int) -> Figure:
                 va="center",
                 fontsize=FONT_SIZE - 1,
                 fontweight="normal" if level else "bold",
-                bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": _INSIDE},
+                bbox={
+                    "boxstyle": "round,pad=0.25" if is_host else "square,pad=0.25",
+                    "facecolor": "white",
+                    "edgecolor": _INSIDE if is_host else _OUTSIDE,
+                },
                 zorder=2,
             )
-        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
     return figure
 
 
-def _tree_title(forest: Forest, tree: int, height: int) -> str:
-    root = int(forest.root[tree])
-    whole = forest.num_trees * int(forest.weight[root])
-    part = f"{forest.multiplicity[tree]} of {whole} parts of "
+def tallest_tree_figure(forests: Sequence[Forest]) -> Figure:
+    """The tallest tree of some forests, the first of equals: it is what their steps come from.
+
+    Raises ValueError as ``tree_figure`` does.
+    """
+    forest = max(forests, key=lambda each: each.height)
+    return tree_figure(forest, int(forest.heights().argmax()))
+
+
+def _tree_title(forest: Forest, tree: int) -> str:
+    root, height = int(forest.root[tree]), int(forest.heights()[tree])
+    whole, mine = forest.num_trees * int(forest.weight[root]), int(forest.multiplicity[tree])
+    part = "all of " if mine == whole else f"{mine} of {whole} parts of "
     what = f"the sum for {plain(forest.network.name(root))}" if forest.is_sum else "the data of "
     what += "" if forest.is_sum else plain(forest.network.name(root))
     return f"tree {tree + 1} of {len(forest.root)}, height {height}\n{part}{what}"

@@ -87,13 +87,12 @@ def _in_turn(make: Callable[[Task], Made], task: Task) -> Made:
         return halves[schedules[0] is not None]
     makers = "+".join(dict.fromkeys(half.maker for half in halves))
     choices = halves[0].choices + halves[1].choices
-    heights = [half.height for half in halves if half.height is not None]
     losses = [half.loss for half in halves if half.loss is not None]
     return Made(
         schedules[0].then(schedules[1]),
         makers,
         choices=choices,
-        height=max(heights, default=None),
+        forests=halves[0].forests + halves[1].forests,
         loss=max(losses, default=None),
     )
 
@@ -218,7 +217,7 @@ def _piped(task: Task, best: Contender, bound: Fraction, choices: tuple[Choice, 
         best.maker,
         bound,
         choices=choices,
-        height=max(forest.height for forest in pipeline.forests),
+        forests=pipeline.forests,
         loss=pipeline.steady_state_t_b / bound - 1,
     )
 

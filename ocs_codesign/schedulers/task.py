@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.collective import Collective
     from ocs_codesign.cost import MessageSizes
+    from ocs_codesign.forest import Forest
     from ocs_codesign.lp import Options
     from ocs_codesign.network import Network
     from ocs_codesign.schedule import Schedule
@@ -61,9 +62,8 @@ class Made:
 
     No schedule under the limits of the task has a lower t_b than ``bound``, if it is known;
     ``exact`` is the answer of the integer program, where one was solved; ``choices`` are what was
-    compared for a message, one of a collective or one of each half. ``height`` is that of the
-    tallest tree of forests; in very many parts their t_b is 1 + ``loss`` times the bound's.
-    ``greedy`` are the times of a greedy schedule.
+    compared for a message, one of a collective or one of each half. Of ``forests`` t_b is in very
+    many parts 1 + ``loss`` times the bound's. ``greedy`` are the times of a greedy schedule.
     """
 
     schedule: Schedule | None
@@ -71,6 +71,11 @@ class Made:
     bound: Fraction | None = None
     exact: ExactAnswer | None = None
     choices: tuple[Choice, ...] = ()
-    height: int | None = None
+    forests: tuple[Forest, ...] = ()
     loss: Fraction | None = None
     greedy: Synthesis | None = None
+
+    @property
+    def height(self) -> int | None:
+        """That of the tallest tree of the forests, None if there are none."""
+        return max((forest.height for forest in self.forests), default=None)
