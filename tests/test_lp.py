@@ -163,3 +163,16 @@ class TestLinearContract:
         for threads in (1, 2, 1):
             options = Options(method, threads=threads)
             assert solve(one, solver, options).objective == pytest.approx(9, rel=1e-5)
+
+    def test_from_where_another_ended(self, solver, method):
+        """A basis of fewer rows, of all, or of another program changes no optimum."""
+        costs, matrix = [-3, -2, -1], [[1, 1, 1], [1, 1, 0], [1, 0, 0]]
+        few = program(costs, matrix[:2], [-INF] * 2, [6, 4])
+        more = program(costs, matrix, [-INF] * 3, [6, 4, 1])
+        basis = solve(few, solver, Options("simplex")).basis
+        for one, least in ((few, -14), (more, -11)):
+            for start in (basis, solve(more, solver, Options("simplex")).basis):
+                solution = solve(one, solver, Options(method, start=start))
+                assert solution.objective == pytest.approx(least, abs=1e-4)
+        other = solve(program([1], [[1]], [2], [3]), solver, Options(method, start=basis))
+        assert other.objective == pytest.approx(2, abs=1e-4)

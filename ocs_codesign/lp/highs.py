@@ -129,6 +129,8 @@ def _run(program: LinearProgram, engine: _Engine, options: Options) -> Solution:
     if highs.passModel(_model(program)) == highspy.HighsStatus.kError:
         reason = "it refused the arrays, as for a column twice in a row or an entry above 1e15"
         return without_point(Status.FAILED, NAME, engine.method, reason)
+    if options.start is not None and engine.method == SIMPLEX:
+        _begin_at(highs, program, options.start)
     interrupted = _was_interrupted(highs)
     status = _status(highspy.HighsModelStatus, highs.getModelStatus())
     if interrupted and status in (Status.FAILED, Status.TIME_LIMIT):
@@ -169,6 +171,21 @@ def _model(program: LinearProgram) -> Any:
         kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
         model.integrality_ = [kinds[bool(integer)] for integer in program.integer]
     return model
+
+
+def _begin_at(highs: Any, program: LinearProgram, start: Basis) -> None:
+    """Begin at a basis, in which rows that it does not know are basic, if it fits the program."""
+    import highspy
+
+    new_rows = program.num_rows - len(start.rows)
+    if len(start.columns) != program.num_columns or new_rows < 0:
+        return
+    basis = highspy.HighsBasis()
+    states = (*start.rows.tolist(), *[BasisStatus.BASIC] * new_rows)
+    basis.col_status = [highspy.HighsBasisStatus(state) for state in start.columns.tolist()]
+    basis.row_status = [highspy.HighsBasisStatus(int(state)) for state in states]
+    basis.valid = True
+    highs.setBasis(basis)
 
 
 def _was_interrupted(highs: Any) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
     from ocs_codesign.lp.program import LinearProgram
+    from ocs_codesign.lp.solution import Basis
 
 AUTO, SIMPLEX, IPX, FIRST_ORDER = "auto", "simplex", "ipx", "first-order"
 IPX_NO_CROSSOVER = "ipx-no-crossover"
@@ -37,6 +38,8 @@ class Options:
     result may be from its bound and still be good enough: a mixed-integer solution (default
     MIP_GAP), or what an all-to-all is approximated to. ``solver`` names the one that solves,
     ``fallback`` another for where it cannot take the program because of its licence or an option.
+    ``start`` is the basis of a program with the same columns and the first of the rows: where the
+    simplex method of HiGHS begins, which saves it time; others do without.
     A solver that cannot honour an option says so with Status.REFUSED. Raises ValueError for what no
     solver could honour.
 
@@ -51,6 +54,7 @@ class Options:
     threads: int = 1
     solver: str = HIGHS
     fallback: str | None = None
+    start: Basis | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

@@ -19,6 +19,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.demand import demands_of
 from ocs_codesign.schedulers.forest.building import forests_of
 from ocs_codesign.schedulers.forest.group_task import group_tasks
+from ocs_codesign.schedulers.forest.mixing import mixed_spanning
 from ocs_codesign.schedulers.forest.optimum import Optimum, at_one_rate, optimum
 from ocs_codesign.schedulers.forest.pipeline import Pipeline
 from ocs_codesign.schedulers.forest.shares import SharedLinks, Tenant, best_shares
@@ -122,10 +123,11 @@ def allreduce_at_once(
     units = demand.message_units
     is_open = collective.sizes is None and collective.groups is None
     most = _with_any_roots(tasks)[0] / units if is_open else at_one_rate(tasks)[0]
-    made, (rate, shares) = best_spanning(tasks, hosts, at_one_rate, most)
+    spanned, reached = best_spanning(tasks, hosts, at_one_rate, most)
+    made, (rate, shares) = mixed_spanning(tasks, spanned, reached, hosts, most)
     if rate < most and is_open:
-        total, _ = _with_any_roots(made)
-        sized = _sized(network, made, most * units) if total > rate * units else None
+        total, _ = _with_any_roots(spanned)
+        sized = _sized(network, spanned, most * units) if total > rate * units else None
         if sized is not None:
             return sized
     return collective, Optimum(network, demand, made, 1 / rate, None, shares, 1 / most)

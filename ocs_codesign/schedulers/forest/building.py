@@ -14,8 +14,10 @@ from ocs_codesign.forest import Forest
 from ocs_codesign.runs import before, places, starts_of
 from ocs_codesign.schedulers.forest.exchange import exchanged_trees, tight_groups
 from ocs_codesign.schedulers.forest.few_trees import few_trees
+from ocs_codesign.schedulers.forest.joining import joined
 from ocs_codesign.schedulers.forest.optimum import optimum
 from ocs_codesign.schedulers.forest.packing import pack
+from ocs_codesign.schedulers.forest.shortcuts import shortened
 from ocs_codesign.schedulers.forest.spanning import without_idle_switches
 from ocs_codesign.schedulers.forest.splitting import (
     Split,
@@ -78,7 +80,8 @@ def forests_of(
         capacity, trees, scale = _capacities(found, at, num_trees)
         limits = (height, found.shares is None, on_progress)
         made.append(_forest(found.network, task, capacity, trees, scale, *limits))
-    return tuple(made)
+    groups = len(made) // found.num_kinds
+    return tuple(joined(made[group::groups]) for group in range(groups))
 
 
 def _capacities(
@@ -91,7 +94,7 @@ def _capacities(
     fewest = _fewest(found)
     if fewest is not None:
         return fewest
-    scale, trees = found.trees
+    scale, trees = found.trees_of(at)
     exact = [part * scale for part in found.parts(at)]
     factor = lcm(*(value.denominator for value in exact))
     return np.array([int(value * factor) for value in exact]), trees * factor, scale * factor
@@ -152,7 +155,7 @@ def _forest(
         pairs, trees, more = _widened(task, smaller, sets, height)
         scale *= more
     trees = without_idle_switches(trees, pairs.tail, pairs.hosts < network.num_hosts)
-    forest = _routed(network, task, pairs, scale, trees)
+    forest = shortened(_routed(network, task, pairs, scale, trees))
     # Whoever has the links alone may use what is over; else all groups get slower alike.
     return _at_its_own_rate(forest) if is_slower and is_alone else forest
 

@@ -12,6 +12,7 @@ import numpy as np
 from ocs_codesign.cuts.dissemination import Cut, bottleneck
 from ocs_codesign.demand import Demand, demands_of
 from ocs_codesign.schedulers.forest.group_task import GroupTask, group_tasks
+from ocs_codesign.schedulers.forest.mixing import mixed_spanning
 from ocs_codesign.schedulers.forest.shares import SharedLinks, Tenant, best_shares
 from ocs_codesign.schedulers.forest.spanning import best_spanning, forwarding
 
@@ -31,9 +32,11 @@ class Optimum:
     A unit of demand takes ``inv_rate`` times what a unit of capacity takes for it, in as many
     pieces as one likes. ``tasks`` say what every group asks, and which switches that copy or add up
     its trees span. Where they need ``shares`` of the links, these are the program's exact optimum,
-    else the trees attain their narrowest cut. ``cut`` is the narrowest around hosts, None for more
-    than one task. No schedule takes less than ``least_inv_rate``; that is less than ``inv_rate``
-    only where it is not known how switches that copy or add up could reach it.
+    else the trees attain their narrowest cut. Of several rates that shares have each is that of a
+    kind of trees, which spans other switches: there are the tasks of one kind after the other.
+    ``cut`` is the narrowest around hosts, None for more than one group. No schedule takes less than
+    ``least_inv_rate``; that is less than ``inv_rate`` only where it is not known how switches that
+    copy or add up could reach it.
     """
 
     network: Network
@@ -70,21 +73,32 @@ class Optimum:
         return self.t_b * self.least_inv_rate / self.inv_rate
 
     @property
+    def num_kinds(self) -> int:
+        """Kinds of trees that have each a rate of their own."""
+        return 1 if self.shares is None else len(self.shares.rates)
+
+    @property
     def trees(self) -> tuple[Fraction, int]:
         """(U, k): U times capacities are integers in which k trees a unit of a root fit; least k.
 
         Of the shares where there are some, of the first group if there are more.
         """
-        shares = self.shares
+        return self.trees_of(0)
+
+    def trees_of(self, at: int) -> tuple[Fraction, int]:
+        """The same of the kind of trees that a task is of, at its rate and of its first group."""
+        shares, each = self.shares, len(self.tasks) // self.num_kinds
+        kind = at // each
         given = self.tasks[0].problem.capacity.tolist()
-        distinct = set(given if shares is None else shares.capacity[0])
-        # U / inv_rate = k and U times every capacity must be whole.
-        up, down = self.inv_rate.numerator, self.inv_rate.denominator
+        distinct = set(given if shares is None else shares.capacity[kind * each])
+        rate = self.rate if shares is None else shares.rates[kind]
+        # U * rate = k and U times every capacity must be whole.
+        down, up = rate.numerator, rate.denominator
         divisor = Fraction(down)
         for value in distinct:
             divisor = _common_divisor(divisor, Fraction(value * up))
         scale = up / divisor
-        return scale, int(scale / self.inv_rate)
+        return scale, int(scale * rate)
 
     def parts(self, at: int) -> list[Fraction]:
         """What the trees of a task have of the bandwidth of every link of the network."""
@@ -146,7 +160,9 @@ def optimum(network: Network, collective: Collective | Demand) -> Optimum:
     most, shares = at_one_rate(tasks)
     rate = most
     if any(task.able.any() for task in tasks):
-        tasks, (rate, shares) = best_spanning(tasks, network.num_hosts, at_one_rate, most)
+        hosts = network.num_hosts
+        spanned, reached = best_spanning(tasks, hosts, at_one_rate, most)
+        tasks, (rate, shares) = mixed_spanning(tasks, spanned, reached, hosts, most)
     return Optimum(network, demand, tasks, 1 / rate, cut, shares, 1 / most)
 
 

@@ -7,7 +7,7 @@ every link which trees should have. Its cuts are found by the same sweep of flow
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
@@ -94,6 +94,21 @@ def best_shares(tenants: Sequence[Tenant], *, levelled: bool = False) -> SharedL
     return _solved(tenants, rows, num_rates, levelled=True)
 
 
+def link_prices(tenants: Sequence[Tenant]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The best rates, about, and by how much a unit of every link's capacity would raise their sum.
+
+    Both are floats. Raises as ``best_shares`` does.
+    """
+    num_rates = 1 + max(int(tenant.rate.max()) for tenant in tenants)
+    links = len(tenants[0].task.problem.capacity)
+    _, solution = _in_floats(tenants, _first_rows(tenants, num_rates), num_rates)
+    point, duals = solution.point_and_duals()
+    if len(tenants) == 1 and solution.col_duals is not None:
+        duals = solution.col_duals[num_rates:]
+    # Rates are maximised as costs below 0 are minimised; what links bear are the first rows.
+    return point[:num_rates], np.maximum(-duals[:links], 0)
+
+
 def _first_rows(tenants: Sequence[Tenant], num_rates: int) -> list[_Row]:
     """What links bear, what switches balance, and the cuts around single ranks."""
     rows = _capacity_rows(tenants, num_rates)
@@ -110,20 +125,35 @@ def _solved(
     tenants: Sequence[Tenant], rows: list[_Row], num_rates: int, *, levelled: bool = False
 ) -> SharedLinks:
     """The exact optimum under these rows and all cuts; those that were needed join the rows."""
-    capacity = tenants[0].task.problem.capacity
+    while True:
+        program, solution = _in_floats(tenants, rows, num_rates, levelled=levelled)
+        exact = _exact(program, solution)
+        new = _missing_cuts(tenants, num_rates, *_in_integers(exact.values), only_first=True)
+        if not new:
+            links = len(tenants[0].task.problem.capacity)
+            bounds = [num_rates + links * at for at in range(len(tenants) + 1)]
+            columns = [exact.values[a:b] for a, b in pairwise(bounds)]
+            return SharedLinks(exact.values[:num_rates], tuple(columns))
+        rows += new
+
+
+def _in_floats(
+    tenants: Sequence[Tenant], rows: list[_Row], num_rates: int, *, levelled: bool = False
+) -> tuple[LinearProgram, Solution]:
+    """The program whose optimum keeps to all cuts but for rounding, and this optimum.
+
+    Cuts that were needed join the rows.
+    """
+    capacity, options = tenants[0].task.problem.capacity, _OPTIONS
     while True:
         program = _program(rows, num_rates, len(tenants), capacity, levelled=levelled)
-        solution = solve(program, options=_OPTIONS)
+        solution = solve(program, options=options)
+        # The last optimum misses only the new cuts: from there it is not far to the next.
+        options = replace(_OPTIONS, start=solution.basis)
         point, _ = solution.point_and_duals()
         new = _missing_cuts(tenants, num_rates, *_fine(point, capacity))
         if not new:
-            exact = _exact(program, solution)
-            new = _missing_cuts(tenants, num_rates, *_in_integers(exact.values), only_first=True)
-            if not new:
-                links = len(capacity)
-                bounds = [num_rates + links * at for at in range(len(tenants) + 1)]
-                columns = [exact.values[a:b] for a, b in pairwise(bounds)]
-                return SharedLinks(exact.values[:num_rates], tuple(columns))
+            return program, solution
         rows += new
 
 

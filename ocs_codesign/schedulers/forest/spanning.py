@@ -58,6 +58,8 @@ def best_spanning(
         if best[1][0] >= most or not kinds:
             break
         trial = spanned ^ (np.any(kinds, axis=0) if at < 0 else kinds[at])
+        if any(comes_back(task, trial) for task in tasks):
+            continue
         try:
             found = reached(trial)
         except ValueError:
@@ -67,14 +69,38 @@ def best_spanning(
     return best
 
 
+def comes_back(task: GroupTask, switches: NDArray[np.bool_]) -> bool:
+    """Whether a tree that branches at these switches may lead to one that only forwards twice.
+
+    That is where such a one is among switches that can reach each other through switches, and it
+    joins more than two nodes: what comes back to it in the same step would wait for itself.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    problem, nodes = task.problem, task.problem.num_nodes
+    spanned = task.able & switches
+    dumb = ~problem.is_rank & ~task.able & (_neighbours(task) > 2)
+    between = ~problem.is_rank[problem.tail] & ~problem.is_rank[problem.head]
+    ends = (problem.tail[between], problem.head[between])
+    graph = coo_array((np.ones(len(ends[0])), ends), shape=(nodes, nodes))
+    label = connected_components(graph, connection="strong")[1]
+    return bool(np.isin(label[dumb], label[spanned]).any())
+
+
+def _neighbours(task: GroupTask) -> NDArray[np.int64]:
+    """Number of nodes that every node has a link with."""
+    ends = np.sort(np.stack([task.problem.tail, task.problem.head]), axis=0)
+    pairs = np.unique(ends, axis=1)
+    return np.bincount(pairs.ravel(), minlength=task.problem.num_nodes)
+
+
 def _kinds(tasks: Sequence[GroupTask]) -> list[NDArray[np.bool_]]:
     """The switches (bool, nodes) at which trees could branch, by number and capacity of links."""
     useful = np.zeros_like(tasks[0].able)
     for task in tasks:
         problem, nodes = task.problem, task.problem.num_nodes
-        ends = np.stack([problem.tail, problem.head])
-        pairs = np.unique(np.sort(ends, axis=0), axis=1)
-        neighbours = np.bincount(pairs.ravel(), minlength=nodes)
+        neighbours = _neighbours(task)
         leaving = np.bincount(problem.tail, minlength=nodes)
         useful |= task.able & (leaving >= 2) & (neighbours >= 3)
     width = np.zeros((2, len(useful)), dtype=np.int64)
