@@ -6,6 +6,7 @@ import json
 
 import pytest
 from bundle_samples import files_of, small_fabric
+from embed_samples import fabric as plane_fabric
 from interrupts import interrupted
 
 from ocs_codesign.cli import main
@@ -112,3 +113,36 @@ def test_an_interrupt_leaves_nothing(fabric, tmp_path):
     code, _, errors = interrupted(f"{_SLOW}sys.exit(main({command!r}))", place)
     assert (code, errors) == (130, "Interrupted: nothing was written.")
     assert not list(place.iterdir())
+
+
+LIFT = "Lift(Cyclic(1), ((4, 5), (0, 2), (6, 7), (5, 6), (1, 3), (2, 4), (0, 7), (1, 3)))"
+
+
+@pytest.mark.parametrize("message", ["1KiB", "1GiB"])
+def test_what_select_counts_is_deployed(tmp_path, capsys, message):
+    """The design's own schedule for small messages, forests for large ones, at the same time."""
+    path = tmp_path / "eight.yaml"
+    save_fabric(plane_fabric(8, [[8]] * 2), path)
+    chosen = ("--message", message, "--collective", "allreduce", "--json", "-")
+    assert main(["select", "--fabric", str(path), "--designs", LIFT, *chosen]) == 0
+    counted = json.loads(capsys.readouterr().out)
+    (part,) = counted["ranked"][0]["parts"]
+    assert ("forest_parts" in part) == (message == "1GiB")
+    out = tmp_path / "bundle"
+    arguments = (LIFT, "--fabric", path, "--out", out, "--message", message, "--json", "-")
+    code, text, errors = run(capsys, *arguments)
+    assert (code, errors) == (0, "")
+    (built,) = json.loads(text)["configurations"][0]["schedules"]
+    assert built["cost"] == part["cost"]
+    assert ("forest" in built["schedule"]) == (message == "1GiB")
+    assert main(["verify-bundle", str(out)]) == 0
+    capsys.readouterr()
+
+
+def test_a_message_to_deploy_for(fabric, tmp_path, capsys):
+    arguments = ("BiRing(2, 8)", "--fabric", fabric, "--out", tmp_path / "out", "--message")
+    for text, says in (("-1MiB", "-1MiB"), ("much", "'much'")):
+        code, _, errors = run(capsys, *arguments, text)
+        assert (code, errors.count("\n")) == (2, 1)
+        assert says in errors
+    assert not (tmp_path / "out").exists()

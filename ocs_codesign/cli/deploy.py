@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ocs_codesign.answers.refusal import refusal_json, refusal_text
 from ocs_codesign.cli.deployed import bundle_option, check_directory, read, where_to, write
 from ocs_codesign.cli.file_options import DIRECTORY, INPUT
+from ocs_codesign.cli.message_options import message_option
 from ocs_codesign.cli.options import ALLTOALL, GATHERING, json_option, prefer_option
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
@@ -42,6 +43,7 @@ _NAMED = re.compile(r"\s*([^=()]+)=(.*)", re.DOTALL)
     show_default=True,
     help="A collective to schedule; give it again for more.",
 )
+@message_option
 @prefer_option
 @click.option(
     *("--out", "directory"),
@@ -56,6 +58,7 @@ def deploy(
     bundle: str | None,
     remove: tuple[str, ...],
     collectives: tuple[str, ...],
+    message: float | None,
     prefer: str,
     directory: str | None,
     json_path: str | None,
@@ -66,6 +69,9 @@ def deploy(
     imports, graphs, verified schedules, the plans between configurations, checksums and a report to
     open in a browser, whole or not at all. DIR must be new, empty or hold an earlier bundle, which
     is replaced. The first configuration is the one that is up.
+
+    Schedules are those of the designs, or, with --message, what select counts for messages of that
+    size: forests where the fabric's cost model says that these are faster.
 
     With --bundle the cables are those that are laid: every RECIPE is added to the configurations
     of the bundle, and those of --remove are torn down. NAME=RECIPE names a configuration. Exit
@@ -97,11 +103,12 @@ def deploy(
         else:
             check_directory(directory or "", json_path)
         kinds = tuple(dict.fromkeys(collectives))
+        wishes: dict[str, Any] = {"prefer": prefer, "message_bytes": message}
         try:
             if bundle is None:
-                deployment = _new(fabric_path or "", wanted, kinds, prefer, shown)
+                deployment = _new(fabric_path or "", wanted, kinds, wishes, shown)
             else:
-                deployment = _changed(read(bundle, shown), remove, wanted, kinds, prefer, shown)
+                deployment = _changed(read(bundle, shown), remove, wanted, kinds, wishes, shown)
         except InfeasibleError as error:
             emit(refusal_json(error), json_path, [refusal_text(error)])
             return 1
@@ -116,7 +123,7 @@ def _new(
     fabric_path: str,
     wanted: Sequence[NamedRecipe],
     kinds: Sequence[str],
-    prefer: str,
+    wishes: dict[str, Any],
     shown: Progress,
 ) -> Deployment:
     """On new cables."""
@@ -126,7 +133,7 @@ def _new(
 
     described = load_fabric(fabric_path)
     check_names(described, [named.name for named in wanted])
-    return deploy_on(described, wanted, kinds, prefer=prefer, on_phase=shown.tell_phase)
+    return deploy_on(described, wanted, kinds, on_phase=shown.tell_phase, **wishes)
 
 
 def _changed(
@@ -134,7 +141,7 @@ def _changed(
     remove: Sequence[str],
     wanted: Sequence[NamedRecipe],
     kinds: Sequence[str],
-    prefer: str,
+    wishes: dict[str, Any],
     shown: Progress,
 ) -> Deployment:
     """On laid cables: some torn down, then some added."""
@@ -147,7 +154,7 @@ def _changed(
     check_names(deployment.fabric, names)
     if not wanted:
         return deployment
-    return extended(deployment, wanted, kinds, prefer=prefer, on_phase=shown.tell_phase)
+    return extended(deployment, wanted, kinds, on_phase=shown.tell_phase, **wishes)
 
 
 def named_recipes(texts: Sequence[str]) -> list[NamedRecipe]:

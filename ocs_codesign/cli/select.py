@@ -75,9 +75,9 @@ def select(
     Candidates are the designs known for the fabric's working hosts and ports that no other beats at
     the workload's collectives, a ring and a torus and, as far as the workload allows, plans that
     change circuits between collectives or inside an all-to-all. An allreduce and its halves take
-    the time of forests where these are faster, with their parts said for 'build --scheduler
-    forest'; 'deploy' builds the design's own schedule. All-to-alls take the time of their best
-    routing, with messages split at will; 'deploy' builds one in whole chunks, which may take a
+    the time of forests where these are faster, with their parts said; 'deploy --message' builds
+    them for messages of a size, else the design's own schedule. All-to-alls take the time of their
+    best routing, with messages split at will; 'deploy' builds one in whole chunks, which may take a
     little more. What does not fit is left out and said why. With --message instead of a workload,
     designs are ranked for collectives of that size; of several sizes each has a column. Exit code 1
     if nothing fits.

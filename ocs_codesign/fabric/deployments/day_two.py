@@ -25,6 +25,7 @@ from ocs_codesign.fabric.wiring import cable_name, port_name, strand_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from fractions import Fraction
 
     from ocs_codesign.fabric.repairs.repair import JoinedPorts, Repair
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
@@ -121,6 +122,7 @@ def extended(
     wanted: Sequence[NamedRecipe],
     collectives: Sequence[Collective | str] = (Collective.ALLREDUCE,),
     *,
+    message_bytes: Fraction | float | None = None,
     prefer: Prefer | str = Prefer.ANY,
     on_phase: Callable[[str], None] | None = None,
 ) -> Deployment:
@@ -140,7 +142,7 @@ def extended(
             configuration = on_cables(base, named, prefer)
         except InfeasibleError as error:
             raise _with_new_cables(deployment, [*there, *wanted], named, error) from None
-        made.append(designed(named.recipe, configuration, kinds, tell))
+        made.append(designed(named.recipe, configuration, kinds, tell, message_bytes))
     tell("Planning changes")
     work = Work(f"add {' '.join(named.name for named in wanted)}", ())
     configurations = tuple(made)

@@ -19,9 +19,11 @@ from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.rewiring.configurations import configuration_change, makes_its_topology
 from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring
 from ocs_codesign.fabric.rewiring.state import plane_state
+from ocs_codesign.fabric.selection.forests import fastest_design
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from fractions import Fraction
 
     import numpy as np
     from numpy.typing import NDArray
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
     from ocs_codesign.fabric.wiring import Configuration
     from ocs_codesign.graphs.recipe import Recipe
-    from ocs_codesign.topology import Topology
 
 DEPENDS_ON_CABLES = (Reason.CABLING, Reason.NOT_FOUND)
 
@@ -41,6 +42,7 @@ def deploy(
     wanted: Sequence[NamedRecipe],
     collectives: Sequence[Collective | str] = (Collective.ALLREDUCE,),
     *,
+    message_bytes: Fraction | float | None = None,
     prefer: Prefer | str = Prefer.ANY,
     on_phase: Callable[[str], None] | None = None,
 ) -> Deployment:
@@ -48,6 +50,7 @@ def deploy(
 
     The cables are laid for the first recipe on whose cables all others fit; of the others the
     planes are chosen that need the fewest new circuits, unless ``prefer`` asks for something else.
+    With ``message_bytes`` schedules are forests where these are faster for messages of that size.
     Raises InfeasibleError if a recipe does not fit or no cables serve all, ValueError for names or
     collectives that are given twice and recipes that differ in nodes.
     """
@@ -56,7 +59,7 @@ def deploy(
     tell("Laying cables")
     configurations = embedded(fabric, wanted, prefer=prefer)
     made = tuple(
-        designed(named.recipe, configuration, kinds, tell)
+        designed(named.recipe, configuration, kinds, tell, message_bytes)
         for named, configuration in zip(wanted, configurations, strict=True)
     )
     tell("Planning changes")
@@ -147,6 +150,7 @@ def designed(
     configuration: Configuration,
     kinds: Sequence[Collective],
     tell: Callable[[str], object],
+    message_bytes: Fraction | float | None = None,
 ) -> DeployedConfiguration:
     """A recipe whose circuits are there, with its schedules."""
     if not makes_its_topology(configuration):
@@ -154,11 +158,17 @@ def designed(
     designs = []
     for kind in kinds:
         tell(f"Building the {kind.name} of {configuration.name}")
-        designs.append(_designed(recipe, configuration.topology, kind))
+        designs.append(_designed(recipe, configuration, kind, message_bytes))
     return DeployedConfiguration(recipe, configuration, tuple(designs))
 
 
-def _designed(recipe: Recipe, topology: Topology, kind: Collective) -> BoundedDesign:
+def _designed(
+    recipe: Recipe,
+    configuration: Configuration,
+    kind: Collective,
+    message_bytes: Fraction | float | None,
+) -> BoundedDesign:
+    topology = configuration.topology
     if kind == Collective.ALLTOALL:
         from ocs_codesign.schedulers.alltoall.stepped import stepped_plan
 
@@ -166,7 +176,11 @@ def _designed(recipe: Recipe, topology: Topology, kind: Collective) -> BoundedDe
         design = verified(recipe, plan.schedule, "time-stepped")
         bound = Cost(topology.diameter(), plan.bound)
     else:
-        design = build(recipe, kind)
+        fabric = configuration.cabling.fabric
+        if message_bytes is None:
+            design = build(recipe, kind)
+        else:
+            design = fastest_design(fabric, recipe, kind, message_bytes)
         bound = design.bound_on(topology)
     if design.schedule.topology != topology:
         raise RuntimeError(f"the schedule of {recipe!r} is not on the topology of its circuits")
