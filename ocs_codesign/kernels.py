@@ -47,5 +47,5 @@ def compiled(loop: Any) -> Callable[..., Any]:
     }
     alike = FunctionType(loop.__code__, names | helpers, loop.__name__)
     alike.__module__, alike.__qualname__ = loop.__module__, loop.__qualname__
-    machine_code: Callable[..., Any] = njit(cache=True)(alike)
+    machine_code: Callable[..., Any] = njit(cache=True, nogil=True)(alike)
     return machine_code

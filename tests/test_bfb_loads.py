@@ -22,7 +22,9 @@ from strategies import (
 
 from ocs_codesign.graphs.families.rings import DirectedCirculant
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.kernels import compiled
 from ocs_codesign.reach import in_neighbours
+from ocs_codesign.schedulers.bfb import packed
 from ocs_codesign.schedulers.bfb.classes import loads_by_classes
 from ocs_codesign.schedulers.bfb.loads import bfb_loads, num_chunks_for
 from ocs_codesign.schedulers.bfb.ratios import largest_ratio, subset_sums
@@ -38,7 +40,7 @@ def by_classes(topology: Topology) -> Loads:
 
 
 def by_reach_sets(topology: Topology) -> Loads:
-    return module._loads_of_all(in_neighbours(topology))
+    return packed.loads_of_all(in_neighbours(topology))
 
 
 def by_receivers(topology: Topology) -> Loads:
@@ -92,18 +94,24 @@ def test_blocks_of_sources_do_not_change_the_loads(nodes, degree, monkeypatch):
     ]
     whole = [bfb_loads(topology) for topology in topologies]
     assert whole == [by_classes(topology) for topology in topologies]
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 8)
+    monkeypatch.setattr(packed, "_BLOCK_BYTES", 8)
     assert [bfb_loads(topology) for topology in topologies] == whole
-    monkeypatch.setattr(module, "_CACHE_WORDS", 3)
-    assert [bfb_loads(topology) for topology in topologies] == whole
+    assert [bfb_loads(topology, num_threads=3) for topology in topologies] == whole
 
 
-def test_rows_in_small_caches_do_not_change_the_loads(monkeypatch):
-    topologies = [permutation_digraph(nodes, 3, 5) for nodes in (2, 63, 64, 65, 150)]
-    whole = [bfb_loads(topology) for topology in topologies]
-    for words in (1, 2, 7):
-        monkeypatch.setattr(module, "_CACHE_WORDS", words)
-        assert [bfb_loads(topology) for topology in topologies] == whole
+def test_threads_share_receivers():
+    for nodes in (2, 5, 130):
+        topology = permutation_digraph(nodes, 3, 5)
+        expected = bfb_loads(topology)
+        assert all(bfb_loads(topology, num_threads=n) == expected for n in (2, 3, nodes + 1))
+
+
+def test_the_loop_as_written_is_the_compiled_one(monkeypatch):
+    topologies = [permutation_digraph(nodes, degree, 1) for nodes, degree in ((5, 1), (66, 5))]
+    monkeypatch.setattr(packed, "for_work", lambda loop, _: compiled(loop))
+    fast = [by_reach_sets(topology) for topology in topologies]
+    monkeypatch.setattr(packed, "for_work", lambda loop, _: loop)
+    assert [by_reach_sets(topology) for topology in topologies] == fast
 
 
 @pytest.mark.parametrize("text", EXPANSION_TEXTS)
@@ -171,7 +179,7 @@ def test_one_node(way, links):
 
 
 def test_two_rings_that_never_meet_in_many_blocks(monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 8)
+    monkeypatch.setattr(packed, "_BLOCK_BYTES", 8)
     ring = np.arange(70)
     tail = np.concatenate([ring, ring + 70])
     head = np.concatenate([np.roll(ring, 1), np.roll(ring, 1) + 70])
@@ -185,8 +193,8 @@ def test_symmetric_and_not_strongly_connected():
 
 
 def test_too_long_without_symmetry_is_refused_by_name(monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 8)
-    monkeypatch.setattr(module, "_COUNTER_BYTES", 2**12)
+    monkeypatch.setattr(packed, "_BLOCK_BYTES", 8)
+    monkeypatch.setattr(packed, "_COUNTER_BYTES", 2**12)
     with pytest.raises(ValueError, match=r"100 nodes and over \d+ steps .* too large to score"):
         bfb_loads(permutation_digraph(100, 1, 0))
 

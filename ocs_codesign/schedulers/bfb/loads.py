@@ -11,7 +11,7 @@ never admissible, so W runs over sets of distinct in-neighbours. Three ways to c
 
 * few receivers (declared symmetry): one backward search a receiver, masks carried along it;
 * up to MAX_SUBSET_WIDTH in-neighbours: reach sets of all nodes as packed bits, and for every set
-  the population count of a union;
+  the population count of a union (``packed``);
 * more in-neighbours: sources grouped into classes, the maximum found by flows (``classes``).
 
 Source: Zhao et al. (arXiv 2202.03356), BFB; the closed form is Hall's theorem for its LP.
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ocs_codesign.given import takes_topology
-from ocs_codesign.reach import WORD_BITS, all_distances, identity_bits, in_neighbours
+from ocs_codesign.reach import WORD_BITS, all_distances, in_neighbours
 from ocs_codesign.schedulers.bfb.ratios import largest_ratio, largest_ratios, subset_sums
 from ocs_codesign.topology import MAX_COSTED_STEPS
 
@@ -40,23 +40,21 @@ if TYPE_CHECKING:
 
 MAX_SUBSET_WIDTH = 9
 MAX_WORK = 2**36
-"""Operations on words that measuring may take: some two minutes."""
+"""Operations on words that measuring may take: some half a minute."""
 
 _MAX_MASK_WIDTH = 16
 _LINK_WORK = 2**7
 _SPARE = 2**3
 """How much less a link takes in the many short searches of large graphs, measured."""
-_BLOCK_BYTES = 96 * 2**20
-_COUNTER_BYTES = 512 * 2**20
-_CACHE_WORDS = 2**14
 
 
 @takes_topology
-def bfb_loads(topology: Topology) -> tuple[Fraction, ...]:
+def bfb_loads(topology: Topology, num_threads: int = 1) -> tuple[Fraction, ...]:
     """Largest link load of every BFB allgather step, in shards a unit of link speed.
 
     Their number is the diameter; ``topology.t_b(sum(loads))`` is T_B. Loops over all receivers, or
-    over one in each orbit when the topology declares a symmetry. Raises ValueError when the
+    over one in each orbit when the topology declares a symmetry. ``num_threads`` share the
+    receivers where all are looped over; the answer is the same. Raises ValueError when the
     topology has one node, is not strongly connected or takes more than MAX_WORK.
 
     >>> from ocs_codesign.topology import Topology
@@ -75,7 +73,9 @@ def bfb_loads(topology: Topology) -> tuple[Fraction, ...]:
     ):
         return _loads_of_receivers(neighbours, receivers)
     if width <= MAX_SUBSET_WIDTH:
-        return _loads_of_all(neighbours)
+        from ocs_codesign.schedulers.bfb.packed import loads_of_all
+
+        return loads_of_all(neighbours, num_threads)
     from ocs_codesign.schedulers.bfb.classes import loads_by_classes
 
     return loads_by_classes(topology, neighbours)
@@ -178,91 +178,6 @@ def num_chunks_for(loads: Iterable[Fraction]) -> int:
     return lcm(*(load.denominator for load in loads))
 
 
-def _loads_of_all(neighbours: InNeighbours) -> tuple[Fraction, ...]:
-    """Loads over all receivers from packed reach sets, a block of sources at a time."""
-    nodes = len(neighbours.node)
-    words = max(1, min(-(-nodes // WORD_BITS), _BLOCK_BYTES // (8 * nodes)))
-    weights = subset_sums(neighbours.capacity)
-    blocks = range(0, nodes, words * WORD_BITS)
-    totals: list[NDArray[np.int32]] = []
-    loads: list[Fraction] = []
-    reached_all = np.zeros(nodes, dtype=np.int64)
-    for first in blocks:
-        last = min(nodes, first + words * WORD_BITS)
-        reached, step = identity_bits(nodes, first, last), 0
-        size = np.bitwise_count(reached).sum(axis=1, dtype=np.int32)
-        while not (size == last - first).all():
-            before = size
-            reached, counts, size = _confined_sources(reached, neighbours)
-            if np.array_equal(before, size):
-                break
-            if len(blocks) == 1:
-                loads.append(largest_ratio(counts, weights))
-            else:
-                _accumulate(totals, step, counts)
-            step += 1
-        reached_all += size
-    _check_reached(reached_all, nodes)
-    return tuple(loads) or tuple(largest_ratio(counts, weights) for counts in totals)
-
-
-def _accumulate(totals: list[NDArray[np.int32]], step: int, counts: NDArray[np.int32]) -> None:
-    if step < len(totals):
-        totals[step] += counts
-        return
-    if (step + 1) * counts.nbytes > _COUNTER_BYTES:
-        raise ValueError(
-            f"a topology of {len(counts)} nodes and over {step} steps without a declared symmetry "
-            "is too large to score: build it from a recipe whose family declares one"
-        )
-    totals.append(counts)
-
-
-def _confined_sources(
-    reached: NDArray[np.uint64], neighbours: InNeighbours
-) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
-    """One hop on: grown reach sets, new sources confined to each set W of in-links, new sizes.
-
-    A new source lies outside every set W exactly if a link outside W leads to it, so W confines
-    |union over all links| - |union over the links not in W|, unions taken with what was reached.
-    """
-    nodes, width = neighbours.node.shape
-    words = reached.shape[1]
-    rows = max(1, _CACHE_WORDS // words)
-    grown = np.empty_like(reached)
-    counts = np.empty((nodes, 1 << width), dtype=np.int32)
-    covers = np.empty((width + 1, rows, words), dtype=np.uint64)
-    bits = np.empty((rows, words), dtype=np.uint8)
-    ones = np.ones(words, dtype=np.float32)  # sums of at most 2^24 bits are exact
-    unions = _depth_first_sets(width)
-    everything = (1 << width) - 1
-    for first in range(0, nodes, rows):
-        here = slice(first, min(nodes, first + rows))
-        size = here.stop - here.start
-        covers[0, :size] = reached[here]
-        gathered = reached[neighbours.node[here].T]
-        for inside, depth in unions:
-            cover = covers[depth, :size]
-            if depth:
-                link = inside.bit_length() - 1
-                np.bitwise_or(covers[depth - 1, :size], gathered[link], out=cover)
-            np.bitwise_count(cover, out=bits[:size])
-            counts[here, everything ^ inside] = bits[:size].astype(np.float32) @ ones
-            if inside == everything:
-                grown[here] = cover
-    sizes = counts[:, 0].copy()
-    np.subtract(sizes[:, None], counts, out=counts)
-    return grown, counts, sizes
-
-
-def _depth_first_sets(width: int, inside: int = 0) -> list[tuple[int, int]]:
-    """Every set of columns with its size, each after the set that lacks its largest column."""
-    sets = [(inside, inside.bit_count())]
-    for column in range(inside.bit_length(), width):
-        sets += _depth_first_sets(width, inside | 1 << column)
-    return sets
-
-
 def _loads_of_receivers(
     neighbours: InNeighbours, receivers: NDArray[np.int64]
 ) -> tuple[Fraction, ...]:
@@ -315,17 +230,6 @@ def _confined_by_step(into: NDArray[np.int32], receiver: int) -> NDArray[np.int6
         halves = counts.reshape(len(counts), -1, 2, 1 << bit)
         halves[:, :, 1] += halves[:, :, 0]
     return counts
-
-
-def _check_reached(reached: NDArray[np.int64], nodes: int) -> None:
-    if nodes < 2:
-        raise ValueError("a collective needs at least two nodes")
-    if (reached < nodes).any():
-        receiver = int(np.argmax(reached < nodes))
-        raise ValueError(
-            f"not strongly connected: node {receiver} is reached by only "
-            f"{int(reached[receiver])} of {nodes} nodes"
-        )
 
 
 def _unreached(source: int, receiver: int) -> str:
