@@ -45,6 +45,7 @@ FAMILIES: Registry[Base] = Registry(
         "families.named": "Named",
         "families.cayley": "Cayley",
         "families.lift": "Lift",
+        "families.affine": "AffineSpliced",
     }
 )
 """Every family of base graphs."""
@@ -55,6 +56,7 @@ EXPANSIONS: Registry[Expanded] = Registry(
         "expansions.degree": "Degree",
         "expansions.product": "Product Power",
         "expansions.reverse": "Transpose Bidirected",
+        "expansions.edits": "Excise Insert Swap",
     }
 )
 """Every expansion."""

@@ -22,7 +22,7 @@ def climb(tail, voltage, mate, degree, order, steps, share, both, least, moves, 
     orbits = len(tail) // degree
     backward = np.empty_like(tail), np.empty_like(voltage)
     filled = np.empty(orbits, dtype=np.int64)
-    work = _workspace(orbits * order, degree, steps)
+    work = _workspace(orbits, orbits * order, degree, steps)
     never = (np.int64(1 << 62), np.int64(1 << 62), np.int64(1 << 62))
     best = _score(tail, voltage, degree, order, steps, share, both, backward, filled, work, never)
     slots = np.empty(4, dtype=np.int64)
@@ -84,13 +84,14 @@ def _swap_tails(tail, voltage, mate, slots, order):
         voltage[first_mate] = (order - voltage[second]) % order
 
 
-def _workspace(nodes, degree, steps):
+def _workspace(orbits, nodes, degree, steps):
     return (
         np.empty(nodes, dtype=np.int32),
         np.empty(nodes, dtype=np.int64),
         np.empty(nodes, dtype=np.int32),
         np.empty(1 << degree, dtype=np.int64),
         np.empty(steps + 2, dtype=np.int64),
+        np.arange(orbits),
     )
 
 
@@ -113,13 +114,14 @@ def _score(tail, voltage, degree, order, steps, share, both, backward, filled, w
 
 def _one_way(tail, voltage, degree, order, steps, share, work, limit):
     """Score of an allgather: one backward search an orbit, masks of first hops carried along."""
-    distance, mask, queue, confined, loads = work
+    distance, mask, queue, confined, loads, turn = work
     orbits = len(tail) // degree
     nodes = orbits * order
     subsets = 1 << degree
     loads[:] = 0
     far, total, largest = 0, 0, 0
-    for orbit in range(orbits):
+    for place in range(orbits):
+        orbit = turn[place]
         distance[:] = -1
         mask[:] = 0
         receiver = orbit * order
@@ -171,5 +173,8 @@ def _one_way(tail, voltage, degree, order, steps, share, work, limit):
             step += 1
         far += nodes - 1 - last
         if far > limit[0] or (limit[0] == 0 and largest > limit[1]):
+            # What gave this one away is likely to give the next one away: it moves to the front.
+            turn[place] = turn[place // 2]
+            turn[place // 2] = orbit
             break
     return far, largest, total
