@@ -37,14 +37,14 @@ def climb(tail, voltage, mate, degree, order, steps, share, both, least, moves, 
         slots[2], slots[3] = mate[first], mate[second]
         if not swap:
             slots[1], slots[3] = first, mate[first]
-        if not _allowed(tail, slots, degree, order, swap):
+        if not allowed(tail, slots, degree, order, swap):
             continue
         for place in range(4):
             old[0, place] = tail[slots[place]]
             old[1, place] = voltage[slots[place]]
             old[2, place] = mate[slots[place]]
         if swap:
-            _swap_tails(tail, voltage, mate, slots, order)
+            swap_tails(tail, voltage, mate, slots, order)
         if order > 1:
             voltage[first] = redrawn
             if mate[first] >= 0:
@@ -61,7 +61,7 @@ def climb(tail, voltage, mate, degree, order, steps, share, both, least, moves, 
     return best
 
 
-def _allowed(tail, slots, degree, order, swap):
+def allowed(tail, slots, degree, order, swap):
     """Whether the move changes anything, and makes no self-loop that no voltage can undo."""
     first, second, first_mate, second_mate = slots
     if first_mate == first or second_mate == second:
@@ -73,7 +73,8 @@ def _allowed(tail, slots, degree, order, swap):
     return order > 1 or (tail[first] != second // degree and tail[second] != first // degree)
 
 
-def _swap_tails(tail, voltage, mate, slots, order):
+def swap_tails(tail, voltage, mate, slots, order):
+    """Two links exchange their tails, and their reverses their heads."""
     first, second, first_mate, second_mate = slots
     tail[first], tail[second] = tail[second], tail[first]
     if first_mate >= 0:
