@@ -1,0 +1,215 @@
+"""A job on a clock: every rank computes one node at a time and sends one message at a time.
+
+The rule is ASTRA-sim's: of the nodes that are ready the one of least priority begins, and nothing
+that runs is interrupted. Other disciplines are those that policies of communication need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ocs_codesign.kernels import for_work
+from ocs_codesign.runs import starts_of
+from ocs_codesign.workload.issue_kernels import run_job
+from ocs_codesign.workload.job_graph import COMPUTE, FIRST_COLLECTIVE, RECEIVE, JobGraph
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ROUNDS_A_NODE = 12
+
+
+class Order(Enum):
+    """Which of the ready nodes begins: of least priority, the first or the last that was ready."""
+
+    PRIORITY = 0
+    FIRST_READY = 1
+    LAST_READY = -1
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Discipline:
+    """How owners choose what to run.
+
+    ``window`` communications of an owner may be in flight, whose latencies overlap if several.
+    ``exclusive``: no owner computes and communicates at once. ``preemptive``: a better
+    communication takes the channel at once, without a cost; needs a window of 1 and priorities.
+
+    >>> Discipline(window=2, preemptive=True)
+    Traceback (most recent call last):
+    ValueError: preemption needs the order of priorities and one message in flight
+    """
+
+    order: Order = Order.PRIORITY
+    window: int = 1
+    exclusive: bool = False
+    preemptive: bool = False
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise ValueError(f"window is {self.window}: at least one message is in flight")
+        if self.preemptive and (self.window > 1 or self.order is not Order.PRIORITY):
+            raise ValueError("preemption needs the order of priorities and one message in flight")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class JobRun:
+    """When the nodes of a job ran, in ticks: ``start`` and ``end`` (int64, nodes).
+
+    Pieces (int64 columns) are what channels served when: an instance, from when until when.
+    """
+
+    graph: JobGraph
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    piece_instance: NDArray[np.int64]
+    piece_begin: NDArray[np.int64]
+    piece_end: NDArray[np.int64]
+
+    @property
+    def total_ticks(self) -> int:
+        """When the last node ended."""
+        return int(self.end.max(initial=0))
+
+    @property
+    def total_s(self) -> Fraction:
+        """When the last node ended, in seconds."""
+        return self.total_ticks * self.graph.tick_s
+
+    def compute_ticks(self) -> NDArray[np.int64]:
+        """Ticks that every owner computes."""
+        graph = self.graph
+        mine = graph.kind == COMPUTE
+        return _sums(graph.owner[mine], graph.ticks[mine], graph.num_owners)
+
+    def channel_pieces(self) -> tuple[NDArray[np.int64], ...]:
+        """Owner, node, begin and end of every piece, once for each channel that it takes."""
+        graph = self.graph
+        start, members = members_of(graph)
+        count = np.diff(start)[self.piece_instance]
+        piece = np.repeat(np.arange(len(count)), count)
+        within = np.arange(len(piece)) - np.repeat(starts_of(count)[:-1], count)
+        node = members[start[self.piece_instance[piece]] + within]
+        talks = graph.kind[node] != RECEIVE
+        node, piece = node[talks], piece[talks]
+        owner = graph.owner[node].astype(np.int64)
+        return owner, node, self.piece_begin[piece], self.piece_end[piece]
+
+    def channel_ticks(self) -> NDArray[np.int64]:
+        """Ticks that the channel of every owner is busy."""
+        owner, _, begin, end = self.channel_pieces()
+        return _sums(owner, end - begin, self.graph.num_owners)
+
+    def exposed_ticks(self) -> NDArray[np.int64]:
+        """Ticks in which the channel of an owner is busy while it computes nothing."""
+        graph = self.graph
+        owner, _, begin, end = self.channel_pieces()
+        mine = np.flatnonzero(graph.kind == COMPUTE)
+        mine = mine[np.lexsort((self.start[mine], graph.owner[mine]))]
+        hidden = np.zeros(graph.num_owners, dtype=np.int64)
+        first = np.searchsorted(graph.owner[mine], np.arange(graph.num_owners + 1))
+        order = np.argsort(owner, kind="stable")
+        piece = np.searchsorted(owner[order], np.arange(graph.num_owners + 1))
+        for one in range(graph.num_owners):
+            nodes = mine[first[one] : first[one + 1]]
+            pieces = order[piece[one] : piece[one + 1]]
+            if len(nodes) and len(pieces):
+                done = _computed(self.start[nodes], self.end[nodes], end[pieces])
+                done -= _computed(self.start[nodes], self.end[nodes], begin[pieces])
+                hidden[one] = done.sum()
+        return self.channel_ticks() - hidden
+
+    def group_ticks(self) -> dict[str, int]:
+        """Ticks that messages of every label ran, those of one collective counted once."""
+        graph = self.graph
+        start, members = members_of(graph)
+        label = graph.label[members[start[self.piece_instance]]]
+        sums = _sums(label, self.piece_end - self.piece_begin, len(graph.labels))
+        return {graph.labels[at]: int(sums[at]) for at in np.unique(label).tolist()}
+
+
+def run(graph: JobGraph, discipline: Discipline | None = None) -> JobRun:
+    """The job on the clock, one iteration of it; ``graph.unrolled`` makes several.
+
+    Raises ValueError if ranks wait for each other for ever because each holds its channel for
+    another collective.
+
+    >>> from ocs_codesign.workload.draft import Draft
+    >>> draft = Draft(2)
+    >>> ends = [draft.compute(owner, 5 + owner) for owner in range(2)]
+    >>> nodes = draft.collective("allreduce", (0, 1), 8, {0: ends[:1], 1: ends[1:]}, work=10)
+    >>> run(draft.graph()).end.tolist()
+    [5, 6, 16, 16]
+    """
+    discipline = discipline or Discipline()
+    num = graph.num_nodes
+    kind = np.minimum(graph.kind, FIRST_COLLECTIVE)
+    order = np.lexsort((np.arange(num), graph.priority))
+    rank = np.empty(num, dtype=np.int64)
+    rank[order] = np.arange(num)
+    member_start, members = members_of(graph)
+    talks = graph.is_communication
+    num_members = _sums(graph.instance[talks], np.ones(int(talks.sum())), graph.num_instances)
+    slots = np.stack(
+        [
+            starts_of(np.bincount(graph.owner[which], minlength=graph.num_owners))
+            for which in (kind == COMPUTE, talks)
+        ]
+    ).astype(np.int64)
+    after_start, after = graph.after()
+    waits = np.diff(graph.wait_start)
+    start, end = np.full((2, num), -1, dtype=np.int64)
+    pieces = np.zeros((3, 2 * num + 1), dtype=np.int64)
+    loop = for_work(run_job, _ROUNDS_A_NODE * num)
+    ended, num_pieces = loop(
+        *(kind, graph.owner, graph.work, graph.latency, graph.instance, num_members),
+        *(member_start, members, waits, after_start, after, rank, order, slots),
+        *(discipline.order.value, discipline.window, discipline.exclusive, discipline.preemptive),
+        *(start, end, *pieces),
+    )
+    if ended < num:
+        _raise_stuck(graph, end)
+    return JobRun(graph, start, end, *(column[:num_pieces] for column in pieces))
+
+
+def members_of(graph: JobGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The nodes of every instance, as a CSR; of a send and its receive the send first."""
+    nodes = np.flatnonzero(graph.instance >= 0)
+    nodes = nodes[np.lexsort((nodes, graph.kind[nodes], graph.instance[nodes]))]
+    counts = np.bincount(graph.instance[nodes], minlength=graph.num_instances)
+    return starts_of(counts).astype(np.int64), nodes
+
+
+def _raise_stuck(graph: JobGraph, end: NDArray[np.int64]) -> None:
+    before, node = graph.edges()
+    waits = np.bincount(node, end[before] < 0, minlength=graph.num_nodes)
+    stuck = np.flatnonzero((end < 0) & (waits == 0))
+    told = "; ".join(graph.told(one).rstrip(",") for one in stuck[:3].tolist())
+    raise ValueError(
+        f"the ranks wait for each other for ever: {told} cannot begin, since a rank sends one "
+        "message at a time and others of its group send another one first"
+    )
+
+
+def _computed(
+    start: NDArray[np.int64], end: NDArray[np.int64], time: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Ticks computed until each time, by intervals one after the other."""
+    total = starts_of(end - start)
+    last = np.searchsorted(start, time, side="right") - 1
+    inside = np.minimum(time, end[last]) - start[last]
+    sums: NDArray[np.int64] = np.where(last < 0, 0, total[last] + inside)
+    return sums
+
+
+def _sums(key: NDArray[Any], value: NDArray[Any], size: int) -> NDArray[np.int64]:
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, key, value.astype(np.int64))
+    return sums

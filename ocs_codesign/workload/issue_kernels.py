@@ -1,0 +1,257 @@
+"""Compiled loop of a job: which node every rank begins when, event by event."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ocs_codesign.simulate.kernels import popped, pushed
+
+
+def run_job(
+    kind, owner, work, latency, instance, num_members, member_start, members, waits, after_start,
+    after, rank_of, node_of, first_slot, arrival_sign, window, exclusive, preemptive, start, end,
+    piece_instance, piece_begin, piece_end,
+):  # fmt: skip
+    """All events in the order of (time, sequence): how many nodes ended, and how many pieces ran.
+
+    Kinds are 0 compute, 1 send, 2 receive, 3 a collective. An owner runs one compute node at a
+    time and has up to ``window`` communications in flight, which its channel serves one by one
+    for their ``work``; they are over ``latency`` later. Of the ready nodes goes first the one of
+    least ``arrival_sign`` times the moment at which it became ready, then of least ``rank_of``.
+    A collective runs when it is the first in the channels of all its members, a receive ends when
+    its message has arrived. ``exclusive``: an owner never computes and communicates at once.
+    ``preemptive`` (with a window of 1): a better one that becomes ready takes the channel, and what
+    ran goes on later. Pieces are the (instance, begin, end) that channels served.
+    """
+    num = len(kind)
+    num_owners = len(first_slot[0]) - 1
+    num_instances = len(num_members)
+    keys = np.empty((2, num), dtype=np.int64)
+    codes = np.empty((2, num), dtype=np.int64)
+    sizes = np.zeros((2, num_owners), dtype=np.int64)
+    times = np.empty(3 * num + 3, dtype=np.int64)
+    events = np.empty(3 * num + 3, dtype=np.int64)
+    num_events = 0
+    sequence = 0
+    queue = np.empty((num_owners, window), dtype=np.int64)
+    queue_first = np.zeros(num_owners, dtype=np.int64)
+    queue_size = np.zeros(num_owners, dtype=np.int64)
+    in_flight = np.zeros(num_owners, dtype=np.int64)
+    serves = np.full(num_owners, -1, dtype=np.int64)
+    computes = np.full(num_owners, -1, dtype=np.int64)
+    at_head = np.zeros(num, dtype=np.bool_)
+    heads = np.zeros(num_instances, dtype=np.int64)
+    left = np.full(num_instances, -1, dtype=np.int64)
+    began = np.zeros(num_instances, dtype=np.int64)
+    until = np.full(num_instances, -1, dtype=np.int64)
+    posted = np.full(num_instances, -1, dtype=np.int64)
+    arrived = np.zeros(num_instances, dtype=np.bool_)
+    ready = np.empty(num + 1, dtype=np.int64)
+    touched = np.empty(num_owners, dtype=np.int64)
+    is_touched = np.zeros(num_owners, dtype=np.bool_)
+    num_ready = 0
+    num_touched = 0
+    num_pieces = 0
+    ended = 0
+    now = 0
+    for node in range(num):
+        if waits[node] == 0:
+            ready[num_ready] = node
+            num_ready += 1
+    while True:
+        at = 0
+        while at < num_ready:  # nodes that became ready now; those that end at once add others
+            node = int(ready[at])
+            at += 1
+            here = owner[node]
+            over = False
+            if kind[node] == 2:
+                start[node] = now
+                if arrived[instance[node]]:
+                    over = True
+                else:
+                    posted[instance[node]] = node
+            else:
+                side = 0 if kind[node] == 0 else 1
+                low = first_slot[side, here]
+                high = first_slot[side, here + 1]
+                sizes[side, here] = pushed(
+                    keys[side, low:high], codes[side, low:high], sizes[side, here],
+                    arrival_sign * now, rank_of[node],
+                )  # fmt: skip
+                running = serves[here]
+                if side == 1 and preemptive and in_flight[here] > 0:
+                    if running < 0:
+                        running = queue[here, queue_first[here]]
+                    if rank_of[node] < rank_of[running]:
+                        which = instance[running]
+                        was_served = until[which] >= 0
+                        if was_served:
+                            left[which] = until[which] - now
+                            until[which] = -1
+                            if now > began[which]:
+                                piece_instance[num_pieces] = which
+                                piece_begin[num_pieces] = began[which]
+                                piece_end[num_pieces] = now
+                                num_pieces += 1
+                        for entry in range(member_start[which], member_start[which + 1]):
+                            member = members[entry]
+                            if kind[member] == 2 or not (was_served or member == running):
+                                continue
+                            there = owner[member]
+                            if at_head[member]:
+                                at_head[member] = False
+                                heads[which] -= 1
+                            serves[there] = -1
+                            in_flight[there] = 0
+                            queue_size[there] = 0
+                            low = first_slot[1, there]
+                            high = first_slot[1, there + 1]
+                            sizes[1, there] = pushed(
+                                keys[1, low:high], codes[1, low:high], sizes[1, there],
+                                arrival_sign * now, rank_of[member],
+                            )  # fmt: skip
+                            if not is_touched[there]:
+                                is_touched[there] = True
+                                touched[num_touched] = there
+                                num_touched += 1
+                if not is_touched[here]:
+                    is_touched[here] = True
+                    touched[num_touched] = here
+                    num_touched += 1
+            if over:
+                end[node] = now
+                ended += 1
+                for entry in range(after_start[node], after_start[node + 1]):
+                    other = after[entry]
+                    waits[other] -= 1
+                    if waits[other] == 0:
+                        ready[num_ready] = other
+                        num_ready += 1
+        num_ready = 0
+        at = 0
+        while at < num_touched:  # owners that may begin something
+            here = int(touched[at])
+            at += 1
+            is_touched[here] = False
+            if (
+                computes[here] < 0
+                and sizes[0, here] > 0
+                and not (exclusive and in_flight[here] > 0)
+            ):
+                low = first_slot[0, here]
+                high = first_slot[0, here + 1]
+                node = int(node_of[codes[0, low]])
+                sizes[0, here] = popped(keys[0, low:high], codes[0, low:high], sizes[0, here])
+                computes[here] = node
+                start[node] = now
+                time = now + latency[node] + work[node]
+                num_events = pushed(times, events, num_events, time, (sequence << 31) | (3 * node))
+                sequence += 1
+            while (
+                in_flight[here] < window and sizes[1, here] > 0
+                and not (exclusive and (computes[here] >= 0 or sizes[0, here] > 0))
+            ):  # fmt: skip
+                low = first_slot[1, here]
+                high = first_slot[1, here + 1]
+                node = int(node_of[codes[1, low]])
+                sizes[1, here] = popped(keys[1, low:high], codes[1, low:high], sizes[1, here])
+                queue[here, (queue_first[here] + queue_size[here]) % window] = node
+                queue_size[here] += 1
+                in_flight[here] += 1
+            if serves[here] < 0 and queue_size[here] > 0:
+                node = int(queue[here, queue_first[here]])
+                which = instance[node]
+                if not at_head[node]:
+                    at_head[node] = True
+                    heads[which] += 1
+                if heads[which] == num_members[which]:
+                    if left[which] < 0:
+                        left[which] = work[node] + (latency[node] if window == 1 else 0)
+                    until[which] = now + left[which]
+                    began[which] = now
+                    for entry in range(member_start[which], member_start[which + 1]):
+                        member = members[entry]
+                        if kind[member] != 2:
+                            serves[owner[member]] = member
+                            if start[member] < 0:
+                                start[member] = now
+                    num_events = pushed(
+                        times, events, num_events, until[which], (sequence << 31) | (3 * node + 1)
+                    )
+                    sequence += 1
+        num_touched = 0
+        if num_events == 0:
+            break
+        now = times[0]
+        code = int(events[0] & 0x7FFFFFFF)
+        num_events = popped(times, events, num_events)
+        node = code // 3
+        event = code % 3
+        which = instance[node]
+        finished = event != 1
+        if event == 0:
+            computes[owner[node]] = -1
+            end[node] = now
+            ended += 1
+            for entry in range(after_start[node], after_start[node + 1]):
+                other = after[entry]
+                waits[other] -= 1
+                if waits[other] == 0:
+                    ready[num_ready] = other
+                    num_ready += 1
+            is_touched[owner[node]] = True
+            touched[num_touched] = owner[node]
+            num_touched += 1
+            continue
+        if event == 1:
+            if until[which] != now:
+                continue  # it was interrupted, and goes on or ends at another time
+            until[which] = -1
+            if now > began[which]:
+                piece_instance[num_pieces] = which
+                piece_begin[num_pieces] = began[which]
+                piece_end[num_pieces] = now
+                num_pieces += 1
+            finished = window == 1 or latency[node] == 0
+            if not finished:
+                num_events = pushed(
+                    times,
+                    events,
+                    num_events,
+                    now + latency[node],
+                    (sequence << 31) | (3 * node + 2),
+                )
+                sequence += 1
+        for entry in range(member_start[which], member_start[which + 1]):
+            member = members[entry]
+            there = owner[member]
+            if kind[member] == 2:
+                if finished:
+                    arrived[which] = True
+                    if posted[which] < 0:
+                        continue
+                else:
+                    continue
+            else:
+                if event == 1:
+                    serves[there] = -1
+                    queue_first[there] = (queue_first[there] + 1) % window
+                    queue_size[there] -= 1
+                if finished:
+                    in_flight[there] -= 1
+                if not is_touched[there]:
+                    is_touched[there] = True
+                    touched[num_touched] = there
+                    num_touched += 1
+            if not finished:
+                continue
+            end[member] = now
+            ended += 1
+            for place in range(after_start[member], after_start[member + 1]):
+                other = after[place]
+                waits[other] -= 1
+                if waits[other] == 0:
+                    ready[num_ready] = other
+                    num_ready += 1
+    return ended, num_pieces

@@ -1,0 +1,183 @@
+"""What messages of a job take: alpha-beta costs of an algorithm at the level they stay in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import lcm
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.cost import Cost, CostModel
+from ocs_codesign.workload.job_graph import (
+    COLLECTIVES,
+    FIRST_COLLECTIVE,
+    MAX_TICKS,
+    SEND,
+    JobGraph,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TWICE = ("allreduce", "broadcast", "reduce")
+FINEST_TICK_S = Fraction(1, 10**12)
+
+
+def ring_cost(collective: str, num_ranks: int) -> Cost:
+    """One neighbour at a time: p - 1 steps of M/p; twice for an allreduce.
+
+    A broadcast is a scatter and an allgather, a reduce the mirror of it.
+
+    >>> ring_cost("allreduce", 4)
+    Cost(steps=6, t_b=Fraction(3, 2))
+    """
+    return _halves(collective, Cost(num_ranks - 1, Fraction(num_ranks - 1, num_ranks)))
+
+
+def direct_cost(collective: str, num_ranks: int) -> Cost:
+    """Every rank sends to all others at once, in one step.
+
+    >>> direct_cost("alltoall", 4)
+    Cost(steps=1, t_b=Fraction(3, 4))
+    """
+    return _halves(collective, Cost(int(num_ranks > 1), Fraction(num_ranks - 1, num_ranks)))
+
+
+def bruck_cost(collective: str, num_ranks: int) -> Cost:
+    """Bruck's algorithm: as few steps as there are; an all-to-all passes pieces on.
+
+    >>> bruck_cost("allgather", 6), bruck_cost("alltoall", 8)
+    (Cost(steps=3, t_b=Fraction(5, 6)), Cost(steps=3, t_b=Fraction(3, 2)))
+    """
+    steps = (num_ranks - 1).bit_length()
+    if collective == "alltoall":
+        passed = sum(rank.bit_count() for rank in range(num_ranks))
+        return Cost(steps, Fraction(passed, num_ranks))
+    return _halves(collective, Cost(steps, Fraction(num_ranks - 1, num_ranks)))
+
+
+ALGORITHMS: dict[str, Callable[[str, int], Cost]] = {
+    "ring": ring_cost,
+    "direct": direct_cost,
+    "bruck": bruck_cost,
+}
+"""What a collective of so many ranks costs, by the algorithm that makes it."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Blocks of ``num_ranks`` consecutive ranks, and what messages inside a block cost.
+
+    ``algorithm`` is one of ALGORITHMS.
+    """
+
+    num_ranks: int
+    model: CostModel
+    algorithm: str = "ring"
+
+    def __post_init__(self) -> None:
+        if self.num_ranks < 1:
+            raise ValueError(f"num_ranks of a level is {self.num_ranks}: it is at least 1")
+        if self.algorithm not in ALGORITHMS:
+            known = ", ".join(ALGORITHMS)
+            raise ValueError(f"algorithm is {self.algorithm!r}: it is one of {known}")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Levels, the innermost first; a message goes over the first one whose block holds its ranks.
+
+    Raises ValueError unless every block is made of whole blocks of the level inside it.
+
+    >>> inside, between = CostModel(1e-6, 4e11), CostModel(5e-6, 5e10)
+    >>> Machine((Level(8, inside), Level(64, between))).level_of(8, 17)
+    1
+    """
+
+    levels: tuple[Level, ...]
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            raise ValueError("a machine has a level: what a message between ranks costs")
+        sizes = [level.num_ranks for level in self.levels]
+        for inner, outer in pairwise(sizes):
+            if outer % inner or outer == inner:
+                raise ValueError(f"a level of {outer} ranks is not several blocks of {inner}")
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks of the whole machine."""
+        return self.levels[-1].num_ranks
+
+    def level_of(self, first_rank: int, last_rank: int) -> int:
+        """The innermost level whose block holds both; ValueError if none."""
+        for number, level in enumerate(self.levels):
+            if first_rank // level.num_ranks == last_rank // level.num_ranks:
+                return number
+        raise ValueError(f"rank {last_rank} is not there: the machine has {self.num_ranks}")
+
+    def parts_s(
+        self, kind: int, num_ranks: int, size_bytes: int, first_rank: int, last_rank: int
+    ) -> tuple[Fraction, Fraction]:
+        """Seconds of a message: what every part of it takes, and what is divided among parts."""
+        level = self.levels[self.level_of(first_rank, last_rank)]
+        cost = Cost(1, Fraction(1))
+        if kind != SEND:
+            cost = ALGORITHMS[level.algorithm](COLLECTIVES[kind - FIRST_COLLECTIVE], num_ranks)
+        model = level.model
+        return model.time_s(cost.steps, Fraction(0), 0), model.time_s(0, cost.t_b, size_bytes)
+
+
+def priced(graph: JobGraph, machine: Machine) -> JobGraph:
+    """The job with the latency and the work of all its messages on a machine, exact if it can be.
+
+    Ticks become finer where a whole number of them is else not exact, down to a picosecond; what is
+    not whole even then is rounded.
+
+    >>> from ocs_codesign.workload.draft import Draft
+    >>> draft = Draft(2)
+    >>> nodes = draft.collective("allreduce", (0, 1), 3000, {})
+    >>> job = priced(draft.graph(), Machine((Level(2, CostModel(1e-6, 1e9)),)))
+    >>> job.latency.tolist(), job.work.tolist()
+    ([2000, 2000], [3000, 3000])
+    """
+    talks = np.flatnonzero(graph.is_communication)
+    groups = graph.group[talks]
+    sizes = np.where(groups < 0, 2, np.append(graph.group_size, 0)[groups])
+    rows = np.stack(
+        [
+            *(graph.kind[talks].astype(np.int64), sizes, graph.size_bytes[talks]),
+            *(graph.first_rank[talks], graph.last_rank[talks]),
+        ],
+        axis=1,
+    )
+    different, number = np.unique(rows, axis=0, return_inverse=True)
+    parts = [machine.parts_s(*row) for row in different.tolist()]
+    tick_s = _tick_of(graph, [part for both in parts for part in both])
+    ticks = np.array([[round(part / tick_s) for part in both] for both in parts] or [[0, 0]])
+    number = number.reshape(-1)
+    finer = int(graph.tick_s / tick_s)
+    latency, work = graph.latency * finer, graph.work * finer
+    latency[talks], work[talks] = ticks[number, 0], ticks[number, 1]
+    return graph.changed(latency=latency, work=work, tick_s=tick_s)
+
+
+def _tick_of(graph: JobGraph, times_s: list[Fraction]) -> Fraction:
+    """A tick that divides the graph's and, if it can be, all of these times."""
+    finer = lcm(*((time / graph.tick_s).denominator for time in times_s)) if times_s else 1
+    longest = float(graph.ticks.sum(dtype=float)) + sum(
+        float(time / graph.tick_s) for time in times_s
+    ) * max(graph.num_nodes, 1)
+    if finer * longest < MAX_TICKS / 64:
+        return graph.tick_s / finer
+    coarse = max(1, int(graph.tick_s / FINEST_TICK_S))
+    return graph.tick_s / (coarse if coarse * longest < MAX_TICKS / 64 else 1)
+
+
+def _halves(collective: str, half: Cost) -> Cost:
+    return half + half if collective in _TWICE else half
