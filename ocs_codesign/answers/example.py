@@ -32,6 +32,11 @@ EXAMPLES = {
         "a workload for it",
         "select --fabric fabric64.yaml --workload moe_workload.yaml",
     ),
+    "layers.yaml": ("the layers of a training step", "compare-policies layers.yaml"),
+    "gpt3_budget.yaml": (
+        "what GPT-3 sends in four dimensions",
+        "allocate gpt3_budget.yaml --total 600GB/s",
+    ),
     "neighbours.csv": (
         "what LLDP saw of its hosts",
         "verify-bundle moe --observed neighbours.csv",

@@ -39,6 +39,12 @@ SECTIONS = {
         "astra-sim": "astra_sim",
         "run": "run",
     },
+    "Jobs": {
+        "iterate": "iterate",
+        "compare-policies": "compare_policies",
+        "fuse": "fuse",
+        "allocate": "allocate",
+    },
     "Circuits that change": {
         "sequence": "sequence",
         "plan": "plan",

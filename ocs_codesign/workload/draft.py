@@ -61,7 +61,7 @@ class Draft:
         "_num_instances",
         "_ranks",
         "_rows",
-        "_tick_s",
+        "tick_s",
     )
 
     def __init__(
@@ -73,7 +73,7 @@ class Draft:
         if num_owners < 1 or (ranks is not None and len(ranks) != num_owners):
             raise ValueError(f"{num_owners} owners: there is one, and ranks has an entry of each")
         self._ranks = [1] * num_owners if ranks is None else list(ranks)
-        self._tick_s = tick_s
+        self.tick_s = tick_s
         self._rows: list[tuple[Any, ...]] = []
         self._edges: list[tuple[int, int]] = []
         self._carried: list[tuple[int, int]] = []
@@ -191,7 +191,7 @@ class Draft:
             wait_for=wait_for,
             carried=np.unique(np.array(self._carried, dtype=np.int64).reshape(-1, 2), axis=0),
             labels=tuple(self._labels),
-            tick_s=self._tick_s,
+            tick_s=self.tick_s,
         )
 
     def _instance(self) -> int:

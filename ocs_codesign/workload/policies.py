@@ -163,7 +163,7 @@ def _bucketed(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
         bucket = buckets_of_work(graph, -(-largest // share))
         if bucket.tobytes() not in seen:
             seen.add(bucket.tobytes())
-            told = f"buckets of 1/{share}" if share > 1 else "one bucket"
+            told = f"buckets of 1/{share} of all" if share > 1 else "one bucket"
             yield Variant(merged(graph, bucket), Discipline(Order.FIRST_READY), told)
 
 

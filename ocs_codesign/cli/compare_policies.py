@@ -1,0 +1,85 @@
+"""``ocs-codesign compare-policies``: one job under every policy of communication."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ocs_codesign.cli.file_options import INPUT, plot_option
+from ocs_codesign.cli.options import json_option, quantity_option
+from ocs_codesign.cli.output import check_outputs, emit
+from ocs_codesign.cli.progress import progress
+from ocs_codesign.quantities import parse_time
+
+if TYPE_CHECKING:
+    from ocs_codesign.answers.policies import PolicyComparison
+
+# Spelled out, since importing the policies for a help text would take too long.
+NAMES = (
+    *("serial", "fifo", "lifo", "priority", "p3", "tictac", "bytescheduler", "pace", "lina"),
+    *("centauri", "dear", "ddp"),
+)
+
+
+@click.command("compare-policies", short_help="Compare what is sent first: a job's period.")
+@click.argument("job", type=INPUT, metavar="FILE")
+@click.option(
+    "--policy",
+    "policies",
+    type=click.Choice(NAMES),
+    multiple=True,
+    help="Only this one; may be repeated (default: all).",
+)
+@quantity_option(
+    "--slice", parse_time, "Time of a slice, for policies that cut (default: they choose)."
+)
+@plot_option("the periods as bars")
+@json_option
+def compare_policies(
+    job: str,
+    policies: tuple[str, ...],
+    slice: float | None,  # noqa: A002 - the option's name
+    plot: str | None,
+    json_path: str | None,
+) -> int:
+    """Compare policies of communication for the job in FILE, iteration after iteration.
+
+    A rank computes one node at a time and sends one message at a time. Policies say which gradient
+    is sent first, and whether they are cut, merged, or summed in two halves. The period is that of
+    the steady state, exact; what is sent while nothing is computed is exposed. The bound is what
+    no order is below. FILE holds layers, nodes or a model, as iterate takes it.
+
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign compare-policies layers.yaml
+    """
+    check_outputs(json_path, plot)
+    from ocs_codesign.answers.policies import policies_json, policies_sections
+
+    with progress("Comparing policies"):
+        answer = _comparison(job, policies, slice)
+        files = {}
+        if plot is not None:
+            from ocs_codesign.plot.files import figure_bytes
+            from ocs_codesign.plot.jobs import policies_figure
+
+            figure = policies_figure(answer.outcomes, answer.bound_s, answer.name)
+            files[plot] = figure_bytes(figure, Path(plot).suffix)
+    emit(policies_json(answer), json_path, policies_sections(answer), files)
+    return 0
+
+
+def _comparison(path: str, policies: tuple[str, ...], slice_s: float | None) -> PolicyComparison:
+    from ocs_codesign.answers.policies import PolicyComparison
+    from ocs_codesign.formats.jobs.job_files import load_job
+    from ocs_codesign.workload.period import period_bound_s
+    from ocs_codesign.workload.policies import compare_policies as compared
+
+    job = load_job(path)
+    outcomes = compared(job.graph, policies or None, slice_s)
+    return PolicyComparison(
+        job.name, job.text, job.graph, period_bound_s(job.graph), tuple(outcomes)
+    )

@@ -1,0 +1,1 @@
+"""Files of jobs, and of budgets for what they send."""

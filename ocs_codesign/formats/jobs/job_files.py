@@ -1,0 +1,138 @@
+"""Job files: a model and how it is trained, its layers, or its nodes one by one, in YAML or JSON.
+
+``job_json_schema`` documents the keys. Times, sizes and bandwidths are text with their unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ocs_codesign.files.broken_rules import checked_part, file_error
+from ocs_codesign.files.limited import check_size, read_limited
+from ocs_codesign.files.plain_text import read_plain_text
+from ocs_codesign.formats.fabric.scalars import Name
+from ocs_codesign.formats.jobs.parts import (
+    MAX_LAYERS,
+    MAX_NODES_READ,
+    MAX_RANKS,
+    LayerPart,
+    LevelPart,
+    MachinePart,
+    NodePart,
+    graph_of_nodes,
+    layers_of,
+)
+from ocs_codesign.formats.jobs.scalars import JobTime
+from ocs_codesign.workload.prices import priced
+
+if TYPE_CHECKING:
+    from ocs_codesign.files.plain_text import Place
+    from ocs_codesign.workload.job_graph import JobGraph
+
+MAX_JOB_BYTES = 64 * 2**20
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LoadedJob:
+    """A job that was read: its name, its graph with the time of every message, and what it is."""
+
+    name: str
+    graph: JobGraph
+    text: str
+
+
+class JobPart(BaseModel):
+    """A job: one of layers and nodes, and the machine that it runs on."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    version: Literal[1] = Field(1, description="The version of this format.")
+    name: Name = Field(description="The job's name, in reports.")
+    machine: MachinePart | None = Field(None, description="What messages cost.")
+    latency: JobTime = Field(Fraction(0), description="What each part of an allreduce takes more.")
+    layers: list[LayerPart] | None = Field(None, min_length=1, max_length=MAX_LAYERS)
+    ranks: int = Field(1, ge=1, le=MAX_RANKS, description="Ranks that nodes are of.")
+    nodes: list[NodePart] | None = Field(None, min_length=1, max_length=MAX_NODES_READ)
+
+
+_MODELS: dict[tuple[str, ...], type[BaseModel]] = {
+    (): JobPart,
+    ("machine",): MachinePart,
+    ("machine", "levels"): LevelPart,
+    ("layers",): LayerPart,
+    ("nodes",): NodePart,
+}
+
+
+def load_job(path: str | Path) -> LoadedJob:
+    """The job in a file, JSON if its suffix says so and YAML otherwise.
+
+    Raises OSError if the file cannot be read, and ValueError with the file, the line (of YAML), the
+    path in it, the value and the rule for anything else.
+    """
+    path = Path(path)
+    data = read_limited(path, MAX_JOB_BYTES)
+    return parse_job(data, str(path), is_json=path.suffix.lower() == ".json")
+
+
+def parse_job(data: bytes, name: str, *, is_json: bool = False) -> LoadedJob:
+    """The job in the content of a file called ``name``; ValueError as in ``load_job``.
+
+    >>> text = b"name: j\\nlayers:\\n- {forward: 1ms, backward: 2ms, allreduce: 3}\\n"
+    >>> parse_job(text, "j.yaml")
+    Traceback (most recent call last):
+    ValueError: j.yaml, line 3: layers[0].allreduce is 3: write a time as text with its unit, \
+as in 1.5ms
+    """
+    check_size(data, name, MAX_JOB_BYTES)
+    plain = read_plain_text(data, name, is_json=is_json)
+    part = checked_part(plain, name, JobPart, _keys_at, "job", keys="name, and layers or nodes")
+    try:
+        return _loaded(part)
+    except ValueError as error:
+        raise file_error(name, plain, (), f": {error}", "the job") from None
+
+
+def job_json_schema() -> dict[str, Any]:
+    """The JSON Schema of job files."""
+    schema = JobPart.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _keys_at(place: Place) -> list[str]:
+    names = tuple(key for key in place if isinstance(key, str))
+    return list(_MODELS.get(names, JobPart).model_fields)
+
+
+def _loaded(part: JobPart) -> LoadedJob:
+    machine = None if part.machine is None else part.machine.machine()
+    if (part.layers is None) == (part.nodes is None):
+        raise ValueError("it has either layers or nodes")
+    if part.layers is not None:
+        layers, ranks = layers_of(part.layers, part.latency, machine)
+        return LoadedJob(part.name, layers.graph(ranks), f"{layers.num_layers} layers")
+    graph = graph_of_nodes(part.nodes or [], part.ranks)
+    sized = graph.is_communication & (graph.size_bytes > 0)
+    if machine is not None:
+        graph = _with_times(graph, priced(graph, machine))
+    elif sized.any():
+        raise ValueError("messages have a size: the file needs a machine for them")
+    return LoadedJob(part.name, graph, f"{graph.num_nodes} nodes of {graph.num_owners} ranks")
+
+
+def _with_times(given: JobGraph, graph: JobGraph) -> JobGraph:
+    """The priced graph, in which what was given a time keeps it."""
+    import numpy as np
+
+    timed = given.is_communication & (given.work > 0)
+    finer = int(given.tick_s / graph.tick_s)
+    return graph.changed(
+        work=np.where(timed, given.work * finer, graph.work),
+        latency=np.where(timed, 0, graph.latency),
+    )

@@ -1,0 +1,106 @@
+"""Pictures of jobs: what ranks compute and send when, and the periods of policies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ocs_codesign.plot.files import drawing
+from ocs_codesign.plot.gantt import bar_colour, set_time_axis
+from ocs_codesign.plot.labels import FONT_SIZE
+from ocs_codesign.quantities import format_time
+from ocs_codesign.workload.job_graph import COMPUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ocs_codesign.workload.issue import JobRun
+    from ocs_codesign.workload.policies import Outcome
+
+MAX_OWNERS, MAX_BARS = 16, 20_000
+_COMPUTES = "#8c9bab"
+_BEST, _OTHER, _EXPOSED = "#0b5fa5", "#9db7cf", "#d9747a"
+
+
+def job_figure(done: JobRun, title: str = "") -> Figure:
+    """Two rows an owner: what it computes, and what its channel sends, coloured by label.
+
+    Of many owners the first are drawn, and of very many bars the first; the picture says so.
+    """
+    num = min(done.graph.num_owners, MAX_OWNERS)
+    height = 1.3 + 0.5 * num
+    with drawing(10, height, "constrained") as figure:
+        axes = figure.add_subplot()
+        note = _draw_timeline(axes, done, num)
+        named = f"{title}: " if title else ""
+        axes.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
+    return figure
+
+
+def _draw_timeline(axes: Axes, done: JobRun, num_owners: int) -> str:
+    graph, tick_s = done.graph, float(done.graph.tick_s)
+    owner, node, begin, end = done.channel_pieces()
+    computes = np.flatnonzero(graph.kind == COMPUTE)
+    rows = np.concatenate([2 * graph.owner[computes].astype(np.int64), 2 * owner + 1])
+    begins = np.concatenate([done.start[computes], begin])
+    widths = np.concatenate([done.end[computes], end]) - begins
+    labels = np.concatenate([np.full(len(computes), -1), graph.label[node]])
+    chosen = np.flatnonzero((rows < 2 * num_owners) & (widths > 0))
+    drawn = chosen[np.argsort(begins[chosen], kind="stable")][:MAX_BARS]
+    for label in np.unique(labels[drawn]).tolist():
+        first = True
+        for row in np.unique(rows[drawn][labels[drawn] == label]).tolist():
+            here = drawn[(labels[drawn] == label) & (rows[drawn] == row)]
+            spans = np.stack([begins[here], widths[here]], axis=1) * tick_s
+            name = "computes" if label < 0 else graph.labels[label] or "message"
+            axes.broken_barh(
+                [(float(left), float(width)) for left, width in spans],
+                (row - 0.4, 0.8),
+                facecolors=_COMPUTES if label < 0 else bar_colour(label),
+                edgecolor="white",
+                linewidth=0.4 if len(drawn) < 1000 else 0.0,
+                label=name if first else None,
+            )
+            first = False
+    names = [f"{what} {one}" for one in range(num_owners) for what in ("class", "sends")]
+    axes.set_yticks(range(2 * num_owners), names, fontsize=FONT_SIZE)
+    axes.set_ylim(2 * num_owners - 0.5, -0.5)
+    total = float(done.total_s) or 1.0
+    axes.set_xlim(0, total)
+    set_time_axis(axes, total)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=FONT_SIZE)
+    notes = [f"the first {num_owners} of {graph.num_owners} classes"] * (
+        num_owners < graph.num_owners
+    )
+    notes += [f"the first {MAX_BARS} bars"] * (len(drawn) < len(chosen))
+    return "".join(f", {note}" for note in notes)
+
+
+def policies_figure(outcomes: Sequence[Outcome], bound_s: Fraction, title: str = "") -> Figure:
+    """A bar a policy, the shortest period first, its exposed part apart; the bound is a line."""
+    ordered = sorted(outcomes, key=lambda one: one.steady.period_s)
+    with drawing(8, 1.2 + 0.32 * len(ordered), "constrained") as figure:
+        axes = figure.add_subplot()
+        periods = [float(one.steady.period_s) for one in ordered]
+        exposed = [float(one.steady.exposed_s) for one in ordered]
+        rest = [whole - part for whole, part in zip(periods, exposed, strict=True)]
+        places = range(len(ordered))
+        colours = [_BEST if period == periods[0] else _OTHER for period in periods]
+        axes.barh(places, rest, color=colours, label="period")
+        axes.barh(places, exposed, left=rest, color=_EXPOSED, label="of it exposed communication")
+        axes.axvline(float(bound_s), color="#222222", linestyle=(0, (4, 2)), label="bound")
+        for place, period in zip(places, periods, strict=True):
+            axes.text(period, place, f" {format_time(period)}", va="center", fontsize=FONT_SIZE)
+        axes.set_yticks(places, [one.name for one in ordered])
+        axes.invert_yaxis()
+        most = 1.18 * max(*periods, float(bound_s), 1e-12)
+        axes.set_xlim(0, most)
+        set_time_axis(axes, most)
+        axes.legend(loc="lower right", frameon=False, fontsize=FONT_SIZE)
+        axes.set_title(title, loc="left", fontsize=11)
+    return figure
