@@ -47,7 +47,7 @@ class FormatOption(click.Option):
             self.help = template
 
 
-def described(formats: Mapping[str, Format[Any]]) -> str:
+def described(formats: Mapping[str, Any]) -> str:
     """Descriptions of formats in a row: ``edge list, GraphML or DOT``."""
     *most, last = [one.description for one in formats.values()]
     return f"{', '.join(most)} or {last}" if most else last

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.choices import LiveChoice, program_formats
+from ocs_codesign.cli.choices import FormatOption, LiveChoice, program_formats
 from ocs_codesign.cli.file_options import DIRECTORY, FILE
 from ocs_codesign.cli.message_options import message_option
 from ocs_codesign.cli.options import (
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     "format_name",
+    cls=FormatOption,
     type=LiveChoice(program_formats("write")),
     required=True,
-    help="The format.",
+    help="{}.",
 )
 @click.option(
     *("--out", "directory"),

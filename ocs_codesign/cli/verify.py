@@ -10,7 +10,7 @@ from ocs_codesign.cli.choices import LiveChoice, program_formats
 from ocs_codesign.cli.file_options import FILE
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit
-from ocs_codesign.cli.programs import NEGATIVE, verify_program
+from ocs_codesign.cli.programs import NEGATIVE, verify_export, verify_program
 from ocs_codesign.cli.progress import progress
 
 
@@ -42,10 +42,13 @@ def verify(path: str, format_name: str | None, json_path: str | None) -> int:
     from ocs_codesign.formats.book_files import is_book
     from ocs_codesign.formats.designs.claims import verify_design
     from ocs_codesign.formats.designs.design_files import load_design
+    from ocs_codesign.formats.programs.exports import is_export
     from ocs_codesign.formats.programs.registry import told_format
 
     if is_book(path):
         return _verify_book(path, json_path)
+    if format_name is None and is_export(path):
+        return verify_export(path, json_path)
     format_name = format_name or told_format(Path(path))
     if format_name is not None:
         return verify_program(path, format_name, json_path)

@@ -16,6 +16,7 @@ import ocs_codesign
 from ocs_codesign.files.atomic import check_replaceable, whole_directory
 from ocs_codesign.files.limited import read_limited
 from ocs_codesign.formats.programs.export import Export
+from ocs_codesign.formats.programs.registry import FORMATS
 from ocs_codesign.lowering.lowering import lower
 from ocs_codesign.verification.rank_programs import check_program
 
@@ -71,15 +72,49 @@ def check_export_directory(directory: str | Path) -> None:
     )
 
 
+def is_export(directory: str | Path) -> bool:
+    """Whether a directory holds an export."""
+    return (Path(directory) / INDEX).is_file()
+
+
+def programs_in(directory: str | Path) -> list[tuple[Path, str]]:
+    """The file of every plan in an export, with its format.
+
+    Of a format with a file a rank it is one of them. Raises OSError if ``export.json`` cannot be
+    read and ValueError if it is none, or the format cannot be read or checked.
+    """
+    directory = Path(directory)
+    format_name, names = _index(directory / INDEX)
+    form = FORMATS.get(format_name)
+    if form is None or (form.read is None and form.check is None):
+        raise ValueError(f"{directory}: an export to {format_name} cannot be verified")
+    paths = [directory / name for name in names if name.endswith(form.suffix)]
+    first = {path.parent: path for path in reversed(paths)}
+    if not paths:
+        raise ValueError(f"{directory / INDEX}: no file of {format_name} is listed")
+    return [(path, format_name) for path in (first.values() if form.check else paths)][::-1]
+
+
+def _index(path: Path) -> tuple[str, list[str]]:
+    """The format that an export's index tells, and its files."""
+    try:
+        record = json.loads(read_limited(path, MAX_INDEX_BYTES))
+        names = [str(name) for name in record["files"]]
+        if any(Path(name).is_absolute() or ".." in Path(name).parts for name in names):
+            raise ValueError("files lie inside the directory")
+        return str(record["to"]), names
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path}: this is no index of an export: {error}") from None
+
+
 def _foreign(directory: Path) -> set[str]:
     """What is in a directory that no earlier export put there."""
     there = set(os.listdir(directory))
     if INDEX not in there:
         return there
     try:
-        files = json.loads(read_limited(directory / INDEX, MAX_INDEX_BYTES))["files"]
-        own = {str(name).split("/", 1)[0] for name in files}
-    except (ValueError, KeyError, TypeError, RecursionError):
+        own = {name.split("/", 1)[0] for name in _index(directory / INDEX)[1]}
+    except ValueError:
         return there
     return there - own - {INDEX}
 
