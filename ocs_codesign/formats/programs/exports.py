@@ -88,7 +88,9 @@ def programs_in(directory: str | Path) -> list[tuple[Path, str]]:
     form = FORMATS.get(format_name)
     if form is None or (form.read is None and form.check is None):
         raise ValueError(f"{directory}: an export to {format_name} cannot be verified")
-    paths = [directory / name for name in names if name.endswith(form.suffix)]
+    endings = (form.suffix, Path(form.suffix).suffix)  # schedules end in .npz, messages in more
+    listed = ([name for name in names if name.endswith(each)] for each in endings)
+    paths = [directory / name for name in next(filter(None, listed), [])]
     first = {path.parent: path for path in reversed(paths)}
     if not paths:
         raise ValueError(f"{directory / INDEX}: no file of {format_name} is listed")
