@@ -43,7 +43,7 @@ def example_lines(name: str) -> list[str]:
 
 
 LONG = {"catalogue export", "catalogue verify", "demand", "paths", "run", "select"}
-"""Examples that take seconds, or MPI: test_readme.py and test_execute_mpi.py run their like."""
+"""Examples that take seconds, or MPI: test_docs.py and test_execute_mpi.py run their like."""
 
 
 @pytest.mark.parametrize("name", ["", *EVERY])

@@ -1,0 +1,41 @@
+"""How the documentation is built: ``sphinx-build -W docs docs/_build``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from pages import write_command_pages, write_reference_pages  # noqa: E402
+
+import ocs_codesign  # noqa: E402
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+project = "ocs_codesign"
+author = "The ocs_codesign developers"
+copyright = author  # noqa: A001
+release = version = ocs_codesign.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+default_role = "literal"
+copybutton_only_copy_prompt_lines = False
+html_theme = "furo"
+html_title = f"ocs_codesign {release}"
+html_static_path: list[str] = []
+html_show_sphinx = False
+html_show_sourcelink = False
+
+
+def setup(app: Sphinx) -> None:
+    """Pages of commands and of the Python interface are made from the package itself."""
+    app.connect("builder-inited", lambda _: write_command_pages(HERE / "commands"))
+    app.connect("builder-inited", lambda _: write_reference_pages(HERE / "reference"))

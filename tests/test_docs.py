@@ -1,0 +1,126 @@
+"""What README and documentation show is what happens: commands run, outputs are as shown."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+WRITTEN = [
+    path for path in sorted(DOCS.rglob("*.md")) if path.parent.name not in {"commands", "reference"}
+]
+PAGES = [ROOT / "README.md", *WRITTEN]
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+COMMANDS = "ocs-codesign "
+INSTALLS = "-m venv"
+
+
+def blocks(page: Path, *languages: str) -> list[tuple[str, str]]:
+    """The code blocks of a page in these languages, with their language."""
+    found = re.findall(r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    return [(language, text) for language, text in found if language in languages]
+
+
+def script(page: Path) -> str:
+    """All commands of a page, without the installation; blocks that take hours are ``sh``."""
+    texts = []
+    for _, text in blocks(page, "bash"):
+        last = text.rpartition("&&")[2].strip().removeprefix(".venv/bin/")
+        if INSTALLS not in text:
+            texts.append(text)
+        elif last.startswith(COMMANDS):
+            texts.append(last)
+    return "\n".join(texts)
+
+
+def environment(place: Path) -> dict[str, str]:
+    """A shell in which the package is installed, and nothing is remembered."""
+    (place / "bin").mkdir()
+    command = place / "bin" / "ocs-codesign"
+    command.write_text(
+        f"#!{sys.executable}\nimport sys\nfrom ocs_codesign.cli import main\n"
+        'if __name__ == "__main__":\n    sys.exit(main())\n',
+        encoding="utf-8",
+    )
+    command.chmod(0o755)
+    return {
+        **os.environ,
+        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "OCS_CODESIGN_CACHE": str(place / "cache"),
+        "NO_COLOR": "1",
+    }
+
+
+@pytest.mark.slow
+@every_page
+def test_commands_work_and_print_what_is_shown(page, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script(page)],
+        cwd=work,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Error" not in done.stderr
+    printed = {line.rstrip() for line in done.stdout.splitlines()}
+    python = python_output(page)
+    for _, text in blocks(page, "text"):
+        shown = [line.rstrip() for line in text.splitlines() if line.strip()]
+        assert text in python or [line for line in shown if line not in printed] == []
+
+
+def python_output(page: Path) -> list[str]:
+    """What the Python blocks of a page print, each in what the ones before left."""
+    code = [text for _, text in blocks(page, "python")]
+    if not code:
+        return []
+    border = "-- next --"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"\nprint({border!r})\n".join(code)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split(f"{border}\n")
+
+
+@every_page
+def test_python_prints_what_is_shown(page):
+    shown = [text for _, text in blocks(page, "text")]
+    assert [text for text in python_output(page) if text not in shown] == []
+
+
+@every_page
+def test_links_and_pictures_exist(page):
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r"<([^>`\s]+)>`", text)
+    for target in targets:
+        if "://" not in target and target != "URL":
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("registry", [FAMILIES, EXPANSIONS, GROUPS])
+def test_the_tables_name_every_recipe(registry):
+    tables = (DOCS / "concepts" / "recipes.md").read_text(encoding="utf-8")
+    assert [name for name in registry if f"`{name}(" not in tables] == []
+
+
+def test_the_main_command_is_short():
+    (command,) = re.findall(r"<!-- main command -->\n```bash\n(.*?)\n```", PAGES[0].read_text())
+    assert command.count("&&") == 2
+    assert COMMANDS in command
