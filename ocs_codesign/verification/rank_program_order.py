@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
     """Operations, and others that are after them."""
 
-_TABLE_ENTRIES = 2**26
+_TABLE_ENTRIES = 2**24
 
 STUCK = "this operation waits for ever"
 NOT_TAKEN = "what is sent here is never received"
