@@ -80,4 +80,5 @@ def small_plans():
         (classic("swing-full", "allreduce", 4), True),
         (classic("bruck", "alltoall", 5), False),
         (switched("star", allreduce, "greedy"), False),
+        (plan("UniRing(2, 3)", allreduce).with_chunks(24), True),
     ]

@@ -10,6 +10,7 @@ from lowering_samples import small_plans
 from rank_program_mutations import MUTATIONS, does_harm, mutant
 
 from ocs_codesign.lowering.lowering import lower
+from ocs_codesign.verification import rank_program_cells
 from ocs_codesign.verification.rank_programs import check_program
 
 DEPTHS = (None, 1, 2)
@@ -39,17 +40,20 @@ def test_programs_that_are_right_do_no_harm(programs):
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_what_does_harm_is_found_and_nothing_else(name, programs):
+def test_what_does_harm_is_found_and_nothing_else(name, programs, monkeypatch):
+    """Whether slots are taken one by one or in cells."""
     for program, depth, seed in spoiled(programs, [name], 25, f"few {name}"):
+        monkeypatch.setattr(rank_program_cells, "LARGE", 8 * (seed % 2))
         verdict = check_program(program, fifo_depth=depth)
         assert verdict.ok is not does_harm(program, seed, depth), str(verdict.witness)
 
 
 @pytest.mark.slow
-def test_thousands(programs):
+def test_thousands(programs, monkeypatch):
     """Whether what is refused does harm is asked of a tenth; what is accepted must do none."""
     found: Counter = Counter()
     for program, depth, seed in spoiled(programs, list(MUTATIONS), 12_000, "many"):
+        monkeypatch.setattr(rank_program_cells, "LARGE", 8 * (seed % 2))
         verdict = check_program(program, fifo_depth=depth)
         found[verdict.ok] += 1
         if verdict.ok or seed % 10 == 0:

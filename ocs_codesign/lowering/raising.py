@@ -13,7 +13,8 @@ from ocs_codesign.rank_program import GET, PUT, SEND
 from ocs_codesign.runs import before, places
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification.rank_program_data import data_of, ends_of
+from ocs_codesign.verification.rank_program_cells import Cells
+from ocs_codesign.verification.rank_program_data import data_of, ends_of, first_chunks, num_slots
 from ocs_codesign.verification.rank_program_kernels import longest_before
 from ocs_codesign.verification.rank_program_order import Order, grouped, order_of
 from ocs_codesign.verification.rank_programs import check_program
@@ -81,9 +82,10 @@ def _sent(order: Order) -> _Sent:
     row, _ = places(np.zeros(len(moves), np.int64), program.count[moves])
     is_whole = np.ones(len(row), dtype=bool)
     datum = np.zeros(len(row), dtype=np.int64)
-    for ended in ends_of(order, base, had):
+    for ended in ends_of(order, base, had, Cells(num_slots(program), None)):
         datum = ended.on_way
-        is_whole &= ended.parts_on_way == ended.whole[datum]
+        piece = np.searchsorted(first_chunks(program), datum, side="right") - 1
+        is_whole &= ended.parts_on_way == ended.whole[piece]
     return _Sent(moves[row], datum, is_whole)
 
 

@@ -9,8 +9,20 @@ import numpy as np
 
 from ocs_codesign.demand import SUM
 from ocs_codesign.kernels import for_work
-from ocs_codesign.rank_program import GET, INPUT, OUTPUT, PUT, SEND
+from ocs_codesign.rank_program import (
+    GET,
+    INPUT,
+    NOP,
+    OUTPUT,
+    PUT,
+    RECEIVE,
+    RECEIVE_ADD,
+    SEND,
+    SIGNAL,
+    WAIT,
+)
 from ocs_codesign.verification import rank_program_kernels as loops
+from ocs_codesign.verification.rank_program_cells import Cells, cells_of, ends_of_operations
 from ocs_codesign.verification.rank_program_order import told
 from ocs_codesign.verification.witness import Witness
 
@@ -38,22 +50,24 @@ NOT_WHOLE = "the sum of this chunk at this rank is not whole"
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """Chunks in slots: slot among all of all ranks, number of the chunk, and rank, of each."""
+    """Pieces in the buffers of ranks: the first slot of each among all, and how many it has."""
 
-    slot: NDArray[np.int64]
-    datum: NDArray[np.int64]
     rank: NDArray[np.int64]
+    piece: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    size: NDArray[np.int64]
 
 
 def data_of(program: RankProgram, base: NDArray[np.int64]) -> tuple[Held, Held]:
     """What is had before and what is wanted after; ``base[rank, buffer]`` begins a buffer."""
     first, last = program.demands[0], program.demands[-1]
     tables = [_pieces(first, before=True), _pieces(last, before=False)]
-    spots = []
+    slots, sizes = [], []
     for (rank, piece), demand, buffer in zip(tables, (first, last), (INPUT, OUTPUT), strict=True):
         size = demand.weight[piece] * program.chunks_per_unit
         total = np.cumsum(size) - size
-        spots.append(base[rank, buffer] + total - total[np.searchsorted(rank, rank)])
+        slots.append(base[rank, buffer] + total - total[np.searchsorted(rank, rank)])
+        sizes.append(size)
     if program.in_place:
         larger = program.place_buffer == OUTPUT
         smaller = not larger
@@ -61,15 +75,11 @@ def data_of(program: RankProgram, base: NDArray[np.int64]) -> tuple[Held, Held]:
         at = np.searchsorted(keys[larger], keys[smaller])
         at = np.minimum(at, max(0, len(keys[larger]) - 1))
         is_part = keys[larger][at] == keys[smaller]
-        spots[smaller] = np.where(is_part, spots[larger][at], spots[smaller])
-    sides = []
-    for (rank, piece), spot in zip(tables, spots, strict=True):
-        size = first.weight[piece] * program.chunks_per_unit
-        row = np.repeat(np.arange(len(piece)), size)
-        within = np.arange(len(row)) - (np.cumsum(size) - size)[row]
-        chunk = first.first_units()[piece] * program.chunks_per_unit
-        sides.append(Held(spot[row] + within, chunk[row] + within, rank[row]))
-    return sides[0], sides[1]
+        slots[smaller] = np.where(is_part, slots[larger][at], slots[smaller])
+    had, wanted = (
+        Held(*table, slot, size) for table, slot, size in zip(tables, slots, sizes, strict=True)
+    )
+    return had, wanted
 
 
 def _pieces(demand: Demand, *, before: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -92,12 +102,14 @@ def _pieces(demand: Demand, *, before: bool) -> tuple[NDArray[np.int64], NDArray
 class Ended:
     """What a run with sets of ranks comes to, of the contributions of 64 ranks or of all as one.
 
-    Of every slot the number of the chunk that it has (``datum``, int64, -1 for none) and the ranks
-    whose contributions (``parts``, uint64, a bit a rank); of every chunk the ranks that have one
-    (``whole``). ``on_way`` and ``parts_on_way`` are the same of what operation o sends, puts or
-    gets, from ``transit[o]`` on. ``fault`` is of the first ``operation`` that is wrong, 0 if none.
+    Of every cell of slots the number of the first chunk that it has (``datum``, int64, -1 for none)
+    and the ranks whose contributions (``parts``, uint64, a bit a rank); of every piece the ranks
+    that have one (``whole``). ``on_way`` and ``parts_on_way`` are the same of what operation o
+    sends, puts or gets, from ``transit[o]`` on. ``fault`` is of the first ``operation`` that is
+    wrong, 0 if none.
     """
 
+    cells: Cells
     datum: NDArray[np.int64]
     parts: NDArray[np.uint64]
     whole: NDArray[np.uint64]
@@ -110,12 +122,20 @@ class Ended:
 
 def wrong_data(order: Order, base: NDArray[np.int64]) -> Witness | None:
     """Run the program once, with sets of ranks for data: what it adds wrongly, or ends without."""
-    had, wanted = data_of(order.program, base)
-    faults = (_wrong(order.program, ended, wanted) for ended in ends_of(order, base, had))
+    program = order.program
+    had, wanted = data_of(program, base)
+    borders = [side for held in (had, wanted) for side in (held.slot, held.slot + held.size)]
+    cells = cells_of(order, base, num_slots(program), np.concatenate(borders))
+    faults = (_wrong(program, ended, wanted) for ended in ends_of(order, base, had, cells))
     return next((fault for fault in faults if fault is not None), None)
 
 
-def ends_of(order: Order, base: NDArray[np.int64], had: Held) -> Iterator[Ended]:
+def num_slots(program: RankProgram) -> int:
+    """The slots of all buffers of all ranks."""
+    return int(sum(size.sum() for size in program.buffer_sizes()))
+
+
+def ends_of(order: Order, base: NDArray[np.int64], had: Held, cells: Cells) -> Iterator[Ended]:
     """The end of a run for every 64 ranks, so that sets are words.
 
     What is never summed is one rank's all along: then one run will do, in which all have the same
@@ -123,57 +143,66 @@ def ends_of(order: Order, base: NDArray[np.int64], had: Held) -> Iterator[Ended]
     """
     program = order.program
     if not (program.demands[0].kind == SUM).any():
-        yield _ended(order, base, had, np.ones(len(had.rank), dtype=np.uint64))
+        yield _ended(order, base, had, np.ones(len(had.rank), dtype=np.uint64), cells)
         return
     for word in range(-(-program.num_ranks // _WORD_BITS)):
         bit = np.uint64(1) << (had.rank % _WORD_BITS).astype(np.uint64)
         bit[had.rank // _WORD_BITS != word] = 0
-        yield _ended(order, base, had, bit)
+        yield _ended(order, base, had, bit, cells)
 
 
-def _ended(order: Order, base: NDArray[np.int64], had: Held, bit: NDArray[np.uint64]) -> Ended:
-    program, demand = order.program, order.program.demands[0]
-    slots = int(sum(size.sum() for size in program.buffer_sizes()))
-    datum, parts = np.full(slots, -1, dtype=np.int64), np.zeros(slots, dtype=np.uint64)
-    datum[had.slot], parts[had.slot] = had.datum, bit
+def _ended(
+    order: Order, base: NDArray[np.int64], had: Held, bit: NDArray[np.uint64], cells: Cells
+) -> Ended:
+    program = order.program
+    datum, parts = np.full(cells.num, -1, dtype=np.int64), np.zeros(cells.num, dtype=np.uint64)
+    run, cell, before = cells.within(had.slot, had.size)
+    datum[cell], parts[cell] = first_chunks(program)[had.piece[run]] + before, bit[run]
+    source, target = ends_of_operations(order, base)
     is_sent = np.isin(program.kind, (SEND, PUT, GET))
-    size = np.where(is_sent, program.count, 0).astype(np.int64)
-    transit = np.cumsum(size) - size
-    got = np.flatnonzero((order.meets >= 0) & ~is_sent)
-    transit[got] = transit[order.meets[got]]
-    source = base[program.rank, program.source_buffer] + program.source
-    owner = np.where(np.isin(program.kind, (PUT, GET)), program.peer, program.rank)
-    target = base[owner, program.target_buffer] + program.target
-    on_way = np.full(int(size.sum()), -1, dtype=np.int64)
+    is_got = np.isin(program.kind, (RECEIVE, RECEIVE_ADD))
+    first = np.where(is_got, target, source)
+    size = cells.number(first + program.count) - cells.number(first)
+    size[np.isin(program.kind, (NOP, SIGNAL, WAIT))] = 0
+    transit = np.cumsum(np.where(is_sent, size, 0)) - np.where(is_sent, size, 0)
+    transit[is_got] = transit[order.meets[is_got]]
+    on_way = np.full(int(size[is_sent].sum()), -1, dtype=np.int64)
     parts_on_way = np.zeros(len(on_way), dtype=np.uint64)
-    columns = (program.kind, source, target, program.count, transit)
-    run = for_work(loops.executed, int(program.count.sum(dtype=np.int64)))
-    operation, _, fault = run(order.order, *columns, datum, parts, on_way, parts_on_way)
-    chunks = int(demand.weight.sum()) * program.chunks_per_unit
-    whole = np.zeros(chunks, dtype=np.uint64)
-    np.bitwise_or.at(whole, had.datum, bit)
-    return Ended(datum, parts, whole, transit, on_way, parts_on_way, int(operation), int(fault))
+    columns = (program.kind, cells.number(source), cells.number(target), size, transit)
+    executed = for_work(loops.executed, int(size.sum()))
+    operation, _, fault = executed(order.order, *columns, datum, parts, on_way, parts_on_way)
+    whole = np.zeros(program.demands[0].num_pieces, dtype=np.uint64)
+    np.bitwise_or.at(whole, had.piece, bit)
+    return Ended(
+        *(cells, datum, parts, whole, transit, on_way, parts_on_way, int(operation), int(fault))
+    )
+
+
+def first_chunks(program: RankProgram) -> NDArray[np.int64]:
+    """The first chunk of every piece, counted over all items, and the end of the last."""
+    firsts: NDArray[np.int64] = program.demands[0].first_units() * program.chunks_per_unit
+    return firsts
 
 
 def _wrong(program: RankProgram, ended: Ended, wanted: Held) -> Witness | None:
     if ended.fault:
         return told(program, ended.operation, _RULES[ended.fault])
-    has = ended.datum[wanted.slot]
+    run, cell, before = ended.cells.within(wanted.slot, wanted.size)
+    has, chunk = ended.datum[cell], first_chunks(program)[wanted.piece[run]] + before
     broken = [
         (has < 0, NEVER_WRITTEN),
-        (has != wanted.datum, OTHER_DATA),
-        (ended.parts[wanted.slot] != ended.whole[wanted.datum], NOT_WHOLE),
+        (has != chunk, OTHER_DATA),
+        (ended.parts[cell] != ended.whole[wanted.piece[run]], NOT_WHOLE),
     ]
     for where, rule in broken:
         if where.any():
-            return _lacking(program, wanted, int(where.argmax()), rule)
+            at = int(where.argmax())
+            return _lacking(program, int(wanted.rank[run[at]]), int(chunk[at]), rule)
     return None
 
 
-def _lacking(program: RankProgram, wanted: Held, at: int, rule: str) -> Witness:
-    demand, datum = program.demands[0], int(wanted.datum[at])
-    firsts = demand.first_units() * program.chunks_per_unit
-    piece = int(np.searchsorted(firsts, datum, side="right")) - 1
-    item = int(np.searchsorted(demand.piece_start, piece, side="right")) - 1
-    chunk = datum - int(firsts[demand.piece_start[item]])
-    return Witness(rule, int(demand.root[item]), chunk, rank=int(wanted.rank[at]))
+def _lacking(program: RankProgram, rank: int, chunk: int, rule: str) -> Witness:
+    demand = program.demands[0]
+    first = first_chunks(program)[demand.piece_start]
+    item = int(np.searchsorted(first, chunk, side="right")) - 1
+    return Witness(rule, int(demand.root[item]), chunk - int(first[item]), rank=rank)
