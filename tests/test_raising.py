@@ -65,6 +65,13 @@ def test_designs(design):
             check_raised(plan(design, collective), in_place=True)
 
 
+@pytest.mark.parametrize("collective", WITHOUT_PARAMETERS, ids=lambda collective: collective.text)
+def test_many_chunks_are_raised_in_cells(collective):
+    for design in ("UniRing(2, 3)", "DirectedCirculant(5, (1, 2))"):
+        schedule = plan(design, collective)
+        check_raised(schedule.with_chunks(24 * schedule.num_chunks))
+
+
 @pytest.mark.parametrize("collective", COLLECTIVES, ids=lambda collective: collective.text)
 def test_collectives_with_roots_sizes_and_groups(collective):
     check_raised(plan("UniRing(1, 5)", collective, "greedy"))

@@ -13,8 +13,13 @@ from ocs_codesign.rank_program import GET, PUT, SEND
 from ocs_codesign.runs import before, places
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Topology
-from ocs_codesign.verification.rank_program_cells import Cells
-from ocs_codesign.verification.rank_program_data import data_of, ends_of, first_chunks, num_slots
+from ocs_codesign.verification.rank_program_cells import ends_of_operations
+from ocs_codesign.verification.rank_program_data import (
+    cells_with,
+    data_of,
+    ends_of,
+    first_chunks,
+)
 from ocs_codesign.verification.rank_program_kernels import longest_before
 from ocs_codesign.verification.rank_program_order import Order, grouped, order_of
 from ocs_codesign.verification.rank_programs import check_program
@@ -66,10 +71,14 @@ def raised(program: RankProgram) -> Schedule:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sent:
-    """Every chunk that goes from rank to rank: by which operation, which, and whether whole."""
+    """Runs of chunks from rank to rank: by which operation, first one, how many, whether whole.
+
+    Chunks are counted over all items.
+    """
 
     operation: NDArray[np.int64]
-    datum: NDArray[np.int64]
+    chunk: NDArray[np.int64]
+    size: NDArray[np.int64]
     is_whole: NDArray[np.bool_]
 
 
@@ -77,16 +86,18 @@ def _sent(order: Order) -> _Sent:
     program = order.program
     sizes = np.stack(program.buffer_sizes(), axis=1)
     base = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
-    had, _ = data_of(program, base)
+    sides = data_of(program, base)
+    cells = cells_with(order, base, sides)
     moves = np.flatnonzero(np.isin(program.kind, (SEND, PUT, GET)))
-    row, _ = places(np.zeros(len(moves), np.int64), program.count[moves])
-    is_whole = np.ones(len(row), dtype=bool)
-    datum = np.zeros(len(row), dtype=np.int64)
-    for ended in ends_of(order, base, had, Cells(num_slots(program), None)):
-        datum = ended.on_way
-        piece = np.searchsorted(first_chunks(program), datum, side="right") - 1
+    source, _ = ends_of_operations(order, base)
+    run, cell, _ = cells.within(source[moves], program.count[moves])
+    is_whole = np.ones(len(run), dtype=bool)
+    chunk = np.zeros(len(run), dtype=np.int64)
+    for ended in ends_of(order, base, sides[0], cells):
+        chunk = ended.on_way
+        piece = np.searchsorted(first_chunks(program), chunk, side="right") - 1
         is_whole &= ended.parts_on_way == ended.whole[piece]
-    return _Sent(moves[row], datum, is_whole)
+    return _Sent(moves[run], chunk, cells.size(cell), is_whole)
 
 
 def _links(
@@ -140,22 +151,18 @@ def _arrivals(
 
 
 def _joined(
-    item: NDArray[np.int64],
-    chunk: NDArray[np.int64],
-    link: NDArray[np.int64],
-    step: NDArray[np.int64],
-    phase: NDArray[np.int64] | None = None,
+    columns: list[NDArray[np.int64]], chunk: NDArray[np.int64], size: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Chunks that follow each other in an item, a step and a link: a row of each run, lo and hi."""
-    columns = [item, link, step] if phase is None else [item, phase, link, step]
+    """Runs of chunks that follow each other where columns are alike: a row of each, lo and hi."""
     order = np.lexsort((chunk, *columns))
+    lo, hi = chunk[order], (chunk + size)[order]
     new = np.ones(len(order), dtype=bool)
+    new[1:] = lo[1:] != hi[:-1]
     for column in columns:
-        new[1:] &= np.diff(column[order]) == 0
-    new[1:] = ~(new[1:] & (np.diff(chunk[order]) == 1))
+        new[1:] |= np.diff(column[order]) != 0
     first = np.flatnonzero(new)
     last = np.append(first[1:], len(order))[: len(first)] - 1
-    return order[first], chunk[order[first]], chunk[order[last]] + 1
+    return order[first], lo[first], hi[last]
 
 
 def _of_one_half(
@@ -172,8 +179,8 @@ def _of_one_half(
     if program.collective.name == CUSTOM:
         named = demand
     first = demand.first_units()[demand.piece_start] * program.chunks_per_unit
-    item = np.searchsorted(first, sent.datum, side="right") - 1
-    row, lo, hi = _joined(item, sent.datum - first[item], link, step)
+    item = np.searchsorted(first, sent.chunk, side="right") - 1
+    row, lo, hi = _joined([item, link, step], sent.chunk - first[item], sent.size)
     return Schedule(topology, named, chunks, item[row], lo, hi, link[row], step[row])
 
 
@@ -203,8 +210,8 @@ def _allreduce(
         collective, units = replace(collective, sizes=size[item_of_rank[list(groups[0])]]), 1
     most = int(size.max()) if not as_before else units * int(demand.item_weight().max())
     phase = sent.is_whole.astype(np.int64)
-    of = item[sent.datum]
-    row, lo, hi = _joined(of, within[sent.datum], link, step, phase)
+    of = item[sent.chunk]
+    row, lo, hi = _joined([of, phase, link, step], within[sent.chunk], sent.size)
     return Schedule(topology, collective, most, of[row], lo, hi, link[row], step[row], phase[row])
 
 
@@ -221,14 +228,15 @@ def _homes(
     home = home[np.searchsorted(units, np.arange(chunks), side="right") - 1]
     whole = np.flatnonzero(sent.is_whole)
     ranks = program.num_ranks
-    gives = np.unique(sent.datum[whole] * ranks + sender[whole])
     gets = program.kind[sent.operation] == GET
     receiver = np.where(gets, program.rank[sent.operation], program.peer[sent.operation])
-    taken = np.unique(sent.datum[whole] * ranks + receiver[whole])
-    first = np.setdiff1d(gives, taken, assume_unique=True)
-    datum, rank = np.divmod(first, ranks)
-    if len(datum) > len(np.unique(datum)):
-        twice = int(datum[np.flatnonzero(np.diff(datum) == 0)[0]])
+    gives = sent.chunk[whole] * ranks + sender[whole]
+    gives, first = np.unique(gives, return_index=True)
+    alone = ~np.isin(gives, sent.chunk[whole] * ranks + receiver[whole])
+    chunk, rank = np.divmod(gives[alone], ranks)
+    if len(chunk) > len(np.unique(chunk)):
+        twice = int(chunk[np.flatnonzero(np.diff(chunk) == 0)[0]])
         raise ValueError(f"the sum of chunk {twice} is whole at several ranks of themselves")
-    home[datum] = rank
+    run, every = places(chunk, sent.size[whole[first[alone]]])
+    home[every] = rank[run]
     return home

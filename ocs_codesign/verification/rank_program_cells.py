@@ -37,8 +37,15 @@ class Cells:
             return slot.astype(np.int64)
         return np.searchsorted(self.edges, slot)
 
+    def size(self, cell: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many slots cells have."""
+        if self.edges is None:
+            return np.ones(len(cell), dtype=np.int64)
+        sizes: NDArray[np.int64] = np.diff(self.edges)[cell]
+        return sizes
+
     def within(
-        self, first: NDArray[np.int64], size: NDArray[np.int64]
+        self, first: NDArray[np.int64], size: NDArray[Any]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Of every cell of runs of slots: the run, the cell, and the slots of the run before it."""
         begin = self.number(first)

@@ -124,15 +124,16 @@ def wrong_data(order: Order, base: NDArray[np.int64]) -> Witness | None:
     """Run the program once, with sets of ranks for data: what it adds wrongly, or ends without."""
     program = order.program
     had, wanted = data_of(program, base)
-    borders = [side for held in (had, wanted) for side in (held.slot, held.slot + held.size)]
-    cells = cells_of(order, base, num_slots(program), np.concatenate(borders))
+    cells = cells_with(order, base, (had, wanted))
     faults = (_wrong(program, ended, wanted) for ended in ends_of(order, base, had, cells))
     return next((fault for fault in faults if fault is not None), None)
 
 
-def num_slots(program: RankProgram) -> int:
-    """The slots of all buffers of all ranks."""
-    return int(sum(size.sum() for size in program.buffer_sizes()))
+def cells_with(order: Order, base: NDArray[np.int64], sides: tuple[Held, ...]) -> Cells:
+    """The cells of a program's slots, none of which has more than one piece of these."""
+    slots = int(sum(size.sum() for size in order.program.buffer_sizes()))
+    borders = [side for held in sides for side in (held.slot, held.slot + held.size)]
+    return cells_of(order, base, slots, np.concatenate(borders))
 
 
 def ends_of(order: Order, base: NDArray[np.int64], had: Held, cells: Cells) -> Iterator[Ended]:
