@@ -13,7 +13,9 @@ from ocs_codesign.rank_program import (
     ADD,
     COLUMNS,
     COPY,
+    GET,
     NOP,
+    PUT,
     RECEIVE,
     RECEIVE_ADD,
     SEND,
@@ -111,8 +113,10 @@ def change_needs(rows, o, random):
         rows[o]["needs"][random.randrange(len(rows[o]["needs"]))] = random.choice(earlier)
 
 
-BETWEEN = (SEND, RECEIVE, RECEIVE_ADD)
-READ, WRITE = (SEND, COPY, ADD), (RECEIVE, RECEIVE_ADD, COPY, ADD)
+BETWEEN = (SEND, RECEIVE, RECEIVE_ADD, PUT, GET)
+READ = (SEND, COPY, ADD, PUT, GET)
+"""What names a source, and below what names a target."""
+WRITE = (RECEIVE, RECEIVE_ADD, COPY, ADD, PUT, GET)
 TAKEN = (RECEIVE, RECEIVE_ADD, COPY, ADD)
 EVERY = tuple(range(10))
 
@@ -159,13 +163,14 @@ def in_bounds(program: RankProgram) -> bool:
     sizes = program.buffer_sizes()
     for o in range(program.num_operations):
         kind, rank, count = (int(c[o]) for c in (program.kind, program.rank, program.count))
+        there = int(program.peer[o]) if kind in (PUT, GET) else rank
         if kind in READ:
             buffer = sizes[program.source_buffer[o]]
             if program.source[o] + count > buffer[rank]:
                 return False
         if kind in WRITE:
             buffer = sizes[program.target_buffer[o]]
-            if program.target[o] + count > buffer[rank]:
+            if program.target[o] + count > buffer[there]:
                 return False
     return True
 

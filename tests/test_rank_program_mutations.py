@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from lowering_samples import small_plans
 from rank_program_mutations import MUTATIONS, does_harm, mutant
+from test_rank_programs import gets_of_two, puts_round_the_ring
 
 from ocs_codesign.lowering.lowering import lower
 from ocs_codesign.verification import rank_program_cells
@@ -18,7 +19,8 @@ DEPTHS = (None, 1, 2)
 
 @pytest.fixture(scope="module")
 def programs():
-    return [lower(plan, in_place=in_place) for plan, in_place in small_plans()]
+    one_sided = [puts_round_the_ring(4), gets_of_two()]
+    return [lower(plan, in_place=in_place) for plan, in_place in small_plans()] + one_sided
 
 
 def spoiled(programs, names, number, seed):

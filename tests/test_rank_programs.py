@@ -87,18 +87,21 @@ def test_puts_and_signals(ranks):
         assert "nothing orders this and operation" in check_program(loose).witness.rule
 
 
-def test_gets():
+def gets_of_two(*, hasty=False):
+    """An allgather of two that get each other's input, or, ``hasty``, what stands in the output."""
     rows = []
     for rank in range(2):
+        there = out(1 - rank) if hasty else (INPUT, 0)
         rows.append((rank, 0, COPY, -1, 0, (INPUT, 0), out(rank), 1))
-        rows.append((rank, 1, GET, 1 - rank, 0, out(1 - rank), (INPUT, 0), 1))
-    program = program_of(ALLGATHER, 2, rows, in_place=False)
-    assert check_program(program).ok
-    assert run(program, 1)
-    hasty = [(*row[:6], out(row[5][1]) if row[2] == GET else row[6], row[7]) for row in rows]
-    racing = program_of(ALLGATHER, 2, hasty, in_place=False)
-    assert races(racing)
-    assert "nothing orders" in check_program(racing).witness.rule
+        rows.append((rank, 1, GET, 1 - rank, 0, out(1 - rank), there, 1))
+    return program_of(ALLGATHER, 2, rows, in_place=False)
+
+
+def test_gets():
+    assert check_program(gets_of_two()).ok
+    assert run(gets_of_two(), 1)
+    assert races(gets_of_two(hasty=True))
+    assert "nothing orders" in check_program(gets_of_two(hasty=True)).witness.rule
 
 
 def swap(change=lambda _, rows: rows, **options):
@@ -292,3 +295,9 @@ def test_it_is_the_same_as_written_and_compiled(monkeypatch):
         monkeypatch.setattr(kernels, "LITTLE_WORK", little)
         told.append([str(check_program(program, fifo_depth=2).witness) for program in programs])
     assert told[0] == told[1]
+
+
+def test_buffers_of_any_size_take_no_room():
+    """A file may say that a rank has 10^12 chunks of scratch."""
+    program = swap(scratch=10**12)
+    assert check_program(program).ok

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 LARGE = 8
 """Slots of an operation, on average, from which on it pays to find cells."""
+_MOST_SLOTS = 2**26
+"""Slots that are taken one by one: a file may say that a rank has any number of them."""
 
 
 @final
@@ -73,7 +75,8 @@ def cells_of(order: Order, base: NDArray[np.int64], slots: int, more: NDArray[np
     until nothing new comes. Where operations carry little, each slot is a cell.
     """
     program = order.program
-    if int(program.count.sum(dtype=np.int64)) <= LARGE * program.num_operations:
+    chunks = int(program.count.sum(dtype=np.int64))
+    if chunks <= LARGE * program.num_operations and slots <= _MOST_SLOTS:
         return Cells(slots, None)
     source, target = ends_of_operations(order, base)
     sends = np.flatnonzero(program.kind == SEND)
