@@ -125,7 +125,7 @@ def read_npz(
             with zipfile.ZipFile(_Guarded(file, layout.what)) as archive:
                 return value(_arrays(archive, layout, check))
         except _BROKEN as error:
-            reason = str(error).strip(" .") or type(error).__name__
+            reason = _reason(error)
             raise ValueError(f"{path} is not a readable npz archive: {reason}") from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
@@ -138,7 +138,7 @@ def npz_names(path: Path, what: str) -> frozenset[str]:
             with zipfile.ZipFile(_Guarded(file, what)) as archive:
                 return frozenset(name.removesuffix(".npy") for name in archive.namelist())
         except (*_BROKEN, OSError) as error:
-            reason = str(error).strip(" .") or type(error).__name__
+            reason = _reason(error)
             raise ValueError(f"{path} is not a readable npz archive: {reason}") from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
@@ -240,6 +240,12 @@ def _checked_length(name: str, member: zipfile.ZipInfo, content: IO[bytes], layo
             f"its entry in the archive {held:,}"
         )
     return int(length)
+
+
+def _reason(error: Exception) -> str:
+    """What the zip reader says, which may echo the archive, on one line of a readable length."""
+    told = " ".join(str(error).split()).strip(" .") or type(error).__name__
+    return told if len(told) <= 200 else told[:197] + "..."
 
 
 def _short(text: str) -> str:
