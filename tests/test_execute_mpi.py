@@ -18,9 +18,11 @@ from execute_samples import IN_PLACE, PLANS, is_there, job, ring_by_hand, with_c
 from ocs_codesign.cli import main
 from ocs_codesign.execute.job import RunJob
 from ocs_codesign.execute.launch import command, launch
-from ocs_codesign.formats.programs.export import ProgramFormat
-from ocs_codesign.formats.programs.registry import FORMATS
-from ocs_codesign.rank_program import RECEIVE, SEND
+from ocs_codesign.formats.programs.export import Export
+from ocs_codesign.formats.programs.native import write_program_json
+from ocs_codesign.formats.programs.registry import FORMATS, read_program, told_format
+from ocs_codesign.lowering.lowering import lower
+from ocs_codesign.rank_program import NOP, RECEIVE, SEND, RankProgram
 
 pytestmark = [pytest.mark.mpi, pytest.mark.xdist_group("mpi")]
 
@@ -164,7 +166,7 @@ def test_a_barrier_that_cannot_be_reached_ends_in_time():
 def test_a_rank_that_dies_is_one_sentence(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    with subprocess.Popen([sys.executable, "-c", _stuck_command(600)], text=True,
+    with subprocess.Popen([sys.executable, "-c", _stuck_command(tmp_path)], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # fmt: skip
         os.kill(_ranks_of(tmp_path)[2], signal.SIGKILL)
         out, err = process.communicate(timeout=60)
@@ -176,7 +178,7 @@ def test_a_rank_that_dies_is_one_sentence(capsys, tmp_path, monkeypatch):
 
 def test_ctrl_c_leaves_no_rank(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with subprocess.Popen([sys.executable, "-c", _stuck_command(600)], text=True,
+    with subprocess.Popen([sys.executable, "-c", _stuck_command(tmp_path)], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # fmt: skip
         _ranks_of(tmp_path)
         process.send_signal(signal.SIGINT)
@@ -188,17 +190,13 @@ def test_ctrl_c_leaves_no_rank(tmp_path, monkeypatch):
     assert list(tmp_path.glob("ocs-codesign-*")) == []
 
 
-def _stuck_command(limit_s):
-    """Python that runs a deadlock from a file of a format of its own, as the command line does."""
+def _stuck_command(directory, limit_s=600):
+    """Python that runs a deadlock from a file, as the command line does."""
+    path = written(ring_by_hand(4, deadlocks=True), directory / "stuck.program.json")
     return (
-        f"import sys, signal\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import sys, signal\nfrom ocs_codesign.cli import main\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from execute_samples import ring_by_hand\nfrom ocs_codesign.cli import main\n"
-        "from ocs_codesign.formats.programs.export import ProgramFormat\n"
-        "from ocs_codesign.formats.programs.registry import FORMATS\n"
-        "FORMATS['stuck'] = ProgramFormat('', '', "
-        "read=lambda path: ring_by_hand(4, deadlocks=True))\n"
-        f"sys.exit(main(['run', '.', '--from', 'stuck', '--time-limit', '{limit_s}s']))"
+        f"sys.exit(main(['run', {path!r}, '--time-limit', '{limit_s}s']))"
     )
 
 
@@ -237,21 +235,45 @@ def test_the_command(tmp_path, capsys):
     assert not any("time" in key and "not_network" not in key for key in told)
 
 
-def test_a_program_from_a_file_that_is_wrong_has_exit_code_1(tmp_path, capsys, monkeypatch):
-    path = tmp_path / "program.wrong"
-    path.write_bytes(b"mark")
-    wrong = ring_by_hand(4, wrong_offset=True)
-    form = ProgramFormat("", "", read={path: wrong}.get, suffix=".wrong", marks=(b"mark",))
-    monkeypatch.setitem(FORMATS, "wrong", form)
-    assert main(["run", str(path), "--elements", "40"]) == 1
+def exported(form, directory):
+    """A file of every readable format, as export writes it, of an allgather on four ranks."""
+    (directory / "design").mkdir(parents=True)
+    assert main(["build", "Torus((2,2))", "--out", str(directory / "design"), "-q"]) == 0
+    words = ["export", str(directory / "design"), "--to", form, "--out", str(directory / "out")]
+    assert main([*words, "--message", "4KiB", "-q"]) == 0
+    files = sorted((directory / "out").iterdir(), key=lambda each: told_format(each) != form)
+    return files[0] if files[0].name != "export.json" else files[1]
+
+
+def test_programs_from_files_run_unmodified(tmp_path):
+    readable = [name for name, each in FORMATS.items() if each.read and each.write]
+    assert {"program-json", "program-npz", "json", "csv"} <= set(readable)
+    jobs, refused = [], []
+    for form in readable:
+        given = read_program(exported(form, tmp_path / form), form)
+        program = given if isinstance(given, RankProgram) else lower(given)
+        one_sided = (program.kind > NOP).any()
+        (refused if one_sided else jobs).append(RunJob(form, program, 101))
+    for each in refused:
+        with pytest.raises(ValueError, match="not of one-sided operations"):
+            launch([each], LIMIT_S)
+    assert unequal(launch(jobs, LIMIT_S)) == {}
+
+
+def written(program, path):
+    path.write_bytes(next(iter(write_program_json(Export("x", None, program, None)).values())))
+    return str(path)
+
+
+def test_a_program_from_a_file_that_is_wrong_has_exit_code_1(tmp_path, capsys):
+    path = written(ring_by_hand(4, wrong_offset=True), tmp_path / "wrong.program.json")
+    assert main(["run", path, "--elements", "40"]) == 1
     shown = capsys.readouterr().out
-    assert shown.startswith(
-        "Different: 2 of 4 ranks do not have what MPI_Allgather has. First: rank 2"
-    )
+    told = "Different: 2 of 4 ranks do not have what MPI_Allgather has. First: rank 2"
+    assert shown.startswith(told)
     assert "in element 0 of chunk 0 of item 0, where chunk 0 of item 1 has come" in shown
-    stuck = ring_by_hand(4, deadlocks=True)
-    monkeypatch.setitem(FORMATS, "wrong", ProgramFormat("", "", read={path: stuck}.get))
-    assert main(["run", str(path), "--from", "wrong", "--time-limit", "1s"]) == 1
+    path = written(ring_by_hand(4, deadlocks=True), tmp_path / "stuck.program.json")
+    assert main(["run", path, "--time-limit", "1s"]) == 1
     shown = capsys.readouterr().out
     assert shown.startswith("Not run to its end: rank 0: it waits for its receive from rank 3")
     assert shown.count("\n") == 1

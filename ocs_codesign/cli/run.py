@@ -152,13 +152,28 @@ def _plan(text: str, message_bytes: int, asked: dict[str, Any]) -> tuple[Any, tu
         return verified_book(text).page_of(message_bytes).plan, ()
     format_name = asked["format_name"] or told_format(path)
     if format_name is not None:
-        return read_program(path, format_name), ()
+        return _checked(read_program(path, format_name), path), ()
     is_recipe = text.rstrip().endswith(")") or asked_digits(text) is not None
     if exists(text) or not is_recipe:
         loaded = design_of(text, asked["collective"])
         circuits = loaded.circuits
         return loaded.schedule, () if circuits is None else steps_of_changes(circuits)
     return _made(text, asked), ()
+
+
+def _checked(given: Any, path: Path) -> Any:
+    """A program as it is, since its run is the check; ValueError for a plan that is not right."""
+    from ocs_codesign.messages import Messages
+    from ocs_codesign.rank_program import RankProgram
+    from ocs_codesign.verification.messages import check_messages
+    from ocs_codesign.verification.schedules import verify
+
+    if isinstance(given, RankProgram):
+        return given
+    witness = check_messages(given) if isinstance(given, Messages) else verify(given).witness
+    if witness is not None:
+        raise ValueError(f"{path} is no valid schedule: {witness}")
+    return given
 
 
 def _made(text: str, asked: dict[str, Any]) -> Any:
