@@ -6,6 +6,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from program_samples import designs
 
 from ocs_codesign.collective import Collective
@@ -14,6 +15,7 @@ from ocs_codesign.design import build
 from ocs_codesign.execute.job import RunJob, steps_of_changes
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.lowering.lowering import lower
+from ocs_codesign.network import Network
 from ocs_codesign.networks.damaged import damaged
 from ocs_codesign.networks.direct import mesh
 from ocs_codesign.networks.switched import fat_tree, star
@@ -28,7 +30,6 @@ from ocs_codesign.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ocs_codesign.network import Network
 
 Made = "tuple[Plan, tuple[int, ...]]"
 
@@ -60,9 +61,7 @@ def over(recipe: str, scheduler: str, collective: str) -> Made:
 def circuits(number: int) -> Made:
     """One of the circuit programs of the samples."""
     made = designs()[number]
-    steps = steps_of_changes(made.program)
-    assert steps
-    return made.schedule, steps
+    return made.schedule, steps_of_changes(made.program)
 
 
 def torn() -> Network:
@@ -115,6 +114,11 @@ PLANS: dict[int, dict[str, Callable[[], Made]]] = {
         "Rabenseifner of a prime": partial(classic, "rabenseifner", "allreduce", 5),
         "BFB reduce-scatter": partial(best, "Complete(5)", "reduce-scatter"),
         "circuits of a direct all-to-all": partial(circuits, 5),
+    },
+    6: {
+        f"circuits of sample {number}": partial(circuits, number)
+        for number, made in enumerate(designs())
+        if made.schedule.num_hosts == 6
     },
     7: {
         "BFB allreduce of a prime": partial(best, "DirectedCirculant(7, (1, 3))", "allreduce"),
@@ -178,6 +182,29 @@ def job(ranks: int, name: str, elements: int, seed: int = 0, *, in_place: bool =
     """A sample as a job."""
     plan, barriers = PLANS[ranks][name]()
     return RunJob(name, lower(plan, in_place=in_place), elements, barriers, seed)
+
+
+def random_network(seed: int) -> Network:
+    """Five hosts and perhaps a switch on a ring both ways, with links of any speed across."""
+    rng = np.random.default_rng(seed)
+    nodes = 5 + seed % 2
+    order = rng.permutation(nodes)
+    rows = [
+        *zip(order, np.roll(order, -1), strict=True),
+        *zip(order, np.roll(order, 1), strict=True),
+    ]
+    rows += [tuple(rng.choice(nodes, 2, replace=False)) for _ in range(seed % 5)]
+    tail, head = np.array(rows).T
+    return Network(5, nodes, tail, head, rng.integers(1, 5, len(rows)))
+
+
+def random_job(seed: int, collective: str) -> RunJob:
+    """A greedy schedule on a random network, in one or several chunks."""
+    root = seed % 5 if collective in ("broadcast", "reduce", "scatter", "gather") else None
+    wanted = Collective(collective, root=root)
+    plan, _ = on(partial(random_network, seed), "greedy", wanted, chunks=1 + seed % 3, seed=seed)
+    in_place = collective != "alltoall" and seed % 2 == 1
+    return RunJob(f"{collective} {seed}", lower(plan, in_place=in_place), 97 + seed, seed=seed)
 
 
 IN_PLACE = {

@@ -14,11 +14,12 @@ import pytest
 from execute_samples import is_there
 from hypothesis import given
 from hypothesis import strategies as st
+from program_samples import designs
 
 from ocs_codesign.cli import main
 from ocs_codesign.collective import Collective
 from ocs_codesign.execute import launch as launching
-from ocs_codesign.execute.job import RunJob
+from ocs_codesign.execute.job import RunJob, steps_of_changes
 from ocs_codesign.execute.launch import UnavailableError, check_available, command, launch
 from ocs_codesign.execute.layout import chunk_elements, input_and_output, piece_of_chunk
 from ocs_codesign.execute.memory import EMPTY, MIXED, Data, Numbers
@@ -131,6 +132,15 @@ def test_barriers_come_before_all_that_waits():
     assert receiver.num_epochs == 3
     assert receiver.num_waits.tolist() == [0, 1, 1]
     assert receiver.after.tolist() == [1, 2]
+
+
+def test_ranks_meet_where_circuits_change():
+    """In pauses, and where circuits go down and come up while others stay."""
+    met = [steps_of_changes(made.program) for made in designs()]
+    assert met[5] == (2, 3, 4)  # a direct all-to-all of five, one configuration a step
+    assert met[3] == ()  # both configurations have the same circuits
+    assert designs()[9].program.pauses.tolist() == []
+    assert met[9] == (2, 3, 5, 6)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from execute_samples import IN_PLACE, PLANS, is_there, job, ring_by_hand, with_columns
+from execute_samples import IN_PLACE, PLANS, is_there, job, random_job, ring_by_hand, with_columns
 
 from ocs_codesign.cli import main
+from ocs_codesign.collective import MIRROR
 from ocs_codesign.execute.job import RunJob
 from ocs_codesign.execute.launch import command, launch
 from ocs_codesign.formats.programs.export import Export
@@ -50,6 +51,12 @@ def test_every_rank_has_what_mpi_has(ranks):
     for each in outcomes:
         sends = np.isin(each.job.program.kind, [SEND]).sum()
         assert sum(rank.num_messages for rank in each.ranks) == sends > 0
+
+
+def test_random_networks_and_every_collective():
+    jobs = [random_job(seed, collective) for seed in range(6) for collective in MIRROR]
+    outcomes = launch(jobs, LIMIT_S)
+    assert (len(outcomes), unequal(outcomes)) == (48, {})
 
 
 def test_parts_are_even_or_not():
