@@ -32,6 +32,64 @@ def moore_steps(num_nodes: int, degree: int) -> int:
     return steps
 
 
+def fewest_steps(num_nodes: int, degree: int, *, bidirectional: bool = False) -> int:
+    """Fewest steps that counting leaves room for, on one-way links or on links in both directions.
+
+    A node is reached within k steps by at most 1 + d + ... + d^k nodes, and on links in both
+    directions by at most 1 + d + d (d - 1) + ... + d (d - 1)^(k - 1), since going back reaches
+    nothing new. The first is never met with d > 1 and k > 1 (Plesnik and Znam 1974; Bridges and
+    Toueg 1980): one walk of length at most k would lead from every node to every other, none back
+    to it, so I + A + ... + A^k = J for the adjacency matrix A. Its eigenvalues but d are (k + 1)-st
+    roots of unity, and no power of A up to the k-th has a trace. By that of A the others add up to
+    -d; by that of A^k their conjugates, which are their k-th powers, add up to -d^k; so d = d^k.
+
+    >>> fewest_steps(7, 2), fewest_steps(6, 2), fewest_steps(1024, 4)
+    (3, 2, 5)
+    >>> fewest_steps(10, 3, bidirectional=True), fewest_steps(11, 3, bidirectional=True)
+    (2, 3)
+    """
+    steps = moore_steps(num_nodes, degree)
+    if not bidirectional:
+        is_full = num_nodes == sum(degree**hops for hops in range(steps + 1))
+        return steps + (is_full and degree > 1 and steps > 1)
+    if degree == 1:
+        return num_nodes - 1
+    reached, layer, steps = 1, degree, 0
+    while reached < num_nodes:
+        reached, layer, steps = reached + layer, layer * (degree - 1), steps + 1
+    return steps
+
+
+def least_t_b(
+    num_nodes: int,
+    degree: int,
+    steps: int,
+    collective: Collective | str = "allgather",
+    *,
+    bidirectional: bool = False,
+) -> Fraction | None:
+    """Least t_b that counting allows any topology in so many steps, None where it allows none.
+
+    In an allgather in k steps every node must be within k hops of every other, so k is at least
+    ``fewest_steps``. Every node receives N - 1 shards of M/N over links of together B, so t_b is at
+    least (N - 1)/N; that no more can be proven so is shown by what a receiver may get at each step:
+    at most d^t shards at step t, and these leave room for N - 1 in all. An allreduce needs both
+    halves, each in at least the fewest steps. With d odd and links in both directions N must be
+    even, or there is no such topology.
+
+    >>> least_t_b(1021, 4, 4), least_t_b(1021, 4, 5)
+    (None, Fraction(1020, 1021))
+    >>> least_t_b(9, 3, 8, bidirectional=True) is None
+    True
+    """
+    collective = Collective.parse(collective)
+    fewest = fewest_steps(num_nodes, degree, bidirectional=bidirectional)
+    halves = 2 if collective == Collective.ALLREDUCE else 1
+    if steps < halves * fewest or (bidirectional and num_nodes % 2 and degree % 2):
+        return None
+    return bound(num_nodes, degree, collective).t_b
+
+
 def hop_sum(num_nodes: int, degree: int) -> int:
     """Least sum of the distances from a node to all others: that of a full d-ary out-tree.
 

@@ -18,7 +18,9 @@ from ocs_codesign.search.alltoall.search import alltoall_recipes
 from ocs_codesign.search.alltoall.solving import Solving
 from ocs_codesign.search.baselines import baseline_recipes
 from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.edited import neighbours
 from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.filling import filled
 from ocs_codesign.search.literature import literature
 from ocs_codesign.search.search import (
     Answers,
@@ -71,7 +73,8 @@ def pool(
         if origin and origin.seed == effort.seed and origin.work >= effort.work:
             return _with_compared(question, known, effort)
         answers = None if origin else _answers(question, effort, store, on_progress)
-    return _verified(searched(question, answers, effort, known, on_progress)[0], effort)
+    near = neighbours(question, catalogue)
+    return _verified(searched(question, answers, effort, known, on_progress, near)[0], effort)
 
 
 def searched(
@@ -80,20 +83,27 @@ def searched(
     effort: Effort,
     known: Iterable[Design] = (),
     on_progress: Progress | None = None,
+    near: Iterable[Design] = (),
 ) -> tuple[list[Design], list[Recipe]]:
     """What is known and what is found beside it, and which of that the search for all-to-all found.
 
     Bases and expansions are tried with ``answers`` to all smaller questions; None if they have been
-    tried, so that only the local searches are left.
+    tried, so that only the local searches are left; ``near`` are designs of neighbouring sizes.
     """
     scored = list(known)
     if answers is not None:
         scored = _joined(scored, candidates_from(question, answers, effort, on_progress))
     scored = _with_compared(question, scored, effort)
     scored = _joined(scored, measured_designs(lifts(question, scored, effort), on_progress))
+    more = filled(question, scored, list(near), effort, _measured_both_ways, on_progress)
+    scored = _joined(scored, more)
     share = replace(effort, work=effort.work // _ALLTOALL_SHARE)
     found = alltoall_recipes(question, share, on_progress)
     return _joined(scored, measured_designs(with_transposes(found), on_progress)), found
+
+
+def _measured_both_ways(recipes: Iterable[Recipe]) -> list[Design]:
+    return measured_designs(with_transposes(recipes))
 
 
 def best_for_alltoall(scored: Iterable[Design], found: list[Recipe]) -> list[Design]:

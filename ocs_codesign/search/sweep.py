@@ -16,6 +16,7 @@ from ocs_codesign import __version__
 from ocs_codesign.collective import Collective
 from ocs_codesign.search.catalogue.entry import Entry, Provenance
 from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.edited import neighbours
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.pool import (
     best_for_alltoall,
@@ -120,14 +121,16 @@ def answer(
 ) -> Answered:
     """The answer to one question, for all collectives, from what is known and what is behind it.
 
-    Without ``parts`` nothing is expanded.
+    Without ``parts`` nothing is expanded. Designs of neighbouring sizes are those of the shipped
+    catalogue, so that the order of a sweep does not matter.
     """
     start = time.process_time()
     answers: Answers | None = None
     if parts is not None:
         answers = {one: smaller_answers(entries) for one, entries in parts.items()}
     before = [entry.design() for entry in known]
-    scored, found = searched(question, answers, effort, before)
+    near = neighbours(question) if effort.work >= Effort().work else []
+    scored, found = searched(question, answers, effort, before, near=near)
     scored, kept = confirmed(scored)
     # What was kept for all-to-all is not told from the rest: all that was kept stays.
     kept += [*best_for_alltoall(scored, found), *before]
