@@ -33,6 +33,10 @@ EXAMPLES = {
         "select --fabric fabric64.yaml --workload moe_workload.yaml",
     ),
     "layers.yaml": ("the layers of a training step", "compare-policies layers.yaml"),
+    "gpt3.yaml": ("GPT-3 and how it is divided", "iterate gpt3.yaml"),
+    "mixtral.yaml": ("a mixture of experts", "iterate mixtral.yaml"),
+    "dlrm.yaml": ("a recommender", "iterate dlrm.yaml"),
+    "resnet50.yaml": ("a residual network", "compare-policies resnet50.yaml"),
     "gpt3_budget.yaml": (
         "what GPT-3 sends in four dimensions",
         "allocate gpt3_budget.yaml --total 600GB/s",

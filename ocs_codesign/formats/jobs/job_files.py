@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,6 +17,16 @@ from ocs_codesign.files.broken_rules import checked_part, file_error
 from ocs_codesign.files.limited import check_size, read_limited
 from ocs_codesign.files.plain_text import read_plain_text
 from ocs_codesign.formats.fabric.scalars import Name
+from ocs_codesign.formats.jobs.model_parts import (
+    MODEL_KINDS,
+    AcceleratorPart,
+    ModelPart,
+    ParallelPart,
+    RecommenderPart,
+    ResidualPart,
+    TransformerPart,
+    graph_of_model,
+)
 from ocs_codesign.formats.jobs.parts import (
     MAX_LAYERS,
     MAX_NODES_READ,
@@ -48,7 +59,7 @@ class LoadedJob:
 
 
 class JobPart(BaseModel):
-    """A job: one of layers and nodes, and the machine that it runs on."""
+    """A job: one of layers, nodes and a model, and the machine that it runs on."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -59,6 +70,9 @@ class JobPart(BaseModel):
     layers: list[LayerPart] | None = Field(None, min_length=1, max_length=MAX_LAYERS)
     ranks: int = Field(1, ge=1, le=MAX_RANKS, description="Ranks that nodes are of.")
     nodes: list[NodePart] | None = Field(None, min_length=1, max_length=MAX_NODES_READ)
+    model: Annotated[ModelPart, Field(discriminator="kind")] | None = None
+    parallel: ParallelPart | None = Field(None, description="One rank if not given.")
+    accelerator: AcceleratorPart | None = None
 
 
 _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
@@ -67,6 +81,11 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("machine", "levels"): LevelPart,
     ("layers",): LayerPart,
     ("nodes",): NodePart,
+    ("model", "transformer"): TransformerPart,
+    ("model", "recommender"): RecommenderPart,
+    ("model", "residual"): ResidualPart,
+    ("parallel",): ParallelPart,
+    ("accelerator",): AcceleratorPart,
 }
 
 
@@ -92,7 +111,11 @@ as in 1.5ms
     """
     check_size(data, name, MAX_JOB_BYTES)
     plain = read_plain_text(data, name, is_json=is_json)
-    part = checked_part(plain, name, JobPart, _keys_at, "job", keys="name, and layers or nodes")
+    keys = "name, and layers, nodes or a model"
+    kind = _kind_of(plain.value)
+    part = checked_part(
+        plain, name, JobPart, partial(_keys_at, kind), "job", tags=MODEL_KINDS, keys=keys
+    )
     try:
         return _loaded(part)
     except ValueError as error:
@@ -105,15 +128,28 @@ def job_json_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def _keys_at(place: Place) -> list[str]:
+def _kind_of(value: Any) -> str:
+    """The kind of the model in a file, for the keys that it may have."""
+    model = value.get("model") if isinstance(value, dict) else None
+    kind = model.get("kind") if isinstance(model, dict) else None
+    return kind if kind in MODEL_KINDS else MODEL_KINDS[0]
+
+
+def _keys_at(kind: str, place: Place) -> list[str]:
     names = tuple(key for key in place if isinstance(key, str))
+    names = ("model", kind) if names == ("model",) else names
     return list(_MODELS.get(names, JobPart).model_fields)
 
 
 def _loaded(part: JobPart) -> LoadedJob:
     machine = None if part.machine is None else part.machine.machine()
-    if (part.layers is None) == (part.nodes is None):
-        raise ValueError("it has either layers or nodes")
+    if sum(each is not None for each in (part.layers, part.nodes, part.model)) != 1:
+        raise ValueError("it has one of layers, nodes and a model")
+    if part.model is not None:
+        if machine is None or part.accelerator is None:
+            raise ValueError("a model needs a machine and an accelerator: what its work takes")
+        graph, text = graph_of_model(part.model, part.parallel, part.accelerator, machine)
+        return LoadedJob(part.name, _with_times(graph, priced(graph, machine)), text)
     if part.layers is not None:
         layers, ranks = layers_of(part.layers, part.latency, machine)
         return LoadedJob(part.name, layers.graph(ranks), f"{layers.num_layers} layers")

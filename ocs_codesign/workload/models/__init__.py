@@ -1,0 +1,1 @@
+"""Models of training: what their layers compute and send, and how ranks divide them."""
