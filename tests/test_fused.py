@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.cost import CostModel
-from ocs_codesign.workload.draft import Draft
 from ocs_codesign.workload.fused import (
     OPERATORS,
     Accelerator,
@@ -18,6 +17,7 @@ from ocs_codesign.workload.fused import (
     operator_of,
 )
 from ocs_codesign.workload.issue import run
+from ocs_codesign.workload.job_draft import JobDraft
 
 KNOWN = [
     ((64, 16, 10, Fraction(1, 2)), 72, 48),
@@ -75,7 +75,7 @@ def test_all_remote_is_the_closed_form(operator):
 
 @given(operators)
 def test_as_nodes_of_a_job_it_takes_the_same(operator):
-    draft = Draft(1, [4], Fraction(1, 12))
+    draft = JobDraft(1, [4], Fraction(1, 12))
     fused_nodes(draft, 0, operator, 4)
     assert run(draft.graph()).total_s == operator.fused_s()
 

@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ocs_codesign.cost import CostModel
-from ocs_codesign.workload.draft import Draft
 from ocs_codesign.workload.issue import Discipline, Order, run
+from ocs_codesign.workload.job_draft import JobDraft
 from ocs_codesign.workload.job_graph import COMPUTE, RECEIVE
 from ocs_codesign.workload.prices import ALGORITHMS, Level, Machine, priced
 
@@ -26,7 +26,7 @@ CASES = {
 
 def step(allreduce, *, in_layer_order, num_ranks=4, work=None):
     """Forward, backward, next forward of three layers on ranks of their own."""
-    draft = Draft(num_ranks)
+    draft = JobDraft(num_ranks)
     owners, layers = range(num_ranks), range(3)
     nodes = {
         what: [[draft.compute(owner, ticks * US) for _ in layers] for owner in owners]
@@ -64,7 +64,7 @@ def test_output_of_a_run():
 
 
 def test_a_receive_ends_when_its_message_came_and_it_was_posted():
-    draft = Draft(2)
+    draft = JobDraft(2)
     late = draft.compute(1, 50)
     draft.send(0, 1, 1, after_at_head=[late], work=10)
     draft.send(0, 1, 1, work=100)
@@ -72,7 +72,7 @@ def test_a_receive_ends_when_its_message_came_and_it_was_posted():
 
 
 def test_two_orders_that_wait_for_each_other_are_named():
-    draft = Draft(2)
+    draft = JobDraft(2)
     draft.collective("allreduce", (0, 1), 8, {}, priority=5, work=1)
     draft.collective("alltoall", (0, 1), 8, {}, priority=4, work=1)
     graph = draft.graph()
@@ -84,7 +84,7 @@ def test_two_orders_that_wait_for_each_other_are_named():
 
 
 def pair():
-    draft = Draft(3)
+    draft = JobDraft(3)
     draft.compute(0, 1, label="begin")
     draft.collective("allreduce", (0, 1), 8, {0: [0]}, label="sum")
     draft.send(1, 2, 8)
@@ -117,25 +117,25 @@ def test_what_is_no_job_is_refused(case):
 
 
 def test_circles_are_refused_also_through_collectives_and_messages():
-    draft = Draft(2)
+    draft = JobDraft(2)
     sums = draft.collective("allreduce", (0, 1), 8, {})
     first = draft.compute(0, 1, after=sums[:1])
     draft.wait(sums[1], draft.send(0, 1, 8, after=[first])[1])
     with pytest.raises(ValueError, match="waits for itself: the nodes form a circle"):
         draft.graph()
     with pytest.raises(ValueError, match="it has at least one"):
-        Draft(1).graph()
+        JobDraft(1).graph()
     with pytest.raises(ValueError, match="no collective of jobs"):
-        Draft(1).collective("allsum", (0,), 1, {})
+        JobDraft(1).collective("allsum", (0,), 1, {})
     with pytest.raises(ValueError, match="a rank twice"):
-        Draft(2).collective("allreduce", (0, 0), 1, {})
+        JobDraft(2).collective("allreduce", (0, 0), 1, {})
 
 
 @st.composite
 def jobs(draw):
     """Jobs of a few ranks whose nodes wait for some before them."""
     num_ranks = draw(st.integers(1, 4))
-    draft = Draft(num_ranks)
+    draft = JobDraft(num_ranks)
     last = [[] for _ in range(num_ranks)]
     everything = [[] for _ in range(num_ranks)]
     for _ in range(draw(st.integers(1, 14))):
@@ -203,7 +203,7 @@ def test_nobody_idles_while_something_is_ready(graph, order):
 
 
 def test_iterations_follow_each_other():
-    draft = Draft(1)
+    draft = JobDraft(1)
     nodes = [draft.compute(0, 3), draft.compute(0, 4)]
     draft.in_turn(nodes)
     draft.carry(nodes[1], nodes[0])
@@ -227,7 +227,7 @@ def test_algorithms_send_what_must_be_sent(name):
 def test_machines_and_prices():
     inside, between = CostModel(1e-6, 3e9), CostModel(10e-6, 1e9)
     machine = Machine((Level(2, inside), Level(4, between, "direct")))
-    draft = Draft(4)
+    draft = JobDraft(4)
     for group in ((0, 1), (1, 2), (0, 1, 2, 3)):
         draft.collective("allreduce", group, 1000, {})
     draft.send(2, 3, 1000)
@@ -253,7 +253,7 @@ def test_machines_and_prices():
 
 
 def test_prices_that_no_tick_divides_are_rounded():
-    draft = Draft(2)
+    draft = JobDraft(2)
     for size in range(1000, 1040):
         draft.send(0, 1, size)
     machine = Machine((Level(2, CostModel(Fraction(1, 997), Fraction(10**9 + 7, 10**3 + 9))),))
@@ -265,7 +265,7 @@ def test_prices_that_no_tick_divides_are_rounded():
 
 @pytest.mark.slow
 def test_a_hundred_thousand_nodes():
-    draft = Draft(1024)
+    draft = JobDraft(1024)
     ranks = range(1024)
     ends = {owner: [] for owner in ranks}
     for layer in range(50):

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.workload.buckets import buckets_of_work, cheapest_buckets
-from ocs_codesign.workload.draft import Draft
 from ocs_codesign.workload.issue import Discipline, run
-from ocs_codesign.workload.layers import Layers
+from ocs_codesign.workload.job_draft import JobDraft
+from ocs_codesign.workload.layer_times import LayerTimes
 from ocs_codesign.workload.period import period_bound_s, steady
 from ocs_codesign.workload.policies import POLICIES, best_of, compare_policies
 from ocs_codesign.workload.rewriting import ALLREDUCE, cut, decoupled, gradients, merged
@@ -36,7 +36,7 @@ def test_known_periods(case):
     serial, fifo, lifo, priority, sliced, with_overhead, dear = map(Fraction, KNOWN[case])
     found = {
         one.name: one.steady.period_s
-        for one in compare_policies(Layers(*CASES[case]).graph(), None, 5)
+        for one in compare_policies(LayerTimes(*CASES[case]).graph(), None, 5)
     }
     assert found["serial"] == serial
     assert found["fifo"] == fifo
@@ -44,7 +44,7 @@ def test_known_periods(case):
     assert found["priority"] == found["tictac"] == priority
     assert found["p3"] == sliced
     assert found["dear"] == dear
-    overhead = Layers(*CASES[case], latency_s=1).graph()
+    overhead = LayerTimes(*CASES[case], latency_s=1).graph()
     assert best_of("p3", overhead, Fraction(5)).steady.period_s == with_overhead
     assert found["bytescheduler"] == found["p3"]
     assert found["pace"] <= found["p3"]
@@ -52,14 +52,14 @@ def test_known_periods(case):
 
 def test_a_window_hides_the_overhead_of_slices():
     """Case D: 18 slices of 5 + 1 for the first layer; in flight together they cost one more."""
-    job = Layers(*CASES["D"], latency_s=1).graph()
+    job = LayerTimes(*CASES["D"], latency_s=1).graph()
     found = best_of("bytescheduler", job, Fraction(5))
     assert (found.steady.period_s, found.setting) == (181, "slices of 5 s, 2 in flight")
 
 
 def test_merging_saves_latencies():
     """Ten tensors of 1 with a latency of 10 each: one after the other 110 after the first."""
-    job = Layers([1] * 10, [1] * 10, [1] * 10, 10).graph()
+    job = LayerTimes([1] * 10, [1] * 10, [1] * 10, 10).graph()
     found = {one.name: one.steady.period_s for one in compare_policies(job)}
     assert found["fifo"] == 1 + 110 + 10
     assert found["ddp"] == 10 + 20 + 10
@@ -76,7 +76,9 @@ def layers(draw):
     columns = [draw(st.lists(times, min_size=num, max_size=num)) for _ in range(3)]
     columns[0][0] += 1
     scale = draw(st.sampled_from([Fraction(1), Fraction(1, 3), Fraction(5, 7)]))
-    return Layers(*([scale * time for time in column] for column in columns), draw(times) * scale)
+    return LayerTimes(
+        *([scale * time for time in column] for column in columns), draw(times) * scale
+    )
 
 
 @given(layers(), st.sampled_from(sorted(POLICIES)))
@@ -116,7 +118,7 @@ def test_rewriting_keeps_the_work(model):
 def test_ranks_of_their_own_do_as_their_class():
     """Case C on three ranks that are written out: the same periods under every policy."""
     forward, backward, allreduce = CASES["C"]
-    draft = Draft(3, tick_s=Fraction(1))
+    draft = JobDraft(3, tick_s=Fraction(1))
     owners = range(3)
     down = [[draft.compute(one, 20, priority=-layer) for layer in range(3)] for one in owners]
     up = [[draft.compute(one, 10, priority=10 + layer) for layer in range(3)] for one in owners]
@@ -132,7 +134,7 @@ def test_ranks_of_their_own_do_as_their_class():
         for one in owners:
             draft.wait(up[one][layer], ends[one])
     job = draft.graph()
-    alone = Layers(forward, backward, allreduce).graph()
+    alone = LayerTimes(forward, backward, allreduce).graph()
     assert period_bound_s(job) == period_bound_s(alone) == 140
     for name in POLICIES:
         both = [best_of(name, each, Fraction(5)).steady.period_s for each in (job, alone)]
@@ -140,7 +142,7 @@ def test_ranks_of_their_own_do_as_their_class():
 
 
 def test_all_to_all_goes_first_where_the_policy_says_so():
-    draft = Draft(1, [4], Fraction(1))
+    draft = JobDraft(1, [4], Fraction(1))
     begin = draft.compute(0, 1)
     (sums,) = draft.collective(
         "allreduce", (0,), 8, {0: [begin]}, num_ranks=4, work=10, priority=1, is_gradient=True
@@ -155,7 +157,7 @@ def test_all_to_all_goes_first_where_the_policy_says_so():
 
 
 def test_what_policies_refuse():
-    job = Layers([1], [1], [1]).graph()
+    job = LayerTimes([1], [1], [1]).graph()
     with pytest.raises(ValueError, match="'fastest' is no policy: they are serial, fifo"):
         compare_policies(job, ("fastest",))
     with pytest.raises(ValueError, match="slice_s is 0"):
@@ -165,13 +167,13 @@ def test_what_policies_refuse():
     with pytest.raises(ValueError, match="at least one message is in flight"):
         Discipline(window=0)
     with pytest.raises(ValueError, match="one backward and one of the allreduce"):
-        Layers([1], [1], [1, 2])
+        LayerTimes([1], [1], [1, 2])
     with pytest.raises(ValueError, match="all layers take 0 s"):
-        Layers([0], [0], [0])
+        LayerTimes([0], [0], [0])
     with pytest.raises(ValueError, match="backward_s is -1: a time cannot be negative"):
-        Layers([1], [-1], [0])
+        LayerTimes([1], [-1], [0])
 
 
 def test_exposed_time_of_a_period():
-    found = steady(Layers(*CASES["A"]).graph())
+    found = steady(LayerTimes(*CASES["A"]).graph())
     assert (found.is_steady, found.exposed_s) == (True, 50)

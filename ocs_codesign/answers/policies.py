@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.workload.job_graph import JobGraph
-    from ocs_codesign.workload.policies import Outcome
+    from ocs_codesign.workload.policies import PolicyOutcome
 
 
 @final
@@ -27,10 +27,10 @@ class PolicyComparison:
     text: str
     graph: JobGraph
     bound_s: Fraction
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[PolicyOutcome, ...]
 
     @property
-    def best(self) -> Outcome:
+    def best(self) -> PolicyOutcome:
         """The first of those with the least period."""
         return min(self.outcomes, key=lambda outcome: outcome.steady.period_s)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ocs_codesign.workload.issue import JobRun
-    from ocs_codesign.workload.policies import Outcome
+    from ocs_codesign.workload.policies import PolicyOutcome
 
 MAX_OWNERS, MAX_BARS = 16, 20_000
 _COMPUTES = "#8c9bab"
@@ -81,7 +81,9 @@ def _draw_timeline(axes: Axes, done: JobRun, num_owners: int) -> str:
     return "".join(f", {note}" for note in notes)
 
 
-def policies_figure(outcomes: Sequence[Outcome], bound_s: Fraction, title: str = "") -> Figure:
+def policies_figure(
+    outcomes: Sequence[PolicyOutcome], bound_s: Fraction, title: str = ""
+) -> Figure:
     """A bar a policy, the shortest period first, its exposed part apart; the bound is a line."""
     ordered = sorted(outcomes, key=lambda one: one.steady.period_s)
     with drawing(8, 1.2 + 0.32 * len(ordered), "constrained") as figure:

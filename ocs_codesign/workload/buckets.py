@@ -23,8 +23,8 @@ def buckets_of_work(graph: JobGraph, most_ticks: int) -> NDArray[np.int64]:
 
     A gradient of more than ``most_ticks`` is a bucket of its own.
 
-    >>> from ocs_codesign.workload.layers import Layers
-    >>> buckets_of_work(Layers([1] * 4, [1] * 4, [4, 3, 2, 1]).graph(), 6).tolist()
+    >>> from ocs_codesign.workload.layer_times import LayerTimes
+    >>> buckets_of_work(LayerTimes([1] * 4, [1] * 4, [4, 3, 2, 1]).graph(), 6).tolist()
     [-1, 0, 0, 0]
     """
     bucket = np.full(graph.num_instances, -1, dtype=np.int64)
@@ -49,8 +49,8 @@ def cheapest_buckets(graph: JobGraph) -> NDArray[np.int64]:
     bucket before it is sent, and takes one latency and all the work. Exact for a channel alone; of
     runs of more than 2000 gradients nothing is merged.
 
-    >>> from ocs_codesign.workload.layers import Layers
-    >>> cheapest_buckets(Layers([1] * 3, [1] * 3, [1] * 3, 10).graph()).tolist()
+    >>> from ocs_codesign.workload.layer_times import LayerTimes
+    >>> cheapest_buckets(LayerTimes([1] * 3, [1] * 3, [1] * 3, 10).graph()).tolist()
     [0, 0, 0]
     """
     bucket = np.full(graph.num_instances, -1, dtype=np.int64)

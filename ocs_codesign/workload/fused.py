@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.workload.draft import Draft
+    from ocs_codesign.workload.job_draft import JobDraft
 
 MAX_WORKGROUPS = 2**24
 
@@ -216,16 +216,16 @@ def operator_of(
 
 
 def fused_nodes(
-    draft: Draft, owner: int, operator: FusedOperator, num_ranks: int, after: Iterable[int] = ()
+    draft: JobDraft, owner: int, operator: FusedOperator, num_ranks: int, after: Iterable[int] = ()
 ) -> list[int]:
     """The operator as nodes of a job: its waves one after the other, and what each one sends.
 
     Remote workgroups go first. What comes next waits for all of the nodes returned. Times are
     rounded to ticks.
 
-    >>> from ocs_codesign.workload.draft import Draft
+    >>> from ocs_codesign.workload.job_draft import JobDraft
     >>> from ocs_codesign.workload.issue import run
-    >>> draft = Draft(1, [4], Fraction(1))
+    >>> draft = JobDraft(1, [4], Fraction(1))
     >>> nodes = fused_nodes(draft, 0, FusedOperator(64, 16, 10, 1), 4)
     >>> run(draft.graph()).total_ticks
     74

@@ -141,8 +141,8 @@ def run(graph: JobGraph, discipline: Discipline | None = None) -> JobRun:
     Raises ValueError if ranks wait for each other for ever because each holds its channel for
     another collective.
 
-    >>> from ocs_codesign.workload.draft import Draft
-    >>> draft = Draft(2)
+    >>> from ocs_codesign.workload.job_draft import JobDraft
+    >>> draft = JobDraft(2)
     >>> ends = [draft.compute(owner, 5 + owner) for owner in range(2)]
     >>> nodes = draft.collective("allreduce", (0, 1), 8, {0: ends[:1], 1: ends[1:]}, work=10)
     >>> run(draft.graph()).end.tolist()

@@ -45,8 +45,8 @@ class JobGraph:
     Raises ValueError for what does not fit: circles, also through collectives; sends that no one
     receives; members of a collective that disagree.
 
-    >>> from ocs_codesign.workload.draft import Draft
-    >>> draft = Draft(2)
+    >>> from ocs_codesign.workload.job_draft import JobDraft
+    >>> draft = JobDraft(2)
     >>> first = draft.compute(0, 5)
     >>> draft.send(0, 1, 8, after=[first])
     (1, 2)
@@ -164,8 +164,8 @@ class JobGraph:
     def unrolled(self, times: int) -> JobGraph:
         """So many iterations as one graph without carried edges; ids and priorities move up.
 
-        >>> from ocs_codesign.workload.draft import Draft
-        >>> draft = Draft(1)
+        >>> from ocs_codesign.workload.job_draft import JobDraft
+        >>> draft = JobDraft(1)
         >>> draft.carry(draft.compute(0, 5), 0)
         >>> draft.graph().unrolled(3).wait_for.tolist()
         [0, 1]

@@ -39,8 +39,8 @@ class Steady:
 def steady(graph: JobGraph, discipline: Discipline | None = None) -> Steady:
     """The period of iterations one after the other, exact where it repeats.
 
-    >>> from ocs_codesign.workload.layers import Layers
-    >>> job = Layers([10] * 3, [20] * 3, [40, 20, 30]).graph()
+    >>> from ocs_codesign.workload.layer_times import LayerTimes
+    >>> job = LayerTimes([10] * 3, [20] * 3, [40, 20, 30]).graph()
     >>> steady(job).period_s, steady(job, Discipline(exclusive=True)).period_s
     (Fraction(140, 1), Fraction(180, 1))
     """
@@ -69,8 +69,8 @@ def period_bound_s(graph: JobGraph) -> Fraction:
     before and before the least that comes after. Latencies of messages are left out, for messages
     may be merged.
 
-    >>> from ocs_codesign.workload.layers import Layers
-    >>> period_bound_s(Layers([10] * 3, [20] * 3, [10, 10, 90]).graph())
+    >>> from ocs_codesign.workload.layer_times import LayerTimes
+    >>> period_bound_s(LayerTimes([10] * 3, [20] * 3, [10, 10, 90]).graph())
     Fraction(140, 1)
     """
     talks = graph.is_communication

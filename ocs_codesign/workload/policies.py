@@ -50,7 +50,7 @@ class Policy:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PolicyOutcome:
     """What a policy comes to: its best variant, and the period of it."""
 
     name: str
@@ -60,14 +60,14 @@ class Outcome:
 
 def compare_policies(
     graph: JobGraph, names: tuple[str, ...] | None = None, slice_s: Fraction | float | None = None
-) -> list[Outcome]:
+) -> list[PolicyOutcome]:
     """The period of a job under every policy, or those of ``names``, in the order of POLICIES.
 
     Those that cut choose the best slices, or use ``slice_s`` if it is given. Raises ValueError for
     an unknown policy.
 
-    >>> from ocs_codesign.workload.layers import Layers
-    >>> job = Layers([10] * 4, [20] * 4, [25] * 4).graph()
+    >>> from ocs_codesign.workload.layer_times import LayerTimes
+    >>> job = LayerTimes([10] * 4, [20] * 4, [25] * 4).graph()
     >>> {one.name: str(one.steady.period_s) for one in compare_policies(job, ("fifo", "dear"))}
     {'fifo': '160', 'dear': '305/2'}
     """
@@ -80,13 +80,13 @@ def compare_policies(
     return [best_of(name, graph, size) for name in POLICIES if names is None or name in names]
 
 
-def best_of(name: str, graph: JobGraph, slice_s: Fraction | None = None) -> Outcome:
+def best_of(name: str, graph: JobGraph, slice_s: Fraction | None = None) -> PolicyOutcome:
     """A policy with the settings that are best for a job, the first of equals."""
-    best: Outcome | None = None
+    best: PolicyOutcome | None = None
     for variant in POLICIES[name].variants(graph, slice_s):
         found = steady(variant.graph, variant.discipline)
         if best is None or found.period_s < best.steady.period_s:
-            best = Outcome(name, variant.setting, found)
+            best = PolicyOutcome(name, variant.setting, found)
     if best is None:
         raise RuntimeError(f"{name} has no variant")
     return best

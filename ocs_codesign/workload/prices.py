@@ -139,8 +139,8 @@ def priced(graph: JobGraph, machine: Machine) -> JobGraph:
     Ticks become finer where a whole number of them is else not exact, down to a picosecond; what is
     not whole even then is rounded.
 
-    >>> from ocs_codesign.workload.draft import Draft
-    >>> draft = Draft(2)
+    >>> from ocs_codesign.workload.job_draft import JobDraft
+    >>> draft = JobDraft(2)
     >>> nodes = draft.collective("allreduce", (0, 1), 3000, {})
     >>> job = priced(draft.graph(), Machine((Level(2, CostModel(1e-6, 1e9)),)))
     >>> job.latency.tolist(), job.work.tolist()

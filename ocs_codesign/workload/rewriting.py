@@ -27,8 +27,8 @@ def gradients(graph: JobGraph) -> NDArray[np.bool_]:
 def cut(graph: JobGraph, slice_ticks: int) -> JobGraph:
     """Every gradient in slices of so much work, the last one shorter, each with its own latency.
 
-    >>> from ocs_codesign.workload.layers import Layers
-    >>> job = cut(Layers([1], [1], [7], 1).graph(), 5)
+    >>> from ocs_codesign.workload.layer_times import LayerTimes
+    >>> job = cut(LayerTimes([1], [1], [7], 1).graph(), 5)
     >>> job.work.tolist(), job.latency.tolist()
     ([1, 1, 5, 2], [0, 0, 1, 1])
     """
@@ -57,8 +57,8 @@ def decoupled(graph: JobGraph, *, gathers_last: bool = False) -> JobGraph:
     ``gathers_last``: an allgather waits for all reduce-scatters of its ranks. Ticks become half as
     long if half an allreduce is no whole number of them.
 
-    >>> from ocs_codesign.workload.layers import Layers
-    >>> job = decoupled(Layers([1], [1], [7]).graph())
+    >>> from ocs_codesign.workload.layer_times import LayerTimes
+    >>> job = decoupled(LayerTimes([1], [1], [7]).graph())
     >>> job.work.tolist(), job.tick_s
     ([2, 2, 7, 7], Fraction(1, 2))
     """

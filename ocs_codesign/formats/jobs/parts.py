@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from ocs_codesign.cost import CostModel
 from ocs_codesign.formats.fabric.scalars import Name
 from ocs_codesign.formats.jobs.scalars import Algorithm, JobBandwidth, JobSize, JobTime, one_of
-from ocs_codesign.workload.draft import Draft
+from ocs_codesign.workload.job_draft import JobDraft
 from ocs_codesign.workload.job_graph import COLLECTIVES, NANOSECOND
-from ocs_codesign.workload.layers import Layers
+from ocs_codesign.workload.layer_times import LayerTimes
 from ocs_codesign.workload.prices import Level, Machine
 from ocs_codesign.workload.rewriting import ALLREDUCE
 
@@ -68,7 +68,7 @@ class LayerPart(BaseModel):
 
 def layers_of(
     parts: list[LayerPart], latency_s: Fraction, machine: Machine | None
-) -> tuple[Layers, int]:
+) -> tuple[LayerTimes, int]:
     """The layers, the first one first, and how many ranks sum their gradients."""
     forward: list[Fraction] = []
     backward: list[Fraction] = []
@@ -86,7 +86,7 @@ def layers_of(
         forward += [part.forward] * part.count
         backward += [part.backward] * part.count
         allreduce += [time_s] * part.count
-    return Layers(forward, backward, allreduce, latency_s), ranks
+    return LayerTimes(forward, backward, allreduce, latency_s), ranks
 
 
 class NodePart(BaseModel):
@@ -111,7 +111,7 @@ class NodePart(BaseModel):
 
 def graph_of_nodes(parts: list[NodePart], num_ranks: int) -> JobGraph:
     """The job of these nodes; ValueError with the place and the rule if they are none."""
-    draft = Draft(num_ranks, tick_s=_PICO)
+    draft = JobDraft(num_ranks, tick_s=_PICO)
     made: dict[str, dict[int, int]] = {}
     for at, part in enumerate(parts):
         if part.name in made:
@@ -147,7 +147,7 @@ def _ranks_of(part: NodePart, num_ranks: int, at: int) -> list[int]:
 
 
 def _added(
-    draft: Draft, part: NodePart, ranks: list[int], made: dict[str, dict[int, int]], at: int
+    draft: JobDraft, part: NodePart, ranks: list[int], made: dict[str, dict[int, int]], at: int
 ) -> dict[int, int]:
     """The node of every rank, once they are added."""
     after: dict[int, list[int]] = {rank: [] for rank in ranks}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.workload.draft import Draft
+from ocs_codesign.workload.job_draft import JobDraft
 from ocs_codesign.workload.job_graph import NANOSECOND
 from ocs_codesign.workload.models.passes import SCHEDULES, Pass
 
@@ -58,7 +58,7 @@ class _Building:
         self.ranks_alone = ranks_alone
         each = parallel.ranks_of_stage
         owners = parallel.num_ranks if ranks_alone else parallel.pipeline
-        self.draft = Draft(owners, None if ranks_alone else [each] * owners, NANOSECOND)
+        self.draft = JobDraft(owners, None if ranks_alone else [each] * owners, NANOSECOND)
         per = len(model.layers) // (parallel.pipeline * parallel.chunks)
         self.blocks = [
             [

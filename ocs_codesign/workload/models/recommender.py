@@ -7,8 +7,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.workload.draft import Draft
 from ocs_codesign.workload.fused import FusedOperator, fused_nodes
+from ocs_codesign.workload.job_draft import JobDraft
 from ocs_codesign.workload.job_graph import NANOSECOND
 from ocs_codesign.workload.rewriting import ALLTOALL
 
@@ -32,7 +32,7 @@ class Recommender:
 
     >>> model = Recommender(26, 1000, 128, 1, (13, 512, 128), (479, 1024, 1), 2048)
     >>> model.dense_parameters
-    564353
+    565377
     """
 
     tables: int
@@ -88,7 +88,7 @@ class _Recommending:
     ) -> None:
         self.model, self.num_ranks = model, num_ranks
         self.accelerator, self.machine = accelerator, machine
-        self.draft = Draft(1, [num_ranks])
+        self.draft = JobDraft(1, [num_ranks])
         self.samples = model.batch // num_ranks
 
     def graph(self) -> JobGraph:

@@ -1,4 +1,4 @@
-"""Layers: a training step as a chain of layers, whose gradients are summed before they are used."""
+"""LayerTimes: a training step as a chain of layers, whose gradients are summed before use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import lcm
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.quantities import exact_time
-from ocs_codesign.workload.draft import Draft
+from ocs_codesign.workload.job_draft import JobDraft
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ MAX_LAYERS = 10_000
 
 @final
 @dataclass(frozen=True, slots=True, init=False)
-class Layers:
+class LayerTimes:
     """Seconds that the layers, the first one first, compute forward and backward, and are summed.
 
     The gradient of layer i is ready when backward has passed it; the next forward waits at layer i
@@ -28,7 +28,7 @@ class Layers:
     cut into, is over. Numbers are exact. Raises ValueError for columns of different lengths, and
     for negative times.
 
-    >>> layers = Layers([10] * 3, [20] * 3, [40, 20, 30])
+    >>> layers = LayerTimes([10] * 3, [20] * 3, [40, 20, 30])
     >>> layers.num_layers, layers.bound_s
     (3, Fraction(120, 1))
     """
@@ -62,7 +62,7 @@ class Layers:
 
     @property
     def num_layers(self) -> int:
-        """Layers."""
+        """Number of layers."""
         return len(self.forward_s)
 
     @property
@@ -83,7 +83,7 @@ class Layers:
             [int(time / tick_s) for time in times]
             for times in (self.forward_s, self.backward_s, self.allreduce_s)
         )
-        draft = Draft(1, [num_ranks], tick_s)
+        draft = JobDraft(1, [num_ranks], tick_s)
         down = [
             draft.compute(0, backward[layer], label="backward", priority=layer)
             for layer in reversed(range(self.num_layers))

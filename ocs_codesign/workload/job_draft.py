@@ -1,4 +1,4 @@
-"""Draft: a job graph while it is written, node by node."""
+"""JobDraft: a job graph while it is written, node by node."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _LABEL = list(_ROW).index("label")
 
 
 @final
-class Draft:
+class JobDraft:
     """Rows of a job graph of ``num_owners`` ranks, or of classes of ``ranks`` like ranks each.
 
     Priorities are ids unless they are given.
 
-    >>> draft = Draft(2)
+    >>> draft = JobDraft(2)
     >>> ends = [draft.compute(owner, 10) for owner in (0, 1)]
     >>> draft.collective("allreduce", (0, 1), 64, after={0: ends[:1], 1: ends[1:]})
     [2, 3]
