@@ -207,10 +207,11 @@ def test_the_golden_rules():
 
 
 def book(collective: str, *pages: tuple[int, str]) -> Book:
-    plan = CLASSIC["ring"].messages(collective, 4)
+    plans = {"bfb": CLASSIC["direct"].messages(collective, 4)}
+    rings = CLASSIC["ring"].messages(collective, 4)
     ring = Topology(4, [0, 1, 2, 3], [1, 2, 3, 0])
     network = Network(4, 4, ring.tail, ring.head, [1] * 4)
-    made = tuple(Page(begin, maker, plan) for begin, maker in pages)
+    made = tuple(Page(begin, maker, plans.get(maker, rings)) for begin, maker in pages)
     return Book(network, Fraction(10**9), Collective(collective), made)
 
 
@@ -232,6 +233,11 @@ def test_rules_of_a_book():
     beyond = book("allgather", (0, "bfb"), (2**32, "ring"))
     with pytest.raises(ValueError, match="NCCL has none of these"):
         rules_of(beyond)
+
+
+def test_what_goes_round_in_rings_is_one_whoever_made_it():
+    (rule,) = rules_of(book("allreduce", (0, "exact"), (2**20, "bfb")))
+    assert rule.line() == "allreduce,0,1048575,ring,simple,2,-1,4,-1,-1"
 
 
 def test_an_all_to_all_has_no_rules():

@@ -17,12 +17,13 @@ from ocs_codesign.files.naming import shown
 from ocs_codesign.files.places import decoded, errors_at
 from ocs_codesign.formats.csv_text import is_comment
 from ocs_codesign.formats.programs.export import CheckedFile
+from ocs_codesign.formats.programs.rings import rings_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ocs_codesign.book import Book
+    from ocs_codesign.book import Book, Page
     from ocs_codesign.formats.programs.export import Contents
 
 MAX_TUNER_BYTES = 2**20
@@ -87,7 +88,7 @@ class TunerRule:
 def rules_of(
     book: Book, *, num_channels: int = CHANNELS, protocol: str = "simple", num_servers: int = ANY
 ) -> tuple[TunerRule, ...]:
-    """A rule for every page whose maker is what NCCL has: ring, double binary tree or PAT.
+    """A rule for every page whose plan is what NCCL has: rings, double binary tree or PAT.
 
     Sizes of other pages are left to NCCL's own choice. Raises ValueError for a collective that NCCL
     does not have, and a book without such a page.
@@ -100,7 +101,7 @@ def rules_of(
     ends = [page.from_bytes - 1 for page in book.pages[1:]] + [LARGEST_BYTES]
     rules = []
     for page, end in zip(book.pages, ends, strict=True):
-        algorithm = _OF_MAKERS.get(page.maker.split(" ", 1)[0])
+        algorithm = _algorithm(page)
         is_able = algorithm is not None and collective in _DOES[algorithm]
         if algorithm is None or not is_able or page.from_bytes > min(end, LARGEST_BYTES):
             continue
@@ -120,6 +121,18 @@ def rules_of(
         makers = ", ".join(page.maker for page in book.pages)
         raise ValueError(f"NCCL has none of these: {makers}")
     return tuple(rules)
+
+
+def _algorithm(page: Page) -> str | None:
+    """What NCCL calls the plan of a page, by its maker or because it goes round in rings."""
+    of_maker = _OF_MAKERS.get(page.maker.split(" ", 1)[0])
+    if of_maker is not None:
+        return of_maker
+    try:
+        rings_of(page.plan)
+    except ValueError:
+        return None
+    return "ring"
 
 
 def write_tuner(book: Book, name: str) -> Contents:
