@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
@@ -18,6 +19,7 @@ from ocs_codesign.design import build
 from ocs_codesign.formats.programs.chakra import schema
 from ocs_codesign.formats.programs.chakra.check import check_bytes, check_graph
 from ocs_codesign.formats.programs.chakra.clock import clocked
+from ocs_codesign.formats.programs.chakra.files import checked_graph, checked_traces
 from ocs_codesign.formats.programs.chakra.graph import MAX_TAG
 from ocs_codesign.formats.programs.chakra.making import IDLE, graph_of_program
 from ocs_codesign.formats.programs.chakra.reading import frames, parse_graph, read_graph
@@ -27,7 +29,9 @@ from ocs_codesign.formats.programs.chakra.workload import (
     workload_graph,
 )
 from ocs_codesign.formats.programs.chakra.writing import delimited, write_graph
+from ocs_codesign.formats.programs.exports import exported
 from ocs_codesign.network import Network
+from ocs_codesign.networks.switched import star
 from ocs_codesign.rank_program import (
     ADD,
     COPY,
@@ -40,6 +44,7 @@ from ocs_codesign.rank_program import (
     RankProgram,
 )
 from ocs_codesign.routes import direct_routes
+from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.simulate.engine import simulate_transfers
 from ocs_codesign.simulate.making import transfers_of_schedule
 
@@ -375,3 +380,37 @@ def test_fractions_of_a_byte_are_rounded_up_once_a_message():
         0
     ]
     assert graph.size[row] == -int(-(count * chunk) // 1)
+
+
+def test_where_sends_share_a_later_link_a_rank_sends_one_after_the_other():
+    messages = CLASSIC["direct"].messages("allgather", 4)
+    export = exported("it", messages, star(4, 50), message_bytes=4 * MIB)
+    graph = checked_graph(export)
+    sends = np.flatnonzero(graph.kind == schema.SEND)
+    chains = [(row, graph.wait[graph.wait_start[row]]) for row in sends if waits(graph, row)[0]]
+    assert len(sends) == 12
+    assert len(chains) == 8
+    assert all(graph.rank[row] == graph.rank[before] for row, before in chains)
+    direct = graph_of_program(export.program, 4 * MIB)
+    assert all(waits(direct, row) == ([], []) for row in sends)
+
+
+@pytest.mark.slow
+def test_a_thousand_nodes_take_a_minute_and_two_gigabytes_at_most(tmp_path):
+    code = (
+        "import resource, time\n"
+        "from ocs_codesign.cli import main\n"
+        "ask = ['export', '#433ab9', '--to', 'chakra', '--out', 'out', '--message', '1GiB']\n"
+        "assert main([*ask, '--json', 'answer.json']) == 0\n"
+        "print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    seconds, gigabytes = map(float, done.stdout.splitlines()[-1].split())
+    assert seconds < 60
+    assert gigabytes < 2
+    assert len(list((tmp_path / "out").glob("*.et"))) == 1024
+    found = dict(checked_traces(tmp_path / "out").facts)
+    assert (found["ranks"], found["messages"]) == (1024, 20_480)
+    assert found["bytes sent"] == 1_047_552 * MIB

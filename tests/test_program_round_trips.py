@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from alltoall_samples import bipartite, complete, one_way_ring, two_way_ring
 from plan_samples import CARRIED_BY_CSV, plans
+from simulate_samples import every_pair
 
 from ocs_codesign.book import Plan
 from ocs_codesign.design import build
@@ -55,16 +56,24 @@ def every_plan() -> dict[str, Plan]:
 
 def written(plan: Plan, directory: Path, to: str) -> Path:
     """The file that an export of a plan has first."""
-    contents = FORMATS[to].write(exported("it", plan, Network(1, 1, [], [], [])))
+    contents = FORMATS[to].write(exported("it", plan, network_of(plan)))
     for file, content in contents.items():
         (directory / file).write_bytes(content)
     return directory / next(file for file in contents if "links" not in file)
 
 
+def network_of(plan: Plan) -> Network:
+    """The links of a schedule, or a link between any two ranks."""
+    topology = every_pair(plan.num_ranks) if isinstance(plan, Messages) else plan.topology
+    hosts = topology.num_nodes if isinstance(plan, Messages) else plan.num_hosts
+    ones = [1] * topology.num_links
+    return Network(hosts, topology.num_nodes, topology.tail, topology.head, ones)
+
+
 @pytest.mark.parametrize("name", every_plan())
 def test_traces_meet_and_move_the_bytes_of_the_plan(name, tmp_path):
     plan = every_plan()[name]
-    export = exported("it", plan, Network(1, 1, [], [], []), message_bytes=12_345)
+    export = exported("it", plan, network_of(plan), message_bytes=12_345)
     for file, content in write_chakra(export).items():  # compares the bytes with the plan's
         (tmp_path / file).write_bytes(content)
     found = checked_traces(tmp_path / "it.0.et")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ocs_codesign.formats.programs.chakra import schema
 from ocs_codesign.formats.programs.chakra.check import check_bytes, check_graph
 from ocs_codesign.formats.programs.chakra.making import graph_of_program
 from ocs_codesign.formats.programs.chakra.reading import read_graph
 from ocs_codesign.formats.programs.chakra.writing import write_graph
 from ocs_codesign.formats.programs.export import CheckedFile
+from ocs_codesign.rank_program import SEND
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,11 +36,21 @@ def checked_graph(export: Export) -> EtGraph:
     Raises RuntimeError, with what is wrong, for one that does not.
     """
     message_bytes = export.checked_message_bytes()
-    graph = graph_of_program(export.program, message_bytes)
+    by_rank = not sends_directly(export)
+    graph = graph_of_program(export.program, message_bytes, by_rank=by_rank)
     witness = check_graph(graph).witness or check_bytes(graph, export.plan, message_bytes)
     if witness is not None:
         raise RuntimeError(f"the traces of {export.name} fail: {witness}")
     return graph
+
+
+def sends_directly(export: Export) -> bool:
+    """Whether every send of the program has a link of its own in the network, and no path."""
+    program, network = export.program, export.network
+    rows = program.kind == SEND
+    wanted = program.rank[rows].astype(np.int64) * network.num_nodes + program.peer[rows]
+    links = network.tail.astype(np.int64) * network.num_nodes + network.head
+    return bool(np.isin(wanted, links).all())
 
 
 def checked_traces(path: Path) -> CheckedFile:

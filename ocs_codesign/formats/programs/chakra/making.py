@@ -33,14 +33,17 @@ IDLE = "idle"
 """Name of the only node of a rank that neither sends nor receives: a trace has a node at least."""
 
 
-def graph_of_program(program: RankProgram, message_bytes: int, *, joined: bool = True) -> EtGraph:
+def graph_of_program(
+    program: RankProgram, message_bytes: int, *, joined: bool = True, by_rank: bool = False
+) -> EtGraph:
     """The traces of a program for M = ``message_bytes``.
 
     Neighbouring sends of a stream with the same positive step, peer and channel travel as one
     message if ``joined``. A message of n chunks of M / (units x chunks a unit) bytes each has
     n times as many bytes, rounded up to a whole number: no less than the data, and less than a byte
-    more. Raises ValueError for a program with one-sided operations, or whose sends and receives do
-    not meet.
+    more. A send waits for the one before on its pair of ranks, or, if ``by_rank``, for the one
+    before of its rank: for networks where they share a later link. Raises ValueError for a program
+    with one-sided operations, or whose sends and receives do not meet.
     """
     two_sided = (SEND, RECEIVE, RECEIVE_ADD, COPY, ADD, NOP)
     foreign = ~np.isin(program.kind, two_sided)
@@ -55,7 +58,7 @@ def graph_of_program(program: RankProgram, message_bytes: int, *, joined: bool =
     size = _sizes(program, messages.chunks, whole(message_bytes, "message_bytes"))
     local = _local_additions(program)
     nodes = _Nodes(program.num_ranks, messages, local, size)
-    return nodes.graph(*_waits(program, messages, local))
+    return nodes.graph(*_waits(program, messages, local, by_rank))
 
 
 def _sizes(
@@ -84,7 +87,7 @@ def _local_additions(program: RankProgram) -> NDArray[np.int64]:
 
 
 def _waits(
-    program: RankProgram, messages: JoinedSends, local: NDArray[np.int64]
+    program: RankProgram, messages: JoinedSends, local: NDArray[np.int64], by_rank: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
     """Who waits for whom, as rows of ``_Nodes``, whether for data, and the turn of additions."""
     num, kind, message = len(messages.turn), program.kind, messages.of_operation
@@ -99,7 +102,7 @@ def _waits(
     owner, needed = _resolved(program, node >= 0)
     brings = np.isin(kind[needed], (RECEIVE, RECEIVE_ADD, ADD))
     uses = np.isin(kind[owner], (SEND, ADD))
-    before = messages.before_on_link()
+    before = messages.before_in_chain(by_rank=by_rank)
     chained = np.flatnonzero(before >= 0)
     added = np.flatnonzero(messages.adds)
     who = np.concatenate([node[owner], chained, 2 * num + addition[added]])

@@ -33,14 +33,17 @@ class JoinedSends:
     adds: NDArray[np.bool_]
     of_operation: NDArray[np.int64]
 
-    def before_on_link(self) -> NDArray[np.int64]:
+    def before_in_chain(self, *, by_rank: bool) -> NDArray[np.int64]:
         """The message before each on its pair of ranks, -1 for the first.
 
-        Links between the same two ranks are one to ASTRA-sim, so all of them make one chain.
+        Links between the same two ranks are one to ASTRA-sim, so all of them make one chain; if
+        ``by_rank``, so do all messages of a rank.
         """
-        order = np.lexsort((np.arange(len(self.turn)), self.target, self.source))
+        number = np.arange(len(self.turn))
+        target = np.zeros_like(self.target) if by_rank else self.target
+        order = np.lexsort((number, target, self.source))
         before = np.full(len(order), -1)
-        same = (np.diff(self.source[order]) == 0) & (np.diff(self.target[order]) == 0)
+        same = (np.diff(self.source[order]) == 0) & (np.diff(target[order]) == 0)
         before[order[1:]] = np.where(same, order[:-1], -1)
         return before
 
