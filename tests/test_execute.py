@@ -138,7 +138,7 @@ def test_ranks_meet_where_circuits_change():
     """In pauses, and where circuits go down and come up while others stay."""
     met = [steps_of_changes(made.program) for made in designs()]
     assert met[5] == (2, 3, 4)  # a direct all-to-all of five, one configuration a step
-    assert met[3] == ()  # both configurations have the same circuits
+    assert met[3] == ()  # its circuits stay
     assert designs()[9].program.pauses.tolist() == []
     assert met[9] == (2, 3, 5, 6)
 
@@ -204,7 +204,7 @@ def fake_mpirun(tmp_path, monkeypatch):
         script.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
         monkeypatch.setattr(launching, "find_spec", lambda name: name)
-        monkeypatch.setattr(launching, "START_S", 1.0)
+        monkeypatch.setattr(launching, "START_S", -3.0)  # with 2 s a rank
 
     return write
 
@@ -300,3 +300,12 @@ def test_bad_usage_is_one_sentence(words, told, capsys, fake_mpirun):
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert told in said.err
+
+
+def test_many_ranks_are_only_started_when_they_are_asked_for(capsys, fake_mpirun):
+    fake_mpirun("echo Error: $*; exit 1")
+    assert main(["run", "Complete(65)", "-q"]) == 2
+    told = "Error: 65 processes for Complete(65): --ranks 65 starts them\n"
+    assert capsys.readouterr() == ("", told)
+    assert main(["run", "Complete(65)", "--ranks", "65", "--time-limit", "1s"]) == 2
+    assert " -n 65 " in capsys.readouterr().err

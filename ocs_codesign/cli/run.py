@@ -30,16 +30,20 @@ if TYPE_CHECKING:
     from ocs_codesign.execute.job import RunJob
     from ocs_codesign.execute.outcome import RunOutcome
 
-BAD_INPUT, NEGATIVE = 2, 1
+NEGATIVE = 1
 ELEMENT_BYTES = 8
 DEFAULT_BYTES = 2**20
 DEFAULT_LIMIT_S = 60.0
+MOST_UNASKED = 64
+"""Ranks that are started on one machine without being asked for by number."""
 
 
 @click.command(short_help="Run a design on real processes and compare it with MPI.")
 @click.argument("design", type=FILE, metavar="DESIGN|BOOK|RECIPE")
 @click.option(
-    "--ranks", type=click.IntRange(min=1), help="Ranks to start (default: as the design has)."
+    "--ranks",
+    type=click.IntRange(min=1),
+    help="Ranks to start: as many as the design has, which is the default up to 64.",
 )
 @collective_choice(*GATHERING, ALLTOALL, *ROOTED)
 @click.option(
@@ -119,6 +123,9 @@ def run(
         return run_joined(made, limit_s, show)
     with progress("Preparing the program") as shown:
         job = made()
+        if ranks is None and job.program.num_ranks > MOST_UNASKED:
+            number = job.program.num_ranks
+            raise ValueError(f"{number} processes for {job.name}: --ranks {number} starts them")
         shown.tell_phase(f"Running {job.program.num_ranks} ranks")
         (outcome,) = launch([job], limit_s)
     show(outcome)

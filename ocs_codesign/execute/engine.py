@@ -44,9 +44,8 @@ class MismatchError(RuntimeError):
 class Run:
     """One run of a share: what is left, what is under way, and what it has moved.
 
-    ``communicators`` are as many as tags need: transfer k of a pair has tag
-    k modulo ``tags``, on the communicator of number k divided by it. ``order`` draws what is first
-    of all that may begin.
+    ``communicators`` are as many as tags need: transfer k of a pair has tag k modulo ``tags``, on
+    the communicator of number k divided by it. ``order`` draws what is first of all that may begin.
     """
 
     share: Share

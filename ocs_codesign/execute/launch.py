@@ -27,7 +27,7 @@ TASK, ANSWER = "task.pickle", "answer.pickle"
 """Files in a directory of ours that only this user can enter."""
 
 MPIRUN = "mpirun"
-START_S = 60.0
+START_S, START_S_PER_RANK = 60.0, 2.0
 """Time for ranks to start, and to compare what they have."""
 
 _RUNS = 3
@@ -80,8 +80,9 @@ def launch(
     with tempfile.TemporaryDirectory(prefix="ocs-codesign-") as name:
         directory = Path(name)
         (directory / TASK).write_bytes(pickle.dumps((list(jobs), time_limit_s, most_tags)))
-        limit_s = START_S + len(jobs) * (_RUNS * time_limit_s + 1.0)
-        told = _started(command(ranks.pop(), directory), limit_s)
+        number = ranks.pop()
+        limit_s = START_S + START_S_PER_RANK * number + len(jobs) * (_RUNS * time_limit_s + 1.0)
+        told = _started(command(number, directory), limit_s)
         if not (directory / ANSWER).exists():
             raise RuntimeError(told)
         answer = pickle.loads((directory / ANSWER).read_bytes())

@@ -32,8 +32,8 @@ LARGEST_NUMBER = 2**10
 class Performance:
     """A rank's part of a program on a communicator, to be compared with a ``call`` of MPI.
 
-    ``even`` says whether all parts of all ranks are equal.
-    All ranks have one, and ask for its result together.
+    ``even`` says whether all parts of all ranks are equal. All ranks have one, and ask for its
+    result together.
     """
 
     world: Any
