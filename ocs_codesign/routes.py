@@ -12,13 +12,13 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.given import takes_topology
 from ocs_codesign.loads import busiest_links
 from ocs_codesign.runs import before, places, starts_of
+from ocs_codesign.schedule import Schedule
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ocs_codesign.network import Network
-    from ocs_codesign.schedule import Schedule
 
 
 @final
@@ -92,6 +92,42 @@ class Routes:
     def steady_state_t_b(self, schedule: Schedule) -> Fraction:
         """t_b of the busiest link over all steps: what a pipeline of many such messages takes."""
         return self._t_b(schedule, self._busiest(schedule, np.ones_like(schedule.step)))
+
+    def through(self, schedule: Schedule) -> Schedule:
+        """The same sends hop by hop: over the network's links, in one step through its switches.
+
+        Raises ValueError if hosts would have to forward in that step.
+
+        >>> from ocs_codesign.collective import Collective
+        >>> from ocs_codesign.network import Network
+        >>> from ocs_codesign.schedule import Schedule
+        >>> star = Network(2, 3, [0, 1, 2, 2], [2, 2, 0, 1], [1, 1, 1, 1])
+        >>> pair = Topology(2, [0, 1], [1, 0])
+        >>> swap = Schedule(pair, Collective.ALLGATHER, 1, [0, 1], [0, 0], [1, 1], [0, 1], [1, 1])
+        >>> Routes(pair, star, [0, 2, 4], [0, 3, 1, 2]).through(swap).num_sends
+        4
+        """
+        network = self.network
+        inside = np.ones(len(self.link), dtype=bool)
+        inside[self.start[:-1]] = False
+        relays = network.tail[self.link[inside]]
+        if (relays < network.num_hosts).any():
+            raise ValueError(f"a path leads through host {relays.min()}: only switches pass on")
+        row, place = places(self.start[schedule.link], np.diff(self.start)[schedule.link])
+        order = np.argsort(schedule.step[row], kind="stable")
+        row, place = row[order], place[order]
+        return Schedule(
+            network.topology(),
+            schedule.collective,
+            schedule.num_chunks,
+            schedule.item[row],
+            schedule.lo[row],
+            schedule.hi[row],
+            self.link[place],
+            schedule.step[row],
+            None if schedule.phase is None else schedule.phase[row],
+            num_hosts=network.num_hosts,
+        )
 
     def _busiest(self, schedule: Schedule, step: NDArray[np.int32]) -> tuple[Fraction, ...]:
         """The largest chunks / bandwidth of a network link in every step."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from math import sqrt
 
+import numpy as np
 import pytest
 from forest_samples import known_network, networks
 from hypothesis import given, settings
@@ -12,14 +14,20 @@ from hypothesis import strategies as st
 
 from ocs_codesign.cli import main
 from ocs_codesign.collective import Collective
-from ocs_codesign.cost import CostModel
+from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.graphs.text import as_recipe
+from ocs_codesign.network import Network
 from ocs_codesign.networks.direct import direct
 from ocs_codesign.networks.switched import star
+from ocs_codesign.routes import shortest_routes
+from ocs_codesign.schedulers.classic.conversion import schedule_of, schedule_through
+from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.schedulers.forest.building import forests
 from ocs_codesign.schedulers.forest.choice import contenders
 from ocs_codesign.schedulers.forest.optimum import optimum
 from ocs_codesign.schedulers.forest.pipeline import Pipeline
+from ocs_codesign.topology import Topology
+from ocs_codesign.verification.networks import verify_on
 from ocs_codesign.verification.schedules import verify
 
 AG = Collective.ALLGATHER
@@ -89,6 +97,52 @@ def test_least_steps_count_hosts_alone():
     assert contenders(ring, Collective("broadcast", root=2)).least.steps == 4
     assert contenders(ring, Collective("reduce", root=2)).least.steps == 4
     assert contenders(ring, Collective("allgather", groups=[(0, 2)])).least.steps == 3
+
+
+def test_rings_through_switches_compete():
+    """A ring of the hosts takes N - 1 steps at the bound, and is what its routes cost."""
+    network = known_network("leafspine-4x4-2-4-4")
+    for half in Collective.ALLREDUCE.halves():
+        field = contenders(network, half)
+        costs = {one.maker: one.cost for one in field.others}
+        assert costs["ring"] == Cost(15, Fraction(15, 16))
+        assert costs["ring-outward"].steps == 8
+        messages = CLASSIC["ring"].messages(half.name, 16)
+        pairs = Topology(16, range(16), [*range(1, 16), 0])
+        routes = shortest_routes(pairs, network)
+        placed = schedule_of(messages, pairs)
+        assert routes.synchronous_cost(placed) == costs["ring"]
+        verdict = verify_on(routes, placed)
+        assert (verdict.witness, verdict.cost) == (None, costs["ring"])
+        assert [one.maker for one in field.choice(CostModel(1e-6, 1e10), 2**20, 4).contenders] == [
+            "forest"
+        ] * len(field.pipelines), "only forests have parts"
+    assert not contenders(network, Collective("broadcast", root=0)).others
+    assert not contenders(network, AG, 1).others
+
+
+def test_no_ring_where_hosts_would_have_to_forward():
+    """Switch 3 joins hosts 0 and 1, and a link 1 and 2: a ring would pass host 1 in a step."""
+    pairs = [(0, 3), (3, 0), (1, 3), (3, 1), (1, 2), (2, 1)]
+    network = Network(3, 4, *np.array(pairs).T, [1] * 6)
+    assert not contenders(network, AG).others
+    messages = CLASSIC["ring"].messages("allgather", 3)
+    with pytest.raises(ValueError, match="leads through host 1: only switches pass on"):
+        schedule_through(messages, network)
+
+
+@pytest.mark.parametrize(
+    ("collective", "maker"),
+    [("allgather", "ring"), ("reduce-scatter", "ring"), ("allreduce", "ring")],
+)
+def test_a_ring_is_built_where_it_is_fastest(capsys, tmp_path, collective, maker):
+    options = ["--network", "leaf_spine(4, 4, 2, 4, 4)", "--collective", collective]
+    times = ["--alpha", "1us", "--bandwidth", "100Gbps", "--message", "1MiB"]
+    answer = built(capsys, tmp_path, *options, *times)
+    assert answer["schedule"].startswith(maker)
+    choice = answer["choices"][0]
+    assert choice["contenders"][0]["schedule"] == answer["schedule"]
+    assert {"forest" in one["schedule"] for one in choice["contenders"]} == {True, False}
 
 
 def built(capsys, tmp_path, *options):

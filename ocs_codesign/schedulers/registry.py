@@ -165,8 +165,16 @@ def _forest(task: Task) -> Made:
     least_chunk = MIN_CHUNK_BYTES if task.min_chunk is None else task.min_chunk
     choice = field.choice(task.message.model, size, task.parts, least_chunk)
     if choice.best.pipeline is None:
-        return replace(_bfb(task), choices=(choice,))
+        is_ring = choice.best.maker != "bfb"
+        made = _through_switches(task, network, choice.best.maker) if is_ring else _bfb(task)
+        return replace(made, choices=(choice,))
     return _piped(task, choice.best, choice.least.t_b, (choice,))
+
+
+def _through_switches(task: Task, network: Network, name: str) -> Made:
+    from ocs_codesign.schedulers.forest.choice import through_switches
+
+    return Made(through_switches(name, network, task.collective), name)
 
 
 def _forest_allreduce(task: Task, network: Network) -> Made:

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ocs_codesign.routes import shortest_routes
 from ocs_codesign.runs import starts_of
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.classic.placement import PairLinks, checked_ranks
+from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ocs_codesign.messages import Messages
-    from ocs_codesign.topology import Topology
+    from ocs_codesign.network import Network
 
 
 def schedule_of(
@@ -57,6 +59,24 @@ def schedule_of(
         messages.step[row],
         (~messages.adds[row]).astype(np.int32) if is_allreduce else None,
     )
+
+
+def schedule_through(messages: Messages, network: Network) -> Schedule:
+    """The same over a network with switches, by shortest routes: a send is the hops of its path.
+
+    Rank r is host r. Raises ValueError as ``schedule_of`` does, and where a path leads through a
+    host.
+
+    >>> from ocs_codesign.networks.switched import star
+    >>> from ocs_codesign.schedulers.classic.registry import CLASSIC
+    >>> ring = CLASSIC["ring"].messages("allgather", 4)
+    >>> schedule_through(ring, star(4, 10)).synchronous_cost()
+    Cost(steps=3, t_b=Fraction(3, 4))
+    """
+    ranks = network.num_hosts
+    pairs = np.unique(messages.source.astype(np.int64) * ranks + messages.target)
+    topology = Topology(ranks, *np.divmod(pairs, ranks))
+    return shortest_routes(topology, network).through(schedule_of(messages, topology))
 
 
 def _links(

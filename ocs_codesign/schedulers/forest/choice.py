@@ -22,11 +22,12 @@ from ocs_codesign.schedulers.forest.pipeline import Pipeline
 from ocs_codesign.verification.forests import check_forest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ocs_codesign.cost import CostModel
     from ocs_codesign.forest import Forest
     from ocs_codesign.network import Network
+    from ocs_codesign.schedule import Schedule
     from ocs_codesign.schedulers.forest.optimum import Optimum
     from ocs_codesign.topology import Topology
 
@@ -39,6 +40,9 @@ NEAR_OPTIMUM = Fraction(11, 10)
 _MAX_HOSTS_IN_PASSING = 64
 _FEW_TREES, _MAX_HOSTS_OF_SEVERAL = (1, 2, 4), 128
 """Trees a unit that are tried beside those of the optimum, and up to how many hosts."""
+
+_RINGS = ("ring", "ring-halves", "ring-outward")
+"""Classic algorithms that compete with forests where there are switches: one way, both ways."""
 
 _MAX_TREES_LOWERED = 512
 """Trees of the optimum up to which lower ones are tried."""
@@ -145,7 +149,8 @@ def contenders(
 ) -> Contenders:
     """Forests of the optimum, lower ones, those of few trees, and BFB, as the size allows.
 
-    ``topology`` has the same links.
+    ``topology`` has the same links. Where there are switches, rings of the hosts as they are
+    numbered stand for BFB.
 
     With ``num_trees`` only the forest of at most so many, with ``height`` forests no taller. Raises
     ValueError for what ``optimum`` refuses, and where such trees cannot be built.
@@ -172,7 +177,8 @@ def contenders(
     pipelines = tuple(Pipeline(one, collective) for one in made)
     bfb = _bfb_cost(network, collective, topology) if num_trees is None else None
     others = () if bfb is None else (Contender("bfb", bfb),)
-    return Contenders(found, pipelines, others, Cost(steps, found.t_b))
+    rings = _rings(network, collective) if num_trees is None else ()
+    return Contenders(found, pipelines, (*others, *rings), Cost(steps, found.t_b))
 
 
 def near_optimum(
@@ -252,6 +258,28 @@ def _bfb_cost(network: Network, collective: Collective, topology: Topology | Non
         return None
     loads = loads_of_half(topology, collective)
     return Cost(len(loads), topology.t_b(total(loads)))
+
+
+def _rings(network: Network, collective: Collective) -> Iterator[Contender]:
+    """Rings of the hosts in the order of their numbers, through switches: what people have."""
+    if (
+        network.num_hosts == network.num_nodes
+        or network.num_hosts > _MAX_HOSTS_OF_SEVERAL
+        or collective not in Collective.ALLREDUCE.halves()
+    ):
+        return
+    for name in _RINGS:
+        with suppress(ValueError):  # not for so many hosts, or paths lead through hosts
+            yield Contender(name, through_switches(name, network, collective).synchronous_cost())
+
+
+def through_switches(name: str, network: Network, collective: Collective) -> Schedule:
+    """The schedule of a classic algorithm by name; ValueError as ``schedule_through`` raises it."""
+    from ocs_codesign.schedulers.classic.conversion import schedule_through
+    from ocs_codesign.schedulers.classic.registry import CLASSIC
+
+    messages = CLASSIC[name].messages(collective.name, network.num_hosts)
+    return schedule_through(messages, network)
 
 
 def _fewest_steps(found: Optimum) -> int:
