@@ -70,6 +70,7 @@ def test_json_has_exactly_this_form(capsys):
         "allgather": {"steps": 6, "t_b": "261/256"},
         "reduce_scatter": {"steps": 7, "t_b": "261/256"},
     }
+    above = {"above_bound": "7/341"}
     given = answer(capsys)
     keys = "nodes degree collective candidates bound published baselines dominated"
     assert list(given) == keys.split()
@@ -80,7 +81,8 @@ def test_json_has_exactly_this_form(capsys):
     assert given["degree"] == 4
     assert given["collective"] == "allgather"
     assert given["bound"] == {"steps": 5, "t_b": "1023/1024"}
-    assert given["candidates"][0] == quick
+    assert given["candidates"][0] == quick | above
+    assert given["candidates"][1]["above_bound"] == "0"
     assert given["candidates"][1]["bw_optimal"] is True
     (dominated,) = given["dominated"]
     assert set(dominated) == {*quick, "dominated_by"}
@@ -122,6 +124,9 @@ def test_table(capsys):
     assert f"{handle(slow)}  L" in lines[3]
     assert f"{handle(slow)}  {slow}" in lines
     assert lines[4] == (
+        "t_b above the least that counting allows in as many steps: 2.05 % and 0 %."
+    )
+    assert lines[5] == (
         "These are the best of 3 designs known or found; no topology of this size can beat "
         "5 steps, t_b 1023/1024 (0.999023)."
     )

@@ -14,6 +14,7 @@ from ocs_codesign.answers.texts import (
     optimality,
     t_b_text,
 )
+from ocs_codesign.bounds import least_t_b
 from ocs_codesign.collective import Collective
 from ocs_codesign.graphs.handle import handle
 from ocs_codesign.quantities import format_size, format_time
@@ -22,6 +23,7 @@ from ocs_codesign.search.pareto import FOREST_T_B
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from fractions import Fraction
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.cost import CostModel, MessageSizes
@@ -44,7 +46,10 @@ def frontier_json(answer: Frontier, asked: MessageSizes | None = None) -> dict[s
         "nodes": answer.num_nodes,
         "degree": answer.degree,
         "collective": answer.collective.name,
-        "candidates": [_candidate_json(candidate, asked) for candidate in answer.candidates],
+        "candidates": [
+            _candidate_json(candidate, asked) | {"above_bound": _text(answer, candidate)}
+            for candidate in answer.candidates
+        ],
         "bound": cost_json(answer.bound),
         "published": [repr(candidate.recipe) for candidate in answer.published],
         "baselines": [
@@ -94,6 +99,7 @@ def frontier_sections(
         f"{len(answer.dominated)} dominated"
     )
     yield _candidates(answer.candidates, asked)
+    yield from _above_bound(answer)
     yield (
         f"These are the best of {len(answer.looked_at)} designs known or found; no topology of "
         f"this size can beat {cost_text(answer.bound)}."
@@ -120,6 +126,33 @@ def frontier_sections(
         yield from _dominated(answer, dominated, asked)
     shown = (*answer.candidates, *answer.published, *dominated, *answer.baselines)
     yield Recipes.of(candidate.recipe for candidate in shown if candidate.recipes)
+
+
+def _above_bound(answer: Frontier) -> Iterator[Section]:
+    """How far the candidates are above what counting leaves room for in as many steps."""
+    above = [above_least_t_b(answer, design) for design in answer.candidates]
+    if any(above):
+        parts = [f"{100 * float(over or 0):.3g} %" for over in above]
+        listed = ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
+        yield f"t_b above the least that counting allows in as many steps: {listed}."
+
+
+def _text(answer: Frontier, design: Design) -> str | None:
+    above = above_least_t_b(answer, design)
+    return None if above is None else str(above)
+
+
+def above_least_t_b(answer: Frontier, design: Design) -> Fraction | None:
+    """Share by which a design's t_b exceeds the least in as many steps, None if none is proven."""
+    question, steps = answer.question, design.cost.steps
+    least = least_t_b(
+        question.num_nodes,
+        question.degree,
+        steps,
+        answer.collective,
+        bidirectional=question.bidirectional,
+    )
+    return None if least is None else design.cost.t_b / least - 1
 
 
 def _candidates(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.bounds import fewest_steps
 from ocs_codesign.cost import MessageSizes, undominated
 from ocs_codesign.plot.close_up import close_up, is_within
 from ocs_codesign.plot.labels import Label, draw_labels
@@ -56,7 +57,7 @@ def frontier_figure(
         axes = figure.add_subplot()
         shown = _in_view(frontier)
         _set_axes(axes, frontier, shown)
-        _draw_bounds(axes, frontier.bound)
+        _draw_bounds(axes, frontier)
         _draw_dominated(axes, frontier, shown)
         _draw_staircases(axes, frontier)
         _draw_forests(axes, frontier)
@@ -66,7 +67,7 @@ def frontier_figure(
         least = float(frontier.bound.t_b)
         close = close_up(axes, labels, [_point(c) for c in shown], least)
         if close is not None:
-            _draw_bounds(close, frontier.bound)
+            _draw_bounds(close, frontier)
             _draw_dominated(close, frontier, shown)
             _draw_staircases(close, frontier)
             _draw_forests(close, frontier)
@@ -157,7 +158,9 @@ def _round_ticks(low: int, high: int) -> list[int]:
     ]
 
 
-def _draw_bounds(axes: Axes, bound: Cost) -> None:
+def _draw_bounds(axes: Axes, frontier: Frontier) -> None:
+    """The least steps and t_b, and the corner below and left of which no topology can be."""
+    bound = frontier.bound
     style: dict[str, Any] = {"color": BOUND, "linewidth": 1, "zorder": 1.5}
     axes.axvline(
         bound.steps, linestyle=(0, (5, 3)), label=f"fewest steps (Moore): {bound.steps}", **style
@@ -165,6 +168,14 @@ def _draw_bounds(axes: Axes, bound: Cost) -> None:
     axes.axhline(
         float(bound.t_b), linestyle=(0, (1.5, 2)), label=rf"least $t_b$: {bound.t_b}", **style
     )
+    question, (left, right), (low, _) = frontier.question, axes.get_xlim(), axes.get_ylim()
+    both = question.bidirectional
+    fewest = fewest_steps(question.num_nodes, question.degree, bidirectional=both)
+    fewest *= len(frontier.collective.halves())
+    shade: dict[str, Any] = {"color": BOUND, "alpha": 0.08, "linewidth": 0, "zorder": 0.5}
+    axes.axvspan(left, fewest, **shade)
+    axes.fill_between([fewest, right], low, float(bound.t_b), **shade)
+    axes.set_xlim(left, right)
 
 
 def _draw_dominated(axes: Axes, frontier: Frontier, shown: Sequence[Design]) -> None:
