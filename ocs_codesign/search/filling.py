@@ -34,8 +34,8 @@ MAX_DEGREE = 8
 MAX_ANNEALED_NODES = 64
 _CLOSE = Fraction(1, 200)
 _MAX_GAPS = 4
-_EDIT_WORDS, _SWAP_WORDS, _ANNEAL_WORDS = 2**9, 2**8, 2**8
-"""Words of reach sets to look at for a unit of work: in all, and for every number of steps."""
+_EDIT_WORDS, _SWAP_WORDS, _ANNEAL_WORDS = 2**9, 2**9, 2**8
+"""Words of reach sets to look at for a unit of work: in all, and in every annealing."""
 _MAX_MOVES, _LEAST_MOVES = 2**16, 32
 _SEEDS = 2
 
@@ -123,7 +123,8 @@ def _swapped(
         for most in (at_most, at_most + 1):
             within = [one for one in front if one.cost_of(Collective.ALLGATHER).steps <= most]
             starts.update({within[-1].recipe: None} if within else {})
-        moves = _moves(question, at_most, effort.work * _SWAP_WORDS // 2)
+        words = effort.work * _SWAP_WORDS // (len(steps) * max(1, len(starts)))
+        moves = _moves(question, at_most, words)
         for start in starts:
             recipe = swapped(question, start, at_most, moves, effort.seed)
             found += [recipe] if isinstance(recipe, Swap) else []
