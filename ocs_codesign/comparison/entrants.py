@@ -13,6 +13,7 @@ from ocs_codesign.schedulers.registry import SCHEDULERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+RINGS = "rings"
 MAX_EXACT_NODES = 6
 MAX_SEARCHED_HOSTS = 128
 FOREST_PARTS = (1, 4, 16, 64)
@@ -45,7 +46,7 @@ def _text(value: Any) -> str:
 
 def entrants(contest: Contest) -> list[Entrant]:
     """All that may make the contest's collective, most of them in several ways."""
-    return [*_schedulers(contest), *_classics(contest)]
+    return [*_schedulers(contest), *_classics(contest), *_rings(contest)]
 
 
 def _schedulers(contest: Contest) -> Iterator[Entrant]:
@@ -80,6 +81,12 @@ def _classics(contest: Contest) -> Iterator[Entrant]:
             yield Entrant(name, options, is_classic=True)
         for rank_map in _rank_maps(name, contest):
             yield Entrant(name, ((RANK_MAP, rank_map),), is_classic=True)
+
+
+def _rings(contest: Contest) -> Iterator[Entrant]:
+    """Rings side by side on the ports of hosts that are linked to each other."""
+    if not contest.has_switches and SCHEDULERS[RINGS].can_make(contest.collective):
+        yield Entrant(RINGS, is_classic=True)
 
 
 def _rank_maps(name: str, contest: Contest) -> Iterator[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _COLOURS = ("#0b5fa5", "#c8442b", "#5f7a1f", "#7b4fa3", "#b8860b", "#3a8a8a", "#8d5a9e")
 _STYLES = ("-", "--", ":", "-.")
 _REST, _BOUND = "#d5dae0", "#222222"
-_ALWAYS = ("ring", "double-binary-tree", "direct")
+_ALWAYS = ("ring", "rings", "double-binary-tree", "direct")
 """Classics that everybody has today: always named."""
 
 

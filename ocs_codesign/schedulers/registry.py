@@ -261,6 +261,13 @@ def _classic(name: str, task: Task) -> Made:
     return Made(schedule_of(messages, task.topology, nodes), name)
 
 
+def _rings(task: Task) -> Made:
+    from ocs_codesign.schedulers.classic.rings import rings_schedule
+
+    made = rings_schedule(task.topology, task.collective, task.algorithm_options)
+    return Made(made, f"{made.num_chunks} rings")
+
+
 SCHEDULERS: dict[str, Scheduler] = {
     "bfb": Scheduler("balanced breadth-first broadcast", _bfb),
     "expansion": Scheduler(
@@ -293,6 +300,12 @@ SCHEDULERS: dict[str, Scheduler] = {
         _stepped,
         (Collective.ALLTOALL.name,),
         ("steps", "max_chunks", "options"),
+    ),
+    "rings": Scheduler(
+        "rings side by side, as many as ports",
+        _rings,
+        limits=("algorithm_options",),
+        is_classic=True,
     ),
     **{
         name: Scheduler(
