@@ -100,7 +100,8 @@ def simulate(
     Every transfer begins when its sender has what it sends, and waits for its links in the order of
     requests; time is in whole nanoseconds, or the network's ticks. On a NETWORK with other links
     than the design, its links take shortest paths. A host needs a nanosecond for each addition,
-    but none with --barriers, where the formula holds.
+    but none with --barriers, where the formula holds. Links of a NETWORK whose unit is ticks take
+    those for a chunk of the design, whatever M is, and additions none, unless --bandwidth is given.
 
     The answer says what decides the time, and what links wait for: data, links (also the one
     before on the pair), barriers, dark ports or nodes.
@@ -145,10 +146,10 @@ def _simulation(
     if options["latency"] is not None:
         ticks = _ticks(options["latency"], own, "--latency")
         own = own.changed(latency=[ticks] * own.num_links)
-    unit = _unit_Bps(own, loaded, options)
-    rules = _rules(own, unit, options)
     routes = shortest_routes(schedule.topology, own)
     transfers = _transfers(loaded, routes, message, options)
+    unit = _unit_Bps(own, loaded, transfers, options)
+    rules = _rules(own, unit, options)
     done = simulate_transfers(transfers, rules)
     witness = check_simulated(done)
     if witness is not None:
@@ -176,9 +177,17 @@ def _ticks(time_s: float, network: Network, option: str) -> int:
     return int(ticks)
 
 
-def _unit_Bps(network: Network, loaded: LoadedDesign, options: dict[str, Any]) -> Fraction:  # noqa: N802
-    """Bytes a second of a unit of bandwidth, which for ASTRA-sim counts in powers of two."""
+def _unit_Bps(  # noqa: N802
+    network: Network, loaded: LoadedDesign, transfers: Transfers, options: dict[str, Any]
+) -> Fraction:
+    """Bytes a second of a unit of bandwidth, which for ASTRA-sim counts in powers of two.
+
+    Where links are known by the ticks that a chunk takes, a chunk of the design takes them.
+    """
     bandwidth, circuits = options["bandwidth"], loaded.circuits
+    if bandwidth is None and network.chunk_ticks is not None and network.num_links:
+        of_a_chunk = int(network.bandwidth[0]) * int(network.chunk_ticks[0])
+        return transfers.chunk_bytes / (of_a_chunk * network.tick_s)
     if bandwidth is None and options["arithmetic"] == ASTRA_SIM and network.unit == "GB/s":
         return Fraction(2**30)
     return unit_Bps(network, bandwidth, None if circuits is None else circuits.node_speed())
@@ -210,7 +219,7 @@ def _transfers(
         # Over switches a chain is one of arrivals; to queue needs none.
         "chained": options["next_on_pair"] in ((ARRIVED,) if names_switches else (ARRIVED, QUEUED)),
         "barriers": barriers,
-        "addition_ticks": 0 if barriers else ADDITION_TICKS,
+        "addition_ticks": 0 if barriers or _counts_ticks(routes.network) else ADDITION_TICKS,
     }
     if loaded.circuits is None:
         return transfers_of_schedule(loaded.schedule, routes, message, **sequence)
@@ -221,6 +230,11 @@ def _transfers(
         stops=options["stops"],
         **sequence,
     )
+
+
+def _counts_ticks(network: Network) -> bool:
+    """Whether its links are known by the ticks of a chunk, of which a nanosecond may be many."""
+    return network.chunk_ticks is not None
 
 
 def _names_switches(loaded: LoadedDesign) -> bool:

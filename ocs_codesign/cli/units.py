@@ -31,6 +31,8 @@ def unit_Bps(  # noqa: N802 - units keep their case
             )
         number = "" if network.unit[0].isdigit() else "1"
         return exact(parse_bandwidth(f"{number}{network.unit}".replace(" ", "")))
+    if bandwidth is None and network.chunk_ticks is not None:
+        raise click.UsageError("give --bandwidth: a chunk takes the links ticks, but has no bytes")
     if bandwidth is None:
         raise click.UsageError("give --bandwidth: the links have no unit of their own")
     return exact(bandwidth) / (egress or network.host_bandwidth())

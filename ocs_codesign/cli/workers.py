@@ -37,11 +37,31 @@ def executor_of(workers: int | None, scheduler: str | None) -> Iterator[tuple[Ex
 
     number = workers or os.cpu_count() or 1
     context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(number, mp_context=context)
+    executor = ProcessPoolExecutor(number, mp_context=context, initializer=_end_with_parent)
     try:
         yield executor, number
     finally:
         executor.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Let this process end when the one that started it does, even if that is killed.
+
+    A worker holds both ends of the queue of work, so that it would wait, or work on, for ever.
+    """
+    import os
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait
+    from threading import Thread
+
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            wait([parent.sentinel])
+            os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

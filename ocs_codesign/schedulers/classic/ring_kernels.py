@@ -42,7 +42,7 @@ def merge_cycles(
         cycles[f] = _count_from(link_out, head, f, seen, stamp)
     total = 0
     for f in range(factors):
-        total += cycles[f]
+        total += int(cycles[f])
     for t in range(len(factor)):
         if total == factors:
             break
@@ -54,7 +54,7 @@ def merge_cycles(
         first = _count_from(link_out, head, f, seen, stamp - 1)
         second = _count_from(link_out, head, g, seen, stamp)
         if first + second - cycles[f] - cycles[g] <= patience[t]:
-            total += first + second - cycles[f] - cycles[g]
+            total += int(first + second - cycles[f] - cycles[g])
             cycles[f], cycles[g] = first, second
         else:
             _trade(link_out, link_in, tail, head, f, g, start[t])
