@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.cli.file_options import INPUT, plot_option
+from ocs_codesign.cli.job_options import machine_options
 from ocs_codesign.cli.options import json_option, quantity_option
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
@@ -15,6 +16,7 @@ from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
     from ocs_codesign.answers.policies import PolicyComparison
+    from ocs_codesign.formats.jobs.job_files import GivenMachine
 
 # Spelled out, since importing the policies for a help text would take too long.
 NAMES = (
@@ -35,12 +37,14 @@ NAMES = (
 @quantity_option(
     "--slice", parse_time, "Time of a slice, for policies that cut (default: they choose)."
 )
+@machine_options
 @plot_option("the periods as bars")
 @json_option
 def compare_policies(
     job: str,
     policies: tuple[str, ...],
     slice: float | None,  # noqa: A002 - the option's name
+    given: GivenMachine | None,
     plot: str | None,
     json_path: str | None,
 ) -> int:
@@ -60,7 +64,7 @@ def compare_policies(
     from ocs_codesign.answers.policies import policies_json, policies_sections
 
     with progress("Comparing policies"):
-        answer = _comparison(job, policies, slice)
+        answer = _comparison(job, policies, slice, given)
         files = {}
         if plot is not None:
             from ocs_codesign.plot.files import figure_bytes
@@ -72,13 +76,15 @@ def compare_policies(
     return 0
 
 
-def _comparison(path: str, policies: tuple[str, ...], slice_s: float | None) -> PolicyComparison:
+def _comparison(
+    path: str, policies: tuple[str, ...], slice_s: float | None, given: GivenMachine | None
+) -> PolicyComparison:
     from ocs_codesign.answers.policies import PolicyComparison
     from ocs_codesign.formats.jobs.job_files import load_job
     from ocs_codesign.workload.period import period_bound_s
     from ocs_codesign.workload.policies import compare_policies as compared
 
-    job = load_job(path)
+    job = load_job(path, given)
     outcomes = compared(job.graph, policies or None, slice_s)
     return PolicyComparison(
         job.name, job.text, job.graph, period_bound_s(job.graph), tuple(outcomes)

@@ -15,8 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ocs_codesign.files.broken_rules import checked_part, file_error
 from ocs_codesign.files.limited import check_size, read_limited
+from ocs_codesign.files.places import errors_at
 from ocs_codesign.files.plain_text import read_plain_text
 from ocs_codesign.formats.fabric.scalars import Name
+from ocs_codesign.formats.jobs.chakra_traces import load_chakra_job
 from ocs_codesign.formats.jobs.model_parts import (
     MODEL_KINDS,
     AcceleratorPart,
@@ -38,11 +40,16 @@ from ocs_codesign.formats.jobs.parts import (
     graph_of_nodes,
     layers_of,
 )
+from ocs_codesign.formats.jobs.profiler import is_profile, job_of_profile
 from ocs_codesign.formats.jobs.scalars import JobTime
-from ocs_codesign.workload.prices import priced
+from ocs_codesign.formats.trace_files import parse_trace
+from ocs_codesign.workload.chains import chain_of
+from ocs_codesign.workload.prices import Level, Machine, priced
 
 if TYPE_CHECKING:
+    from ocs_codesign.cost import CostModel
     from ocs_codesign.files.plain_text import Place
+    from ocs_codesign.reconfigure.hold.trace import Trace
     from ocs_codesign.workload.job_graph import JobGraph
 
 MAX_JOB_BYTES = 64 * 2**20
@@ -56,6 +63,20 @@ class LoadedJob:
     name: str
     graph: JobGraph
     text: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GivenMachine:
+    """What messages cost where a file does not say it, and its ranks where it does not say them."""
+
+    model: CostModel
+    algorithm: str = "ring"
+    num_ranks: int | None = None
+
+    def machine(self, num_ranks: int) -> Machine:
+        """The machine, one level of so many ranks."""
+        return Machine((Level(num_ranks, self.model, self.algorithm),))
 
 
 class JobPart(BaseModel):
@@ -89,19 +110,52 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
 }
 
 
-def load_job(path: str | Path) -> LoadedJob:
-    """The job in a file, JSON if its suffix says so and YAML otherwise.
+def load_job(path: str | Path, given: GivenMachine | None = None) -> LoadedJob:
+    """The job in a file, or in the execution traces of Chakra in a directory.
 
-    Raises OSError if the file cannot be read, and ValueError with the file, the line (of YAML), the
-    path in it, the value and the rule for anything else.
+    A file is a job file, YAML or JSON, a trace of collectives (CSV or JSON), or one of PyTorch's
+    profiler. Where it has no machine, messages take what ``given`` says. Raises OSError if the file
+    cannot be read, and ValueError with the file, the line (of YAML), the path in it, the value and
+    the rule for anything else.
     """
     path = Path(path)
+    if path.is_dir() or path.suffix.lower() == ".et":
+        return _given_times(path.name, load_chakra_job(path), given, "traces of Chakra")
     data = read_limited(path, MAX_JOB_BYTES)
-    return parse_job(data, str(path), is_json=path.suffix.lower() == ".json")
+    is_json = path.suffix.lower() == ".json"
+    if path.suffix.lower() in (".csv", ".tsv"):
+        return _chain(parse_trace(data, str(path), is_json=False), path, given)
+    if is_json:
+        value = read_plain_text(data, str(path), is_json=True).value
+        if is_profile(value):
+            with errors_at(str(path)):
+                graph = job_of_profile(value)
+            return _given_times(path.name, graph, given, "a profile of PyTorch")
+        if isinstance(value, list) or (isinstance(value, dict) and "jobs" in value):
+            return _chain(parse_trace(data, str(path), is_json=True), path, given)
+    return parse_job(data, str(path), is_json=is_json, given=given)
 
 
-def parse_job(data: bytes, name: str, *, is_json: bool = False) -> LoadedJob:
-    """The job in the content of a file called ``name``; ValueError as in ``load_job``.
+def _chain(trace: Trace, path: Path, given: GivenMachine | None) -> LoadedJob:
+    if given is None or given.num_ranks is None:
+        raise ValueError(f"{path} does not say how many ranks there are: --ranks does")
+    return _given_times(path.name, chain_of(trace, given.num_ranks), given, "a chain")
+
+
+def _given_times(name: str, graph: JobGraph, given: GivenMachine | None, text: str) -> LoadedJob:
+    """The job with what its messages take on the machine that was given."""
+    if graph.is_communication.any():
+        if given is None:
+            raise ValueError(f"{name} does not say what messages take: --alpha and --bandwidth do")
+        last = int(max(graph.last_rank.max(), int(graph.ranks.sum()) - 1))
+        graph = priced(graph, given.machine(max(last + 1, given.num_ranks or 1)))
+    return LoadedJob(name, graph, f"{text}, {graph.num_nodes} nodes")
+
+
+def parse_job(
+    data: bytes, name: str, *, is_json: bool = False, given: GivenMachine | None = None
+) -> LoadedJob:
+    """The job in the content of a job file called ``name``; ValueError as in ``load_job``.
 
     >>> text = b"name: j\\nlayers:\\n- {forward: 1ms, backward: 2ms, allreduce: 3}\\n"
     >>> parse_job(text, "j.yaml")
@@ -117,7 +171,7 @@ as in 1.5ms
         plain, name, JobPart, partial(_keys_at, kind), "job", tags=MODEL_KINDS, keys=keys
     )
     try:
-        return _loaded(part)
+        return _loaded(part, given)
     except ValueError as error:
         raise file_error(name, plain, (), f": {error}", "the job") from None
 
@@ -141,7 +195,9 @@ def _keys_at(kind: str, place: Place) -> list[str]:
     return list(_MODELS.get(names, JobPart).model_fields)
 
 
-def _loaded(part: JobPart) -> LoadedJob:
+def _loaded(part: JobPart, given: GivenMachine | None) -> LoadedJob:
+    if part.machine is not None and given is not None:
+        raise ValueError("it has a machine: another one is not taken")
     machine = None if part.machine is None else part.machine.machine()
     if sum(each is not None for each in (part.layers, part.nodes, part.model)) != 1:
         raise ValueError("it has one of layers, nodes and a model")
@@ -157,6 +213,8 @@ def _loaded(part: JobPart) -> LoadedJob:
     sized = graph.is_communication & (graph.size_bytes > 0)
     if machine is not None:
         graph = _with_times(graph, priced(graph, machine))
+    elif given is not None:
+        graph = _with_times(graph, priced(graph, given.machine(part.ranks)))
     elif sized.any():
         raise ValueError("messages have a size: the file needs a machine for them")
     return LoadedJob(part.name, graph, f"{graph.num_nodes} nodes of {graph.num_owners} ranks")

@@ -1,0 +1,119 @@
+"""Commands for jobs: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ocs_codesign.cli import main
+from ocs_codesign.cli.compare_policies import NAMES as POLICY_NAMES
+from ocs_codesign.cli.fuse import NAMES as OPERATOR_NAMES
+from ocs_codesign.cli.job_options import ALGORITHMS as SPELLED_ALGORITHMS
+from ocs_codesign.workload.fused import OPERATORS
+from ocs_codesign.workload.policies import POLICIES
+from ocs_codesign.workload.prices import ALGORITHMS
+
+EXAMPLES = Path(__file__).parent.parent / "ocs_codesign/examples"
+LAYERS, BUDGET = str(EXAMPLES / "layers.yaml"), str(EXAMPLES / "gpt3_budget.yaml")
+
+
+FUSE = ["fuse", "gemm", "--ranks", "2", "--alpha", "0s", "--bandwidth", "1Gbps"]
+
+
+def test_names_in_help_are_those_of_the_registries():
+    assert tuple(POLICIES) == POLICY_NAMES
+    assert tuple(OPERATORS) == OPERATOR_NAMES
+    assert tuple(ALGORITHMS) == SPELLED_ALGORITHMS
+
+
+def answer_of(capsys, *words):
+    assert main([*words, "--json", "-"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_compare_policies(capsys, tmp_path):
+    picture = tmp_path / "p.png"
+    found = answer_of(capsys, "compare-policies", LAYERS, "--plot", str(picture))
+    periods = {one["policy"]: one["period_s"] for one in found["policies"]}
+    assert list(periods) == list(POLICIES)
+    assert found["bound_s"] <= min(periods.values()) == periods[found["best"]]
+    assert max(periods.values()) == periods["serial"] == pytest.approx(26.2e-3)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    again = tmp_path / "again.png"
+    answer_of(capsys, "compare-policies", LAYERS, "--plot", str(again))
+    assert again.read_bytes() == picture.read_bytes()
+    only = answer_of(
+        capsys, "compare-policies", LAYERS, "--policy", "p3", "--policy", "fifo", "--slice", "500us"
+    )
+    assert [one["policy"] for one in only["policies"]] == ["fifo", "p3"]
+    assert only["policies"][1]["setting"] == "slices of 500 us"
+    assert main(["compare-policies", LAYERS, "--policy", "fifo"]) == 0
+    assert "Gradients are sent as they" in capsys.readouterr().out
+
+
+def test_iterate(capsys, tmp_path):
+    picture = tmp_path / "i.svg"
+    found = answer_of(capsys, "iterate", str(EXAMPLES / "mixtral.yaml"), "--plot", str(picture))
+    assert (found["num_ranks"], len(found["owners"])) == (256, 4)
+    assert found["is_steady"]
+    assert found["period_s"] >= found["bound_s"]
+    for owner in found["owners"]:
+        assert 0 <= owner["exposed_s"] <= owner["channel_s"]
+        assert owner["compute_s"] + owner["exposed_s"] <= found["period_s"] * (1 + 1e-9)
+    assert "expert" in picture.read_text(encoding="utf-8")
+    assert main(["iterate", LAYERS]) == 0
+    assert "no order of messages is below" in capsys.readouterr().out
+
+
+def test_allocate(capsys):
+    words = ["allocate", BUDGET, "--total", "600GB/s"]
+    found = answer_of(capsys, *words, "--unit", "20GB/s")
+    assert found["time_s"] == pytest.approx(0.3603199, rel=5e-7)
+    assert (found["whole"]["units"], found["whole"]["is_best"]) == ([19, 5, 4, 2], True)
+    assert found["present"]["time_s"] > found["time_s"]
+    cheap = answer_of(capsys, *words, "--objective", "time-cost")
+    assert cheap["cost"] < found["cost"]
+    torus = ["allocate", "torus((4,8),2)", "--message", "1GiB", "--bandwidth", "400Gbps"]
+    divided = answer_of(capsys, *torus)
+    assert sum(divided["bandwidths_Bps"]) == pytest.approx(50e9)
+    assert divided["present"]["bandwidths_Bps"] == [25e9, 25e9]
+    assert main([*torus, "--unit", "5GB/s"]) == 0
+    assert "whole units of 5 GB/s: the best of all" in capsys.readouterr().out
+    assert answer_of(capsys, "allocate", BUDGET, "--money", "5e6")["cost"] == pytest.approx(5e6)
+
+
+def test_fuse(capsys):
+    words = ["fuse", "gemm", "--ranks", "8", "--alpha", "2us", "--bandwidth", "400Gbps"]
+    found = answer_of(capsys, *words, "--size", "8192", "--size", "1024")
+    assert [one["size"] for one in found["sizes"]] == [1024, 8192]
+    for one in found["sizes"]:
+        assert one["fused_s"] <= one["fused_local_first_s"] <= one["unfused_s"]
+    assert main([*words, "--size", "1024"]) == 0
+    assert "Fusing pays at none of these sizes." in capsys.readouterr().out
+    assert main([*words, "--slowdown", "0.05"]) == 0
+    assert "Fusing pays at sizes 2048" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["allocate", BUDGET], "give --total or --money"),
+        (["allocate", BUDGET, "--total", "1GB/s", "--message", "1MiB"], "are for a NETWORK"),
+        (["allocate", "torus((4,8),2)"], "give --message"),
+        (["allocate", "torus((4,8),2)", "--message", "1MiB"], "give --bandwidth"),
+        (["allocate", "nowhere.yaml", "--total", "1GB/s"], "nowhere.yaml"),
+        (["compare-policies", LAYERS, "--slice", "0s"], "slice_s is 0"),
+        (["compare-policies", LAYERS, "--policy", "best"], "'best' is not one of"),
+        (["iterate", BUDGET], "dimensions is no known key"),
+        (["iterate", LAYERS, "--algorithm", "ring"], "give --alpha and --bandwidth together"),
+        (["fuse", "gemm", "--ranks", "1", "--alpha", "0s", "--bandwidth", "1Gbps"], "--ranks"),
+        ([*FUSE, "--slowdown", "nan"], "is not from 0 to 10"),
+    ],
+)
+def test_what_is_refused_in_a_sentence(capsys, words, message):
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert message in err
