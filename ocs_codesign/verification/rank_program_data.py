@@ -120,16 +120,19 @@ class Ended:
     fault: int
 
 
-def wrong_data(order: Order, base: NDArray[np.int64]) -> Witness | None:
-    """Run the program once, with sets of ranks for data: what it adds wrongly, or ends without."""
-    program = order.program
-    had, wanted = data_of(program, base)
-    cells = cells_with(order, base, (had, wanted))
-    faults = (_wrong(program, ended, wanted) for ended in ends_of(order, base, had, cells))
+def wrong_data(
+    order: Order, base: NDArray[np.int64], cells: Cells, sides: tuple[Held, Held]
+) -> Witness | None:
+    """Run the program once, with sets of ranks for data: what it adds wrongly, or ends without.
+
+    ``sides`` are what is had before and wanted after.
+    """
+    ends = ends_of(order, base, sides[0], cells)
+    faults = (_wrong(order.program, ended, sides[1]) for ended in ends)
     return next((fault for fault in faults if fault is not None), None)
 
 
-def cells_with(order: Order, base: NDArray[np.int64], sides: tuple[Held, ...]) -> Cells:
+def cells_with(order: Order, base: NDArray[np.int64], sides: tuple[Held, Held]) -> Cells:
     """The cells of a program's slots, none of which has more than one piece of these."""
     slots = int(sum(size.sum() for size in order.program.buffer_sizes()))
     borders = [side for held in sides for side in (held.slot, held.slot + held.size)]

@@ -97,3 +97,31 @@ def longest_before(order, start, before, weight, level):
         for edge in range(start[operation], start[operation + 1]):
             above = level[before[edge]] + weight[edge]
             level[operation] = max(level[operation], above)
+
+
+def joined(num, one, other):
+    """The least of all entries that pairs join each of so many entries with."""
+    least = np.arange(num)
+    for pair in range(len(one)):
+        first, second = one[pair], other[pair]
+        while least[first] != first:
+            least[first] = least[least[first]]
+            first = least[first]
+        while least[second] != second:
+            least[second] = least[least[second]]
+            second = least[second]
+        if first < second:
+            least[second] = first
+        else:
+            least[first] = second
+    for entry in range(num):
+        least[entry] = least[least[entry]]
+    return least
+
+
+def handed_on(order, start, before, held):
+    """Add to the bits of every entry those of all right before it."""
+    for entry in order:
+        for edge in range(start[entry], start[entry + 1]):
+            for word in range(held.shape[1]):
+                held[entry, word] |= held[before[edge], word]

@@ -1,4 +1,4 @@
-"""What operations of ranks wait for, and whether all accesses of a slot are in one order."""
+"""What operations of ranks wait for, and an order in which they all can run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ import numpy as np
 
 from ocs_codesign.kernels import for_work
 from ocs_codesign.rank_program import (
-    ADD,
-    COPY,
-    GET,
     KINDS,
-    PUT,
     RECEIVE,
     RECEIVE_ADD,
     SEND,
@@ -31,16 +27,12 @@ if TYPE_CHECKING:
     Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
     """Operations, and others that are after them."""
 
-_TABLE_ENTRIES = 2**24
-
 STUCK = "this operation waits for ever"
 NOT_TAKEN = "what is sent here is never received"
 NOT_SENT = "what is received here is never sent"
 NOT_WAITED = "no wait takes what is signalled here"
 NOT_SIGNALLED = "what is waited for here is never signalled"
 OTHER_COUNT = "this receives {got} chunks of {sent} that are sent"
-OUT_OF_TURN = "this may overtake operation {earlier}, which is for the same peer and channel"
-RACE = "nothing orders this and operation {earlier}, of which one writes a slot of both"
 
 
 @final
@@ -202,140 +194,3 @@ def _stuck(program: RankProgram, order: NDArray[np.int64], pairs: Pairs, room: P
     return told(
         program, first, f"{STUCK}: operations {shown}{more} wait for each other in a circle"
     )
-
-
-def race_of(order: Order, base: NDArray[np.int64]) -> Witness | None:
-    """Two accesses of a slot in no order, or two that could overtake each other on a channel.
-
-    ``base[rank, buffer]`` is where a buffer begins among all slots.
-    """
-    turns = _turns(order)
-    loose = _not_after(order, *turns)
-    if loose is not None:
-        rule = OUT_OF_TURN.format(earlier=int(turns[0][loose]))
-        return told(order.program, int(turns[1][loose]), rule)
-    first, second = _conflicts(order, base)
-    loose = _not_after(order, first, second)
-    if loose is None:
-        return None
-    return told(order.program, int(second[loose]), RACE.format(earlier=int(first[loose])))
-
-
-def _turns(order: Order) -> Pairs:
-    """Neighbours among what meets over a channel, at each end."""
-    program = order.program
-    pairs = []
-    for kinds in ((SEND,), (RECEIVE, RECEIVE_ADD), (SIGNAL,), (WAIT,)):
-        rows = np.flatnonzero(np.isin(program.kind, kinds))
-        columns = [getattr(program, name)[rows] for name in ("channel", "peer", "rank")]
-        by_line = np.lexsort(columns)
-        same = np.ones(max(0, len(rows) - 1), dtype=bool)
-        for column in columns:
-            same &= np.diff(column[by_line]) == 0
-        at = np.flatnonzero(same)
-        pairs.append((rows[by_line[at]], rows[by_line[at + 1]]))
-    first, second = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    return first, second
-
-
-def accesses_of(
-    program: RankProgram, base: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Every access: its operation, its first slot among all, and whether it writes."""
-    kind = program.kind
-    ours = base[program.rank, program.source_buffer] + program.source
-    at_peer = np.isin(kind, (PUT, GET))
-    owner = np.where(at_peer, program.peer, program.rank)
-    theirs = base[owner, program.target_buffer] + program.target
-    parts = (
-        (np.isin(kind, (SEND, COPY, ADD, PUT)), ours, False),
-        (kind == GET, ours, True),
-        (np.isin(kind, (RECEIVE, RECEIVE_ADD, COPY, ADD, PUT)), theirs, True),
-        (kind == GET, theirs, False),
-    )
-    rows = [np.flatnonzero(which & (program.count > 0)) for which, _, _ in parts]
-    slots = [where[row] for row, (_, where, _) in zip(rows, parts, strict=True)]
-    writes = [np.full(len(row), write) for row, (_, _, write) in zip(rows, parts, strict=True)]
-    return np.concatenate(rows), np.concatenate(slots), np.concatenate(writes)
-
-
-def _conflicts(order: Order, base: NDArray[np.int64]) -> Pairs:
-    """Pairs of operations that must be ordered, the first of which comes before in ``order``.
-
-    In every slot a write and the next one, and what reads in between and both: since order is
-    transitive, these stand for all pairs.
-    """
-    operation, lo, writes = accesses_of(order.program, base)
-    hi = lo + order.program.count[operation]
-    edges = np.unique(np.concatenate([lo, hi]))
-    first, last = np.searchsorted(edges, lo), np.searchsorted(edges, hi)
-    access = np.repeat(np.arange(len(lo)), last - first)
-    begin = np.cumsum(last - first) - (last - first)
-    cell = np.arange(len(access)) - begin[access] + first[access]
-    turn = np.empty(order.program.num_operations, dtype=np.int64)
-    turn[order.order] = np.arange(len(turn))
-    by_cell = np.lexsort((writes[access], turn[operation[access]], cell))
-    cell, access = cell[by_cell], access[by_cell]
-    operation, writes = operation[access], writes[access]
-    index = np.arange(len(cell))
-    start = np.searchsorted(cell, cell)
-    last_write = np.concatenate([[-1], np.maximum.accumulate(np.where(writes, index, -1))[:-1]])
-    last_write = last_write[: len(index)]
-    after_write = np.flatnonzero(last_write >= start)
-    next_write = np.minimum.accumulate(np.where(writes, index, len(index))[::-1])[::-1]
-    reads = np.flatnonzero(~writes & (next_write < len(index)))
-    reads = reads[cell[next_write[reads]] == cell[reads]]
-    one = np.concatenate([operation[last_write[after_write]], operation[reads]])
-    other = np.concatenate([operation[after_write], operation[next_write[reads]]])
-    apart = one != other
-    pairs = np.unique(one[apart] * len(turn) + other[apart])
-    return pairs // len(turn), pairs % len(turn)
-
-
-def _not_after(order: Order, first: NDArray[np.int64], second: NDArray[np.int64]) -> int | None:
-    """The first pair whose second operation is not after its first, None if all are.
-
-    Most pairs are ordered within their rank. What is left is looked for in the whole graph.
-    """
-    program = order.program
-    open_ = np.flatnonzero(
-        (order.stream[first] != order.stream[second]) | (order.place[first] > order.place[second])
-    )
-    own = order.stream - order.stream[np.searchsorted(program.rank, program.rank)]
-    same_rank = open_[program.rank[first[open_]] == program.rank[second[open_]]]
-    local = order.before[order.is_local], order.after[order.is_local]
-    lost = _unreached(order, local, own, first[same_rank], second[same_rank])
-    rest = np.concatenate(
-        [same_rank[lost], open_[program.rank[first[open_]] != program.rank[second[open_]]]]
-    )
-    everything = order.before, order.after
-    unordered = rest[_unreached(order, everything, order.stream, first[rest], second[rest])]
-    return int(unordered.min()) if len(unordered) else None
-
-
-def _unreached(
-    order: Order,
-    pairs: Pairs,
-    stream: NDArray[np.int64],
-    first: NDArray[np.int64],
-    second: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Which second operations are not after their first by these pairs; streams in blocks."""
-    if not len(first):
-        return np.zeros(0, dtype=np.int64)
-    num = len(stream)
-    start, before = grouped(pairs[1], pairs[0], num)
-    needed = np.unique(stream[first])
-    block = max(1, _TABLE_ENTRIES // num)
-    is_open = np.ones(len(first), dtype=bool)
-    for begin in range(0, len(needed), block):
-        chosen = needed[begin : begin + block]
-        at = np.minimum(np.searchsorted(chosen, stream), len(chosen) - 1)
-        column = np.where(chosen[at] == stream, at, -1)
-        latest = np.full((num, len(chosen)), -1, dtype=np.int32)
-        loop = for_work(loops.latest_before, len(before) * len(chosen))
-        loop(order.order, start, before, column, order.place, latest)
-        mine = np.flatnonzero(column[first] >= 0)
-        reached = latest[second[mine], column[first[mine]]] >= order.place[first[mine]]
-        is_open[mine[reached]] = False
-    return np.flatnonzero(is_open)

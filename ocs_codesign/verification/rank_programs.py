@@ -40,8 +40,9 @@ from ocs_codesign.rank_program import (
     SIGNAL,
     WAIT,
 )
-from ocs_codesign.verification.rank_program_data import wrong_data
-from ocs_codesign.verification.rank_program_order import order_of, race_of, told
+from ocs_codesign.verification.rank_program_data import cells_with, data_of, wrong_data
+from ocs_codesign.verification.rank_program_order import order_of, told
+from ocs_codesign.verification.rank_program_races import race_of
 from ocs_codesign.verification.witness import Witness
 
 if TYPE_CHECKING:
@@ -100,7 +101,9 @@ def check_program(program: RankProgram, *, fifo_depth: int | None = None) -> Ran
     order = order_of(program, fifo_depth)
     if isinstance(order, Witness):
         return RankProgramVerdict(order)
-    return RankProgramVerdict(race_of(order, base) or wrong_data(order, base))
+    sides = data_of(program, base)
+    cells = cells_with(order, base, sides)
+    return RankProgramVerdict(race_of(order, base, cells) or wrong_data(order, base, cells, sides))
 
 
 def _out_of_bounds(program: RankProgram, sizes: NDArray[np.int64]) -> Witness | None:
