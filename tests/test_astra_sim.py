@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from program_by_hand import gathering_program, ring_schedule
+from simulate_samples import ROUTES
+from test_simulate_known import KNOWN
 
 from ocs_codesign.cli import main
 from ocs_codesign.collective import Collective
@@ -18,12 +20,14 @@ from ocs_codesign.design import build
 from ocs_codesign.execute import astra_sim
 from ocs_codesign.execute.astra_sim import FAILED, RAN, SKIPPED, second_opinion
 from ocs_codesign.formats.programs.astra_sim import command, links_of, write_astra_sim
-from ocs_codesign.formats.programs.chakra.files import write_chakra
+from ocs_codesign.formats.programs.chakra.files import checked_graph, write_chakra
 from ocs_codesign.formats.programs.export import Export
+from ocs_codesign.formats.programs.exports import exported
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.lowering.lowering import lower
 from ocs_codesign.network import Network
 from ocs_codesign.schedule import Schedule
+from ocs_codesign.schedulers.classic.registry import CLASSIC
 from ocs_codesign.topology import Topology
 
 GOLDEN = Path(__file__).parent / "data" / "golden"
@@ -67,6 +71,34 @@ def test_what_has_no_key_runs_in_the_place_of_an_allgather():
     assert {"schedule.2.et", "workload.2.et"} <= set(contents)
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "collective", "ranks", "kind", "size", "ns"),
+    [case for case in KNOWN if case[4] != "R" and case[3] <= 64],
+)
+def test_known_nanoseconds_of_exported_traces(name, options, collective, ranks, kind, size, ns):
+    """What an unmodified ASTRA-sim said of transfers made otherwise is what our traces take."""
+    messages = CLASSIC[name].messages(collective, ranks, **options)
+    routes = ROUTES[kind](ranks)
+    message_bytes = ranks * MIB if size is None else size
+    export = exported(
+        name, messages, routes.network, unit_Bps=GIB, message_bytes=message_bytes, in_place=False
+    )
+    links = links_of(export)
+    assert links.topology == {"FC": "FullyConnected", "SW": "Switch"}[kind]
+    # Additions to one slot keep their order here: of two at once, one waits for a nanosecond.
+    late = links.clocked(checked_graph(export)).total_ticks - ns
+    assert late in range(3) if name == "double-binary-tree" else late == 0
+
+
+def test_a_switch_is_one():
+    messages = CLASSIC["direct"].messages("allgather", 4)
+    star = ROUTES["SW"](4).network
+    export = exported("it", messages, star, unit_Bps=GIB, message_bytes=4 * MIB)
+    assert write_astra_sim(export)["network.yml"].startswith(b"topology: [ Switch ]\n")
+    # Three messages of every rank, one after the other, each over two links.
+    assert second_opinion(export, None).own_ticks == 3 * 2 * 20_031
+
+
 def network(tail, head, bandwidth=None, latency=None, nodes=4) -> Network:
     ones = [1] * len(tail)
     return Network(4, nodes, tail, head, bandwidth or ones, latency or ones)
@@ -78,7 +110,9 @@ OWN, NEXT = [0, 1, 2, 3], [1, 2, 3, 0]
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
-        (network([*OWN, 4], [*NEXT, 0], nodes=5), "1 switches: FullyConnected has links between"),
+        (network([*OWN, 4], [*NEXT, 0], nodes=6), "2 switches: ASTRA-sim has links between"),
+        (network([*OWN, 4], [*NEXT, 0], nodes=5), "with a switch every rank has a link to it"),
+        (network([], []), "rank 0 sends to 1, but the network has no link between"),
         (network([*OWN, 0], [*NEXT, 1]), "2 links from 0 to 1: ASTRA-sim has one a pair"),
         (network(OWN, NEXT, [1, 1, 2, 1]), "link 2 has a bandwidth of 2, link 0 of 1"),
         (network(OWN, NEXT, None, [1, 1, 1, 3]), "link 3 has a latency of 3, link 0 of 1"),
@@ -86,7 +120,7 @@ OWN, NEXT = [0, 1, 2, 3], [1, 2, 3, 0]
         (network(OWN, NEXT).changed(tick_s=Fraction(1, 10**10)), "a latency of 0.1 ns"),
     ],
 )
-def test_networks_that_fully_connected_is_not(given, rule):
+def test_networks_that_astra_sim_does_not_have(given, rule):
     with pytest.raises(ValueError, match=rule):
         links_of(ring(network=given))
     with pytest.raises(ValueError, match="this format has bandwidths: --bandwidth"):

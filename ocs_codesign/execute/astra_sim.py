@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.files.naming import shown
 from ocs_codesign.formats.programs.astra_sim import command, contents_of, links_of
-from ocs_codesign.formats.programs.chakra.clock import clocked
 from ocs_codesign.formats.programs.chakra.files import checked_graph
 
 if TYPE_CHECKING:
@@ -76,10 +75,10 @@ def second_opinion(
 ) -> SecondOpinion:
     """What ASTRA-sim says of an export, beside our clock; skipped without a binary.
 
-    Raises ValueError for what ASTRA-sim cannot take: networks that FullyConnected is not.
+    Raises ValueError for what ASTRA-sim cannot take: networks that it does not have.
     """
     links, graph = links_of(export), checked_graph(export)
-    ticks = clocked(graph, links.bandwidth, links.latency_ns).total_ticks
+    ticks = links.clocked(graph).total_ticks
     contents = contents_of(export, graph, links, ticks)
     run = run_astra_sim(contents, graph.num_ranks, binary, time_limit_s)
     messages = int((graph.tag >= 0).sum()) // 2

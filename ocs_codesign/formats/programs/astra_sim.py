@@ -1,7 +1,8 @@
 """Inputs of ASTRA-sim: a network, a system, a memory, a workload, and a schedule as its collective.
 
 The network is FullyConnected, which gives every pair of ranks a link of its own. A schedule sends
-along the links of the design alone, so that what is simulated is the design. What ASTRA-sim calls a
+along the links of the design alone, so that what is simulated is the design. Ranks around one
+switch are a Switch. What ASTRA-sim calls a
 GB/s is 2^30 bytes a second.
 """
 
@@ -14,20 +15,25 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.collective import Collective
-from ocs_codesign.formats.programs.chakra.clock import GIB
+from ocs_codesign.formats.programs.chakra.clock import GIB, clocked
 from ocs_codesign.formats.programs.chakra.files import checked_graph
 from ocs_codesign.formats.programs.chakra.workload import CollectiveNode, workload_graph
 from ocs_codesign.formats.programs.chakra.writing import write_graph
 from ocs_codesign.rank_program import SEND
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ocs_codesign.formats.programs.chakra.graph import EtGraph
     from ocs_codesign.formats.programs.export import Contents, Export
+    from ocs_codesign.network import Network
+    from ocs_codesign.simulate.simulated import Simulated
 
 WORKLOAD = "workload"
 BINARY = "AstraSim_Analytical_Congestion_Aware"
 FILES = {"network": "network.yml", "system": "system.json", "memory": "memory.json"}
 NANOSECONDS = 10**9
+FULLY_CONNECTED, SWITCH = "FullyConnected", "Switch"
 
 _KEYS = {
     "allgather": "all-gather",
@@ -53,23 +59,32 @@ own clock says {ticks:,}.
 @final
 @dataclass(frozen=True, slots=True)
 class AstraLinks:
-    """The rate of every link in ASTRA-sim's GB/s, a float as it reads one, and its nanoseconds."""
+    """The rate of every link in ASTRA-sim's GB/s, a float as it reads one, and its nanoseconds.
+
+    ``topology`` is FullyConnected, or Switch, where every rank has a link to one switch and back.
+    """
 
     bandwidth: float
     latency_ns: int
+    topology: str = FULLY_CONNECTED
+
+    def clocked(self, graph: EtGraph) -> Simulated:
+        """A graph on such links, by our clock."""
+        return clocked(graph, self.bandwidth, self.latency_ns, switched=self.topology == SWITCH)
 
 
 def links_of(export: Export) -> AstraLinks:
     """What all links of an export's network have in common.
 
-    Raises ValueError for networks that are not one link between two ranks each, all alike, and for
-    plans that send where there is no link.
+    Raises ValueError for networks that are neither one link between two ranks each, all alike, nor
+    such a link from every rank to one switch and back, and for plans that send where no link is.
     """
     network = export.network
-    if network.num_nodes > network.num_hosts:
+    is_star = network.num_nodes == network.num_hosts + 1
+    if network.num_nodes > network.num_hosts and not is_star:
         raise ValueError(
-            f"{network.num_nodes - network.num_hosts} switches: FullyConnected has links between "
-            "ranks only"
+            f"{network.num_nodes - network.num_hosts} switches: ASTRA-sim has links between ranks, "
+            "or one switch"
         )
     pair = network.tail.astype(np.int64) * network.num_nodes + network.head
     pairs, times = np.unique(pair, return_counts=True)
@@ -77,27 +92,45 @@ def links_of(export: Export) -> AstraLinks:
         tail, head = divmod(int(pairs[(times > 1).argmax()]), network.num_nodes)
         raise ValueError(f"{times.max()} links from {tail} to {head}: ASTRA-sim has one a pair")
     for name, column in (("bandwidth", network.bandwidth), ("latency", network.latency)):
-        unlike = column != column[0]
+        unlike = column != column[:1]
         if unlike.any():
             link = int(unlike.argmax())
             raise ValueError(
                 f"link {link} has a {name} of {column[link]}, link 0 of {column[0]}: links of "
-                "FullyConnected are alike"
+                "ASTRA-sim are alike"
             )
-    program = export.program
-    sends = program.kind == SEND
-    wanted = np.unique(
-        program.rank[sends].astype(np.int64) * network.num_nodes + program.peer[sends]
-    )
-    lacks = ~np.isin(wanted, pairs)
-    if lacks.any():
-        tail, head = divmod(int(wanted[lacks.argmax()]), network.num_nodes)
-        raise ValueError(f"rank {tail} sends to {head}, but the network has no link between them")
+    if is_star:
+        _check_star(network)
+    else:
+        _check_pairs(export, pairs)
     latency = int(network.latency[0]) * network.tick_s * NANOSECONDS
     if latency.denominator != 1:
         raise ValueError(f"a latency of {float(latency):g} ns: ASTRA-sim counts whole ones")
     rate = export.checked_unit_Bps() * int(network.bandwidth[0]) / GIB
-    return AstraLinks(float(rate), int(latency))
+    topology = SWITCH if is_star else FULLY_CONNECTED
+    return AstraLinks(float(rate), int(latency), topology)
+
+
+def _check_star(network: Network) -> None:
+    """ValueError unless every rank has a link to the switch and one from it, and no others."""
+    switch = network.num_hosts
+    ends = np.sort(network.tail), np.sort(network.head)
+    wanted = np.append(np.arange(switch), np.full(switch, switch))
+    if not all(np.array_equal(end, wanted) for end in ends):
+        raise ValueError("with a switch every rank has a link to it and one from it, and no others")
+
+
+def _check_pairs(export: Export, pairs: NDArray[np.int64]) -> None:
+    """ValueError for a send between ranks that no link joins."""
+    program, nodes = export.program, export.network.num_nodes
+    sends = program.kind == SEND
+    wanted = np.unique(program.rank[sends].astype(np.int64) * nodes + program.peer[sends])
+    lacks = ~np.isin(wanted, pairs)
+    if lacks.any():
+        tail, head = divmod(int(wanted[lacks.argmax()]), nodes)
+        raise ValueError(f"rank {tail} sends to {head}, but the network has no link between them")
+    if not len(pairs):
+        raise ValueError("the network has no links")
 
 
 def write_astra_sim(export: Export) -> Contents:
@@ -107,10 +140,8 @@ def write_astra_sim(export: Export) -> Contents:
     own) runs in the place of its all-gather: it simulates sends, whatever they are for. Raises
     ValueError for networks that FullyConnected is not, and without sizes and rates.
     """
-    from ocs_codesign.formats.programs.chakra.clock import clocked
-
     links, graph = links_of(export), checked_graph(export)
-    ticks = clocked(graph, links.bandwidth, links.latency_ns).total_ticks
+    ticks = links.clocked(graph).total_ticks
     return contents_of(export, graph, links, ticks)
 
 
@@ -163,7 +194,7 @@ def network_text(num_ranks: int, links: AstraLinks) -> str:
     ['bandwidth: [ 50.0 ]', 'latency: [ 500.0 ]']
     """
     values = {
-        "topology": "FullyConnected",
+        "topology": links.topology,
         "npus_count": num_ranks,
         "bandwidth": repr(links.bandwidth),
         "latency": repr(float(links.latency_ns)),

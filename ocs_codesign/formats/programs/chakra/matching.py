@@ -37,13 +37,15 @@ class JoinedSends:
         """The message before each on its pair of ranks, -1 for the first.
 
         Links between the same two ranks are one to ASTRA-sim, so all of them make one chain; if
-        ``by_rank``, so do all messages of a rank.
+        ``by_rank``, so do all messages of a rank, in every turn those to the next ranks first, so
+        that not all ranks send to one.
         """
-        number = np.arange(len(self.turn))
-        target = np.zeros_like(self.target) if by_rank else self.target
-        order = np.lexsort((number, target, self.source))
+        ranks = int(max(self.source.max(initial=0), self.target.max(initial=0))) + 1
+        ahead = (self.target - self.source) % ranks
+        chain = np.zeros_like(ahead) if by_rank else ahead
+        order = np.lexsort((np.arange(len(ahead)), ahead, self.turn, chain, self.source))
         before = np.full(len(order), -1)
-        same = (np.diff(self.source[order]) == 0) & (np.diff(target[order]) == 0)
+        same = (np.diff(self.source[order]) == 0) & (np.diff(chain[order]) == 0)
         before[order[1:]] = np.where(same, order[:-1], -1)
         return before
 
