@@ -219,7 +219,7 @@ def test_height(capsys, tmp_path):
     assert main([*command, *both]) == 0
     told = capsys.readouterr().out
     assert "at most 3 hops high" in told
-    assert "% above the optimum" in told
+    assert "% above the bound" in told
     assert main([*command, "--height", "1"]) == 2
     told = capsys.readouterr().err
     assert "height 1: there are hosts that are 2 hops apart" in told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -97,6 +98,17 @@ def test_times_are_least_ones():
     found = score_cluster(cluster(6, 2, 2, alpha_s=alpha), Collective.ALLGATHER, messages=[size])
     best = found.best
     assert found.least_time_s(best, size) == best.steps * alpha + 3 * GB / best.algbw_Bps
+
+
+def test_a_link_lost_where_nics_hang_on_switches():
+    """What is left of 16 ports into a server is its cut, and the program of 192 GPUs attains it."""
+    plain = cluster(24, 8, 2)
+    cards = tuple(Card(card.num_ports, card.port_Bps) for card in plain.cards)
+    lost = replace(plain, cards=cards, lost=("server0.nic1>server1.nic1",))
+    recipe = [parse("DirectedCirculant(24, (1, 2))")]
+    found = score_cluster(lost, Collective.ALLGATHER, recipe).best
+    assert found.halves[0].shares is not None
+    assert found.algbw_Bps == Fraction(24 * 15 * 25 * GB, 23)
 
 
 def test_loops_of_a_recipe_cost_the_cluster_half():

@@ -77,7 +77,7 @@ def built_sections(
 
 def _trees_text(height: int, loss: Fraction | None) -> str:
     """How tall the trees of a forest are, and what that costs."""
-    rate = f"{float(100 * loss):.3g} % above the optimum ({loss})" if loss else "the optimum"
+    rate = f"{float(100 * loss):.3g} % above the bound ({loss})" if loss else "the optimum"
     return f"at most {counted(height, 'hop')} high, in very many parts {rate}"
 
 

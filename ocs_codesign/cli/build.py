@@ -139,7 +139,7 @@ def build(
     A forest is spanning trees in many pieces, whose data follow each other down the trees: as fast
     for long messages as the links allow, over switches as well. With --message, --alpha and
     --bandwidth it is the fastest of several with few trees and many, in the best number of parts,
-    or BFB where that is faster.
+    or BFB, or a ring through switches, where that is faster.
 
     A greedy schedule matches chunks to links as time goes on, over links of unequal speed and
     latency, for every collective. On a --network with a unit --message says what a chunk takes.

@@ -157,7 +157,7 @@ def _forest(task: Task) -> Made:
         found = optimum(network, task.collective)
         pipeline, parts = near_optimum(found, task.collective, *limits, height=task.height)
         best = Contender("forest", pipeline.cost(parts), pipeline, parts)
-        return _piped(task, best, found.t_b, ())
+        return _piped(task, best, found.least_t_b, ())
     field = contenders(
         *(network, task.collective, task.trees, task.topology, task.on_progress, task.height)
     )

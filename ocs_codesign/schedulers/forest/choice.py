@@ -178,7 +178,7 @@ def contenders(
     bfb = _bfb_cost(network, collective, topology) if num_trees is None else None
     others = () if bfb is None else (Contender("bfb", bfb),)
     rings = _rings(network, collective) if num_trees is None else ()
-    return Contenders(found, pipelines, (*others, *rings), Cost(steps, found.t_b))
+    return Contenders(found, pipelines, (*others, *rings), Cost(steps, found.least_t_b))
 
 
 def near_optimum(
