@@ -146,3 +146,20 @@ def test_a_message_to_deploy_for(fabric, tmp_path, capsys):
         assert (code, errors.count("\n")) == (2, 1)
         assert says in errors
     assert not (tmp_path / "out").exists()
+
+
+def test_a_message_for_what_is_added(tmp_path, capsys):
+    """Only what is added is built for it; what is there stays as it is."""
+    path, out = tmp_path / "eight.yaml", tmp_path / "bundle"
+    save_fabric(plane_fabric(8, [[8]] * 2), path)
+    assert run(capsys, "ring=BiRing(2, 8)", "--fabric", path, "--out", out)[0] == 0
+    ring = next(name for name in files_of(out) if "ring" in name and name.endswith("npz"))
+    before = files_of(out)[ring]
+    added = (f"lift={LIFT}", "--bundle", out, "--message", "1GiB", "--json", "-")
+    code, text, errors = run(capsys, *added)
+    assert (code, errors) == (0, "")
+    makers = [one["schedules"][0]["schedule"] for one in json.loads(text)["configurations"]]
+    assert ["forest" in maker for maker in makers] == [False, True]
+    assert files_of(out)[ring] == before
+    assert main(["verify-bundle", str(out)]) == 0
+    capsys.readouterr()
