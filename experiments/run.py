@@ -35,8 +35,10 @@ SLOW = (
     "worked_example",
     "damage",
     "algbw_by_boxes",
+    "best_schedules",
+    "native_algorithms",
 )
-BENCHMARKS = ("benchmark_bfb", "benchmark_forest", "generation_time")
+BENCHMARKS = ("benchmark_bfb", "benchmark_forest", "generation_time", "greedy_table")
 
 
 def run(name: str, arguments: Sequence[str], *, quiet: bool = False) -> None:
