@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ocs_codesign.cost import CostModel
-from ocs_codesign.workload.issue import Discipline, Order, run
+from ocs_codesign.workload.issue import Discipline, IssueOrder, run
 from ocs_codesign.workload.job_draft import JobDraft
 from ocs_codesign.workload.job_graph import COMPUTE, RECEIVE
 from ocs_codesign.workload.prices import ALGORITHMS, Level, Machine, priced
@@ -192,7 +192,7 @@ def test_no_run_breaks_the_rules(graph, exclusive):
     assert (done.exposed_ticks() + done.compute_ticks() <= done.total_ticks).all()
 
 
-@given(jobs(), st.sampled_from(Order))
+@given(jobs(), st.sampled_from(IssueOrder))
 def test_nobody_idles_while_something_is_ready(graph, order):
     """Of one rank, the end is at most all work in turn, and at least the longest of both."""
     done = finished(graph, Discipline(order))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ROUNDS_A_NODE = 12
 
 
-class Order(Enum):
+class IssueOrder(Enum):
     """Which of the ready nodes begins: of least priority, the first or the last that was ready."""
 
     PRIORITY = 0
@@ -46,7 +46,7 @@ class Discipline:
     ValueError: preemption needs the order of priorities and one message in flight
     """
 
-    order: Order = Order.PRIORITY
+    order: IssueOrder = IssueOrder.PRIORITY
     window: int = 1
     exclusive: bool = False
     preemptive: bool = False
@@ -54,7 +54,7 @@ class Discipline:
     def __post_init__(self) -> None:
         if self.window < 1:
             raise ValueError(f"window is {self.window}: at least one message is in flight")
-        if self.preemptive and (self.window > 1 or self.order is not Order.PRIORITY):
+        if self.preemptive and (self.window > 1 or self.order is not IssueOrder.PRIORITY):
             raise ValueError("preemption needs the order of priorities and one message in flight")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ocs_codesign.quantities import exact_time, format_time
 from ocs_codesign.workload.buckets import buckets_of_work, cheapest_buckets
-from ocs_codesign.workload.issue import Discipline, Order
+from ocs_codesign.workload.issue import Discipline, IssueOrder
 from ocs_codesign.workload.job_graph import JobGraph
 from ocs_codesign.workload.period import Steady, needed_at, ready_at, steady
 from ocs_codesign.workload.rewriting import ALLTOALL, cut, decoupled, gradients, merged
@@ -93,15 +93,15 @@ def best_of(name: str, graph: JobGraph, slice_s: Fraction | None = None) -> Poli
 
 
 def _serial(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
-    yield Variant(graph, Discipline(Order.FIRST_READY, exclusive=True))
+    yield Variant(graph, Discipline(IssueOrder.FIRST_READY, exclusive=True))
 
 
 def _fifo(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
-    yield Variant(graph, Discipline(Order.FIRST_READY))
+    yield Variant(graph, Discipline(IssueOrder.FIRST_READY))
 
 
 def _lifo(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
-    yield Variant(graph, Discipline(Order.LAST_READY))
+    yield Variant(graph, Discipline(IssueOrder.LAST_READY))
 
 
 def _priority(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
@@ -153,7 +153,7 @@ def _partitioned(graph: JobGraph, slice_s: Fraction | None) -> Iterator[Variant]
 
 
 def _decoupled(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
-    yield Variant(decoupled(graph, gathers_last=True), Discipline(Order.FIRST_READY))
+    yield Variant(decoupled(graph, gathers_last=True), Discipline(IssueOrder.FIRST_READY))
 
 
 def _bucketed(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
@@ -164,7 +164,7 @@ def _bucketed(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
         if bucket.tobytes() not in seen:
             seen.add(bucket.tobytes())
             told = f"buckets of 1/{share} of all" if share > 1 else "one bucket"
-            yield Variant(merged(graph, bucket), Discipline(Order.FIRST_READY), told)
+            yield Variant(merged(graph, bucket), Discipline(IssueOrder.FIRST_READY), told)
 
 
 def _slices(graph: JobGraph, slice_s: Fraction | None) -> Iterator[tuple[JobGraph, str]]:
