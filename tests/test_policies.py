@@ -13,7 +13,7 @@ from ocs_codesign.workload.buckets import buckets_of_work, cheapest_buckets
 from ocs_codesign.workload.issue import Discipline, run
 from ocs_codesign.workload.job_draft import JobDraft
 from ocs_codesign.workload.layer_times import LayerTimes
-from ocs_codesign.workload.period import period_bound_s, steady
+from ocs_codesign.workload.period import needed_at, period_bound_s, steady
 from ocs_codesign.workload.policies import POLICIES, best_of, compare_policies
 from ocs_codesign.workload.rewriting import ALLREDUCE, cut, decoupled, gradients, merged
 
@@ -177,3 +177,19 @@ def test_what_policies_refuse():
 def test_exposed_time_of_a_period():
     found = steady(LayerTimes(*CASES["A"]).graph())
     assert (found.is_steady, found.exposed_s) == (True, 50)
+
+
+def test_messages_between_stages_are_needed_by_who_receives_them():
+    """A gradient that the next iteration needs waits for the message that a stage waits for now."""
+    draft = JobDraft(2, tick_s=Fraction(1))
+    begin = draft.compute(0, 1)
+    (sums,) = draft.collective(
+        "allreduce", (0,), 8, {0: [begin]}, num_ranks=2, work=10, priority=1, is_gradient=True
+    )
+    sent, received = draft.send(0, 1, 8, [begin], work=10, priority=5)
+    draft.carry(draft.compute(1, 10, [received]), begin)
+    draft.carry(sums, begin)
+    job = draft.graph()
+    needed = needed_at(job)
+    assert needed[sent] == needed[received] < needed[sums]
+    assert best_of("tictac", job).steady.job_run.start[sent] == 1

@@ -51,6 +51,8 @@ def iterate(job: str, given: GivenMachine | None, plot: str | None, json_path: s
             from ocs_codesign.plot.files import figure_bytes
             from ocs_codesign.plot.jobs import job_figure
 
-            files[plot] = figure_bytes(job_figure(done.job_run, loaded.name), Path(plot).suffix)
+            times = done.job_run.graph.num_nodes // loaded.graph.num_nodes
+            figure = job_figure(done.job_run, f"{loaded.name}, {times} iterations")
+            files[plot] = figure_bytes(figure, Path(plot).suffix)
     emit(iteration_json(answer), json_path, iteration_sections(answer), files)
     return 0

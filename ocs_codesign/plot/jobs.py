@@ -103,6 +103,12 @@ def policies_figure(
         most = 1.18 * max(*periods, float(bound_s), 1e-12)
         axes.set_xlim(0, most)
         set_time_axis(axes, most)
-        axes.legend(loc="lower right", frameon=False, fontsize=FONT_SIZE)
+        axes.legend(
+            loc="upper left",
+            bbox_to_anchor=(0, -0.5 / len(ordered)),
+            ncols=3,
+            frameon=False,
+            fontsize=FONT_SIZE,
+        )
         axes.set_title(title, loc="left", fontsize=11)
     return figure

@@ -117,7 +117,7 @@ def needed_at(graph: JobGraph) -> NDArray[np.int64]:
     weights = np.zeros(len(start) - 1, dtype=np.int64)
     np.maximum.at(weights, vertex, np.where(two.kind == COMPUTE, two.ticks, 0))
     begin = _before(order, start, after, weights)
-    before, node = two.edges()
+    before, node = (np.concatenate(ends) for ends in zip(two.edges(), two.pairs(), strict=True))
     needed = np.full(two.num_nodes, np.iinfo(np.int64).max)
     uses = two.kind[node] == COMPUTE
     np.minimum.at(needed, before[uses], begin[vertex[node[uses]]])
