@@ -26,6 +26,7 @@ ROOMS = {
     "Checking": ("verification.",),
     "Networks": ("network", "networks.", "routes", "forest", "formats.cluster"),
     "The clock": ("simulate.", "timed"),
+    "Jobs": ("workload.", "formats.jobs."),
     "Circuits that change": ("circuits", "reconfigure."),
     "Fabrics and bundles": ("fabric.", "bundle.", "formats.fabric", "formats.workload"),
     "Files": ("formats.",),

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from ocs_codesign.formats.fabric.fabric_files import load_fabric as load_fabric
     from ocs_codesign.formats.fabric.fabric_files import save_fabric as save_fabric
     from ocs_codesign.formats.graphs.graph_files import import_graph as import_graph
+    from ocs_codesign.formats.jobs.job_files import load_job as load_job
     from ocs_codesign.formats.workload import load_workload as load_workload
     from ocs_codesign.graphs.expansions.degree import Degree as Degree
     from ocs_codesign.graphs.expansions.line import Line as Line
@@ -188,6 +189,13 @@ if TYPE_CHECKING:
     from ocs_codesign.verification.timed import check_timed as check_timed
     from ocs_codesign.verification.timelines import check_timeline as check_timeline
     from ocs_codesign.verification.witness import Witness as Witness
+    from ocs_codesign.workload.budgets import BudgetProblem as BudgetProblem
+    from ocs_codesign.workload.budgets import allocate as allocate
+    from ocs_codesign.workload.fused import FusedOperator as FusedOperator
+    from ocs_codesign.workload.job_draft import JobDraft as JobDraft
+    from ocs_codesign.workload.job_graph import JobGraph as JobGraph
+    from ocs_codesign.workload.layer_times import LayerTimes as LayerTimes
+    from ocs_codesign.workload.policies import compare_policies as compare_policies
 
 _NAMES_BY_MODULE = {
     "bounds": "bound hop_sum moore_steps topology_bound",
@@ -219,6 +227,7 @@ _NAMES_BY_MODULE = {
     "formats.designs.design_files": "load_design save_design save_program",
     "formats.fabric.fabric_files": "load_fabric save_fabric",
     "formats.graphs.graph_files": "import_graph",
+    "formats.jobs.job_files": "load_job",
     "formats.workload": "load_workload",
     "graphs.expansions.degree": "Degree",
     "graphs.expansions.line": "Line",
@@ -300,6 +309,12 @@ _NAMES_BY_MODULE = {
     "verification.timed": "check_timed",
     "verification.timelines": "check_timeline",
     "verification.witness": "Witness",
+    "workload.budgets": "BudgetProblem allocate",
+    "workload.fused": "FusedOperator",
+    "workload.job_draft": "JobDraft",
+    "workload.job_graph": "JobGraph",
+    "workload.layer_times": "LayerTimes",
+    "workload.policies": "compare_policies",
 }
 _HOME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 
