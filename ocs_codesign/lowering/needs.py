@@ -8,7 +8,7 @@ import numpy as np
 
 from ocs_codesign.lowering.placement import cut
 from ocs_codesign.rank_program import ADD, COPY, RECEIVE_ADD, SEND
-from ocs_codesign.runs import places, starts_of
+from ocs_codesign.runs import distinct, places, starts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +78,7 @@ def unwritten_between(
 
 def _in_cells(lo: NDArray[np.int64], hi: NDArray[np.int64]) -> Pairs:
     """Every access of every cell that no access begins or ends within: cell and access."""
-    edges = np.unique(np.concatenate([lo, hi]))
+    edges = distinct(np.concatenate([lo, hi]))
     row, cell, _, _ = cut(lo, hi, edges)
     return cell, row
 

@@ -10,7 +10,7 @@ import numpy as np
 from ocs_codesign.demand import COPY, MOVE, SUM
 from ocs_codesign.lowering.placement import Slots, cut, unions
 from ocs_codesign.rank_program import INPUT, SCRATCH
-from ocs_codesign.runs import before
+from ocs_codesign.runs import before, distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -163,7 +163,7 @@ def _received_once(hops: Hops, placed: Placement) -> Hops:
     order = np.argsort(lo, kind="stable")
     if (lo[order][1:] >= np.maximum.accumulate(hi[order])[:-1]).all():
         return hops
-    row, cell, lo, hi = cut(lo, hi, np.unique(np.concatenate([lo, hi])))
+    row, cell, lo, hi = cut(lo, hi, distinct(np.concatenate([lo, hi])))
     first = np.sort(np.unique(cell, return_index=True)[1])
     row, begin = row[first], begin[row[first]]
     return hops.at(row, lo[first] - begin, hi[first] - begin)
@@ -171,7 +171,7 @@ def _received_once(hops: Hops, placed: Placement) -> Hops:
 
 def _moves(hops: Hops, placed: Placement, scratch: Scratch) -> tuple[Rows, list[Locals]]:
     """What is moved stands in scratch of its own at every node that passes it on."""
-    edges = np.unique(np.concatenate([hops.lo, hops.hi]))
+    edges = distinct(np.concatenate([hops.lo, hops.hi]))
     row, cell, lo, hi = cut(hops.lo, hops.hi, edges)
     order = np.lexsort((lo, hops.line[row], hops.step[row]))
     row, cell = row[order], cell[order]
@@ -197,7 +197,7 @@ def _sums(hops: Hops, placed: Placement, scratch: Scratch) -> tuple[Rows, list[L
     """Ranks add to a sum of their own, which begins as their part of it or as what comes first."""
     stride = placed.stride
     begin = hops.receiver.astype(np.int64) * stride
-    got = np.unique(np.concatenate([begin + hops.lo, begin + hops.hi]))
+    got = distinct(np.concatenate([begin + hops.lo, begin + hops.hi]))
     edges = np.concatenate([[-1], got, [placed.num_ranks * stride]])
     row, cell, lo, hi = cut(begin + hops.lo, begin + hops.hi, edges)
     hops = hops.at(row, lo - begin[row], hi - begin[row])

@@ -9,6 +9,7 @@ import numpy as np
 
 from ocs_codesign.demand import SUM
 from ocs_codesign.lowering.placement import cut
+from ocs_codesign.runs import distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +50,7 @@ def _joined(direct: Hops, passed: Hops) -> Hops:
 
 def _passed(hops: Hops, num_hosts: int) -> Hops:
     """What hops to and from switches bring from host to host."""
-    row, cell, lo, hi = cut(hops.lo, hops.hi, np.unique(np.concatenate([hops.lo, hops.hi])))
+    row, cell, lo, hi = cut(hops.lo, hops.hi, distinct(np.concatenate([hops.lo, hops.hi])))
     hops = hops.at(row, lo, hi)
     moment = (hops.step.astype(np.int64) * 3 + hops.kind) * (int(cell.max()) + 1) + cell
     moment = np.unique(moment, return_inverse=True)[1]

@@ -114,14 +114,12 @@ def _met(
     """The operations that meet: the k-th of a rank, peer and channel the k-th over there."""
     giver = np.flatnonzero(np.isin(program.kind, gives))
     taker = np.flatnonzero(np.isin(program.kind, takes))
-    keys = []
+    keys, channels = [], int(program.channel.max(initial=0)) + 1
     for rows, ends in ((giver, ("rank", "peer")), (taker, ("peer", "rank"))):
         from_rank, to_rank = (getattr(program, end)[rows].astype(np.int64) for end in ends)
         channel = program.channel[rows]
-        key = from_rank * program.num_ranks + to_rank
-        keys.append(np.stack([key, channel], axis=1))
-    _, line = np.unique(np.concatenate(keys), axis=0, return_inverse=True)
-    line = line.ravel()
+        keys.append((from_rank * program.num_ranks + to_rank) * channels + channel)
+    _, line = np.unique(np.concatenate(keys), return_inverse=True)
     given, taken = line[: len(giver)], line[len(giver) :]
     orders = np.argsort(given, kind="stable"), np.argsort(taken, kind="stable")
     giver, given, taker, taken = (

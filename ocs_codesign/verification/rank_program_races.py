@@ -26,7 +26,7 @@ from ocs_codesign.rank_program import (
     WAIT,
 )
 from ocs_codesign.verification import rank_program_kernels as loops
-from ocs_codesign.verification.rank_program_cells import ends_of_operations
+from ocs_codesign.verification.rank_program_cells import ascending, ends_of_operations
 from ocs_codesign.verification.rank_program_order import grouped, told
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _conflicts(order: Order, accesses: _Accesses) -> Pairs:
     one, other = _neighbours(order, accesses)
     num = len(order.order)
     key = accesses.operation[one] * num + accesses.operation[other]
-    pairs = np.unique(key)
+    pairs = ascending(key)
     open_ = _apart_within_ranks(order, pairs // num, pairs % num)
     if not len(open_[0]):
         return open_
@@ -181,7 +181,7 @@ def _unreached(
         return np.zeros(0, dtype=np.int64)
     num = len(stream)
     start, before = grouped(pairs[1], pairs[0], num)
-    needed = np.unique(stream[first])
+    needed = ascending(stream[first])
     block = max(1, _TABLE_ENTRIES // num)
     is_open = np.ones(len(first), dtype=bool)
     for begin in range(0, len(needed), block):
@@ -208,7 +208,7 @@ def _reached(order: Order, accesses: _Accesses, edges: Pairs, wanted: Pairs) -> 
     )
     num = len(accesses.cell)
     chunk = for_work(loops.joined, len(one))(num, one, other)
-    begin = np.unique(wanted[0])
+    begin = ascending(wanted[0])
     by_chunk = begin[np.argsort(chunk[begin], kind="stable")]
     bit = np.empty(num, dtype=np.int64)
     bit[by_chunk] = np.arange(len(begin)) - np.searchsorted(chunk[by_chunk], chunk[by_chunk])
