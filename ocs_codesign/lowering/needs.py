@@ -55,25 +55,16 @@ def _accesses(operations: Operations, base: NDArray[np.int64]) -> tuple[NDArray[
     writes = np.flatnonzero(kind != SEND)
     read_at = base[rank[reads], operations["source_buffer"][reads]] + operations["source"][reads]
     at = base[rank[writes], operations["target_buffer"][writes]] + operations["target"][writes]
-    first, last = unwritten_between(at, at + count[writes], read_at, read_at + count[reads])
-    matters = first < last
+    # Of all that is written some must end after a read begins, and begin before it ends.
+    ended = np.searchsorted(np.sort(at + count[writes]), read_at, side="right")
+    begun = np.searchsorted(np.sort(at), read_at + count[reads], side="left")
+    matters = ended < begun
     reads, read_at = reads[matters], read_at[matters]
     operation = np.concatenate([reads, writes])
     lo = np.concatenate([read_at, at])
     is_write = np.arange(len(operation)) >= len(reads)
     adds = is_write & np.isin(kind[operation], (RECEIVE_ADD, ADD))
     return operation, lo, lo + count[operation], is_write, adds
-
-
-def unwritten_between(
-    lo: NDArray[np.int64],
-    hi: NDArray[np.int64],
-    read_lo: NDArray[np.int64],
-    read_hi: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many written intervals end before every read one, and how many begin before its end."""
-    ended = np.searchsorted(np.sort(hi), read_lo, side="right")
-    return ended, np.searchsorted(np.sort(lo), read_hi, side="left")
 
 
 def _in_cells(lo: NDArray[np.int64], hi: NDArray[np.int64]) -> Pairs:

@@ -1,4 +1,4 @@
-"""Moved: rows joined to runs that are contiguous at both ends, and their operations."""
+"""Transfers: rows joined to runs that are contiguous at both ends, and their operations."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Runs:
 def runs_of(parts: list[Rows]) -> Runs:
     """Rows of a step and a line that read and write on end, as one."""
     columns = _columns(parts)
-    aside = _read_while_written(columns) if any(part.hops.rewrites for part in parts) else None
-    columns["aside"] = np.zeros(len(columns["step"]), dtype=bool) if aside is None else aside
-    alike = ("adds", "aside", "source_buffer", "target_buffer")
-    flags = np.zeros(len(aside if aside is not None else columns["step"]), dtype=np.int64)
-    for name in alike:
+    columns["aside"] = np.zeros(len(columns["step"]), dtype=bool)
+    if any(part.hops.rewrites for part in parts):
+        columns["aside"] = _read_while_written(columns)
+    flags = np.zeros(len(columns["step"]), dtype=np.int64)
+    for name in ("adds", "aside", "source_buffer", "target_buffer"):
         flags = flags * 4 + columns[name]
     order = np.lexsort((columns["source"], flags, columns["line"], columns["step"]))
     columns = {name: column[order] for name, column in columns.items()}
