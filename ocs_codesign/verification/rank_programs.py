@@ -74,9 +74,9 @@ class RankProgramVerdict:
 def check_program(program: RankProgram, *, fifo_depth: int | None = None) -> RankProgramVerdict:
     """Run a program with sets for data; channels hold ``fifo_depth`` sends, or any number (None).
 
-    The depth decides about deadlocks alone. The witness names rank and operation. Time grows with
-    operations times streams where only other ranks order what one does: up to some hundred ranks
-    that are seconds. Raises ValueError for a depth below 1.
+    The depth decides about deadlocks alone. The witness names rank and operation. An allgather of a
+    thousand ranks takes seconds; time grows with operations times streams only for what neither its
+    rank nor the way of a chunk orders. Raises ValueError for a depth below 1.
 
     >>> from ocs_codesign.collective import Collective
     >>> from ocs_codesign.rank_program import OUTPUT, RECEIVE, SEND, RankProgram
