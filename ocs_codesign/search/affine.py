@@ -8,7 +8,7 @@ orbits for every group that fits the degree, zero joining them where one port is
 
 from __future__ import annotations
 
-from math import gcd, lcm
+from math import comb, gcd, lcm
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,16 +95,17 @@ def _groups(nodes: int, degree: int) -> Iterator[tuple[int, ...]]:
 def _rows(
     nodes: int, degree: int, group: tuple[int, ...], rng: np.random.Generator
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Blocks of units and shifts: all units once for a single orbit, endless draws for more.
+    """Blocks of units and shifts: all units once for a single orbit, draws for more.
 
-    Multiplying all shifts by a unit changes nothing, so the first orbit is the group's.
+    There are no more draws than there are choices. Multiplying all shifts by a unit changes
+    nothing, so the first orbit is the group's.
     """
     units = np.array([q for q in range(2, nodes) if gcd(q, nodes) == 1], dtype=np.int64)
     if not len(units):
         return
     orbits, left = divmod(degree, len(group))
     rows = max(1, min(_ROWS, 2**18 // nodes))
-    queue = rng.permutation(units)
+    queue, left_to_draw = rng.permutation(units), len(units) * comb(nodes, orbits)
     fixed = np.zeros((rows, 1), dtype=np.int64)
     while len(queue):
         if orbits > 1 or len(group) == 1:
@@ -120,7 +121,8 @@ def _rows(
         ordered = np.sort(shifts, axis=1)
         differ = (np.diff(ordered, axis=1) > 0).all(axis=1)
         yield block[differ], shifts[differ]
-        if orbits > 1 or len(group) == 1:
+        left_to_draw -= rows
+        if left_to_draw > 0 and (orbits > 1 or len(group) == 1):
             queue = units
 
 

@@ -36,7 +36,7 @@ _CLOSE = Fraction(1, 200)
 _MAX_GAPS = 4
 _EDIT_WORDS, _SWAP_WORDS, _ANNEAL_WORDS = 2**9, 2**9, 2**8
 """Words of reach sets to look at for a unit of work: in all, and in every annealing."""
-_MAX_MOVES, _LEAST_MOVES = 2**16, 32
+_MAX_MOVES, _MOVES_A_NODE, _LEAST_MOVES = 2**16, 2**9, 32
 _SEEDS = 2
 
 
@@ -133,4 +133,5 @@ def _swapped(
 
 def _moves(question: Question, steps: int, words: int) -> int:
     moves = moves_within(question, steps, words)
-    return min(moves, _MAX_MOVES) if moves >= _LEAST_MOVES else 0
+    most = min(_MAX_MOVES, _MOVES_A_NODE * question.num_nodes)
+    return min(moves, most) if moves >= _LEAST_MOVES else 0
