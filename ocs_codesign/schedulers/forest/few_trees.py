@@ -55,7 +55,9 @@ def few_trees(found: Optimum, num_trees: int) -> FewTrees:
     if num_trees < 1:
         raise ValueError(f"{num_trees} trees a unit: there must be one")
     if len(found.tasks) > 1:
-        raise ValueError("trees that share the links with others cannot be limited in number")
+        raise ValueError(
+            "trees of links that groups share or kinds of trees do cannot be limited in number"
+        )
     each = (exactly(found, number) for number in range(1, min(num_trees, found.trees[1]) + 1))
     return min(each, key=lambda few: (few.inv_rate, few.num_trees))
 
