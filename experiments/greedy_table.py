@@ -3,7 +3,7 @@
 Links have 50 GiB/s and 0.5 us, and are busy until a chunk has arrived: 20.03125 us for each. On
 "unequal" meshes those of one dimension have 100 GiB/s and 0.5 us, those of the other 50 GiB/s and
 1 us. ``tacos_us`` is the smallest of 20 to 100 runs of the public tool, release 1.3.0, and
-``tacos_cpu_s`` what one run took; neither was run here. ``bound_us`` is what no such schedule beats.
+``tacos_cpu_s`` what one run took; neither was run here. ``bound_us``: nothing is faster.
 ``cpu_ratio`` is theirs over ours, of different machines: an order of magnitude.
 
     python experiments/greedy_table.py [--quick] [--out DIR]

@@ -169,3 +169,28 @@ def test_a_design_that_is_wrong_is_not_simulated(places, capsys, tmp_path):
     record.write_text(other, encoding="utf-8")
     assert main(["simulate", str(tmp_path / "bad"), *MESSAGE, "--bandwidth", "1Gbps"]) == 2
     assert "bad is no valid design: the links are not those" in capsys.readouterr().err
+
+
+def test_links_known_by_ticks(capsys, tmp_path):
+    """A ring of 2, 2 and 4 ticks a chunk: greedy matching and the clock agree, whatever M is."""
+    network, design = tmp_path / "ticks.json", str(tmp_path / "design")
+    links = [[0, 1, 2], [1, 2, 2], [2, 0, 4]]
+    network.write_text(
+        json.dumps({"num_hosts": 3, "num_nodes": 3, "unit": "ticks", "links": links}),
+        encoding="utf-8",
+    )
+    build = ["build", "--network", str(network), "--scheduler", "greedy"]
+    assert main([*build, "--collective", "allgather", "--json", "-"]) == 0
+    ticks = json.loads(capsys.readouterr().out)["ticks"]
+    assert ticks == 8, "two chunks go over the link of four ticks"
+    assert main([*build, "--collective", "allgather", "--out", design]) == 0
+    clock = ["simulate", design, "--network", str(network), "--next-on-pair", "queued"]
+    for message in ("3MiB", "1kB"):
+        capsys.readouterr()
+        assert main([*clock, "--message", message, "--json", "-"]) == 0
+        assert json.loads(capsys.readouterr().out)["time_ns"] == ticks
+    with_bandwidth = [*clock, "--message", "3MB", "--bandwidth", "2GB/s", "--json", "-"]
+    assert main(with_bandwidth) == 0
+    assert json.loads(capsys.readouterr().out)["time_ns"] > 10**5
+    assert main(["compare", str(network)]) == 2
+    assert "but has no bytes" in capsys.readouterr().err

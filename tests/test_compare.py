@@ -1,8 +1,11 @@
 """Comparisons: everybody plays on one clock, outcomes are kept, the best make a book that holds."""
 
 import json
+import subprocess
+import sys
 from concurrent.futures import Executor, Future
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -236,3 +239,52 @@ def test_the_command(tmp_path, capsys):
 def test_bad_questions(arguments, rule, capsys):
     assert main(["compare", *arguments]) == 2
     assert rule in capsys.readouterr().err
+
+
+KILLED = """
+import signal, subprocess, sys, time
+from pathlib import Path
+
+out, command = Path(sys.argv[1]), sys.argv[2:]
+for end in (signal.SIGKILL, signal.SIGINT):
+    kept = len(list(out.glob("outcomes/*")))
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while process.poll() is None and len(list(out.glob("outcomes/*"))) < kept + 2:
+        time.sleep(0.01)
+    process.send_signal(end)
+    process.wait()
+    print(len(list(out.glob("outcomes/*"))), process.returncode, (out / "book").exists())
+"""
+
+
+@pytest.mark.slow
+def test_killed_twice_a_comparison_goes_on_where_it_was(tmp_path):
+    """By SIGKILL and by SIGINT; the book is that of a run that nobody disturbed."""
+    script = Path(sys.executable).parent / "ocs-codesign"
+    asked = ["compare", "Torus((4, 4))", "--bandwidth", "400Gbps", "--message", "1KiB,1GiB"]
+    asked += ["--workers", "1", "--collective", "allreduce", "--out"]
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "a"), str(script), *asked]
+    ends = subprocess.run(
+        [*command, str(tmp_path / "a")], capture_output=True, text=True, check=True
+    )
+    (first, killed, _), (second, interrupted, has_book) = map(str.split, ends.stdout.splitlines())
+    assert (int(killed), int(interrupted), has_book) == (-9, 130, "False")
+    assert 2 <= int(first) < int(second)
+    for name in ("a", "b"):
+        assert main([*asked, str(tmp_path / name)]) == 0
+    books = [
+        {path.relative_to(tmp_path / name): path.read_bytes() for path in found}
+        for name in ("a", "b")
+        for found in [[p for p in (tmp_path / name).rglob("*") if p.is_file()]]
+    ]
+    assert books[0] == books[1]
+    assert main(["verify", str(tmp_path / "a" / "book")]) == 0
+
+
+def test_forests_of_very_many_sends_are_left_out():
+    parts = {
+        dict(entrant.options).get("parts")
+        for entrant in entrants(on_recipe("Circulant(1024, (22, 23))"))
+        if entrant.maker == "forest"
+    }
+    assert parts == {1, 4, 16}

@@ -17,6 +17,9 @@ RINGS = "rings"
 MAX_EXACT_NODES = 6
 MAX_SEARCHED_HOSTS = 128
 FOREST_PARTS = (1, 4, 16, 64)
+MAX_FOREST_SENDS = 2**25
+"""Sends of a forest up to which it is made; twice as many take gigabytes."""
+
 CHUNKS = (1, 4, 16, 64)
 
 
@@ -59,14 +62,17 @@ def _schedulers(contest: Contest) -> Iterator[Entrant]:
             continue
         if name == "exact" and contest.num_hosts > MAX_EXACT_NODES:
             continue
-        for options in _choices(name):
+        for options in _choices(name, contest):
             yield Entrant(name, options)
 
 
-def _choices(name: str) -> Iterator[tuple[tuple[str, Any], ...]]:
+def _choices(name: str, contest: Contest) -> Iterator[tuple[tuple[str, Any], ...]]:
     if name == "forest":
+        roots = contest.num_hosts if contest.collective.root is None else 1
         for trees in (None, 1):
             for parts in FOREST_PARTS:
+                if parts > 1 and parts * roots * contest.num_hosts > MAX_FOREST_SENDS:
+                    continue
                 limits = {"trees": trees, "parts": parts}
                 yield tuple((key, value) for key, value in limits.items() if value is not None)
         return
