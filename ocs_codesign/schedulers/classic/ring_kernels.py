@@ -58,7 +58,8 @@ def merge_cycles(
             cycles[f], cycles[g] = first, second
         else:
             _trade(link_out, link_in, tail, head, f, g, start[t])
-    return total - factors
+    left: int = total - factors
+    return left
 
 
 def _trade(
