@@ -280,3 +280,17 @@ def test_layers_with_gradients_of_bytes():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             parse_job(bad.encode(), "l.yaml")
+
+
+def test_what_is_too_much_is_refused_before_it_is_made():
+    parallel = Parallel(microbatches=2**20)
+    model = ModelOnRanks("x", one_second_layers(4), 0, 2, 0)
+    with pytest.raises(ValueError, match="1048576 microbatches through 4 blocks: at most"):
+        job_of(model, parallel, PROCESSOR)
+    for text, message in (
+        ("layers: [{forward: 1e-300s, backward: 1s, allreduce: 1s}]", "from 0 to 2\\^62 ticks"),
+        ("layers: [{forward: 1s, backward: 1s, allreduce: 1s, count: 9999}, "
+         "{forward: 1s, backward: 1s, allreduce: 1s, count: 2}]", "10001 layers: at most 10000"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            parse_job(f"name: x\n{text}\n".encode(), "x.yaml")

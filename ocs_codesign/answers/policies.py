@@ -28,6 +28,13 @@ class PolicyComparison:
     graph: JobGraph
     bound_s: Fraction
     outcomes: tuple[PolicyOutcome, ...]
+    asked: tuple[str, ...] = ()
+
+    @property
+    def stuck(self) -> list[str]:
+        """Policies under which ranks would wait for each other for ever."""
+        found = {outcome.name for outcome in self.outcomes}
+        return [name for name in self.asked if name not in found]
 
     @property
     def best(self) -> PolicyOutcome:
@@ -43,6 +50,7 @@ def policies_json(answer: PolicyComparison) -> dict[str, Any]:
         "num_ranks": int(answer.graph.ranks.sum()),
         "bound_s": answer.bound_s,
         "best": answer.best.name,
+        "stuck": answer.stuck,
         "policies": [
             {
                 "policy": outcome.name,
@@ -84,6 +92,8 @@ def policies_sections(answer: PolicyComparison) -> Iterator[Section]:
         )
     columns = ("period", "over bound", "exposed", "policy", "setting", "what it does")
     yield Table(columns, rows, numbers=3, texts=2)
+    if answer.stuck:
+        yield f"\nRanks would wait for each other for ever under {', '.join(answer.stuck)}."
     slowest = max(answer.outcomes, key=lambda one: one.steady.period_s)
     if slowest.steady.period_s > best.steady.period_s:
         saved = 1 - best.steady.period_s / slowest.steady.period_s

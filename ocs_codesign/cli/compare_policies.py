@@ -86,6 +86,6 @@ def _comparison(
 
     job = load_job(path, given)
     outcomes = compared(job.graph, policies or None, slice_s)
-    return PolicyComparison(
-        job.name, job.text, job.graph, period_bound_s(job.graph), tuple(outcomes)
-    )
+    bound_s = period_bound_s(job.graph)
+    asked = tuple(name for name in NAMES if not policies or name in policies)
+    return PolicyComparison(job.name, job.text, job.graph, bound_s, tuple(outcomes), asked)

@@ -13,6 +13,7 @@ from ocs_codesign.workload.job_graph import (
     COLLECTIVES,
     COMPUTE,
     FIRST_COLLECTIVE,
+    MAX_TICKS,
     NANOSECOND,
     RECEIVE,
     SEND,
@@ -39,6 +40,7 @@ _ROW: dict[str, Any] = {
 }
 """What a row says, in this order."""
 _LABEL = list(_ROW).index("label")
+_LIMITED = [list(_ROW).index(name) for name in ("work", "latency", "size_bytes")]
 
 
 @final
@@ -199,6 +201,8 @@ class JobDraft:
         return self._num_instances - 1
 
     def _add(self, row: tuple[Any, ...], after: Iterable[int]) -> int:
+        if not all(0 <= row[at] <= MAX_TICKS for at in _LIMITED):
+            raise ValueError("a node takes from 0 to 2^62 ticks, and has from 0 to 2^62 bytes")
         self._labels.setdefault(row[_LABEL], len(self._labels))
         node = len(self._rows)
         self._rows.append(row)

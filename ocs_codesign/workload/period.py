@@ -168,8 +168,9 @@ def _reversed(
 
 
 def _ends(done: JobRun, graph: JobGraph, times: int) -> NDArray[np.int64]:
-    """When the computation of every iteration ended; of one without any, all of it."""
+    """When the computation of every iteration ended; all of it where nothing follows."""
     end = done.end.reshape(times, graph.num_nodes)
     computes = graph.kind == COMPUTE
-    ends: NDArray[np.int64] = (end[:, computes] if computes.any() else end).max(axis=1)
+    follows = times > 1 and bool(computes.any())
+    ends: NDArray[np.int64] = (end[:, computes] if follows else end).max(axis=1)
     return ends

@@ -10,7 +10,7 @@ import numpy as np
 
 from ocs_codesign.quantities import exact_time, format_time
 from ocs_codesign.workload.buckets import buckets_of_work, cheapest_buckets
-from ocs_codesign.workload.issue import Discipline, IssueOrder
+from ocs_codesign.workload.issue import Discipline, IssueOrder, StuckError
 from ocs_codesign.workload.job_graph import JobGraph
 from ocs_codesign.workload.period import Steady, needed_at, ready_at, steady
 from ocs_codesign.workload.rewriting import ALLTOALL, cut, decoupled, gradients, merged
@@ -63,8 +63,9 @@ def compare_policies(
 ) -> list[PolicyOutcome]:
     """The period of a job under every policy, or those of ``names``, in the order of POLICIES.
 
-    Those that cut choose the best slices, or use ``slice_s`` if it is given. Raises ValueError for
-    an unknown policy.
+    Those that cut choose the best slices, or use ``slice_s`` if it is given. A policy under which
+    ranks would wait for each other for ever is left out. Raises ValueError for an unknown policy,
+    and if none is left.
 
     >>> from ocs_codesign.workload.layer_times import LayerTimes
     >>> job = LayerTimes([10] * 4, [20] * 4, [25] * 4).graph()
@@ -77,18 +78,35 @@ def compare_policies(
     size = None if slice_s is None else exact_time(slice_s, "slice_s")
     if size == 0:
         raise ValueError("slice_s is 0: a slice takes some time")
-    return [best_of(name, graph, size) for name in POLICIES if names is None or name in names]
+    outcomes, refusals = [], []
+    for name in POLICIES:
+        if names is None or name in names:
+            try:
+                outcomes.append(best_of(name, graph, size))
+            except StuckError as error:
+                refusals.append(error)
+    if not outcomes:
+        raise refusals[0]
+    return outcomes
 
 
 def best_of(name: str, graph: JobGraph, slice_s: Fraction | None = None) -> PolicyOutcome:
-    """A policy with the settings that are best for a job, the first of equals."""
+    """A policy with the settings that are best for a job, the first of equals.
+
+    Raises StuckError if ranks wait for each other for ever with all of them.
+    """
     best: PolicyOutcome | None = None
+    stuck = StuckError(f"{name} has nothing to choose from")
     for variant in POLICIES[name].variants(graph, slice_s):
-        found = steady(variant.graph, variant.discipline)
+        try:
+            found = steady(variant.graph, variant.discipline)
+        except StuckError as error:
+            stuck = error
+            continue
         if best is None or found.period_s < best.steady.period_s:
             best = PolicyOutcome(name, variant.setting, found)
     if best is None:
-        raise RuntimeError(f"{name} has no variant")
+        raise stuck
     return best
 
 

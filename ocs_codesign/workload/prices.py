@@ -175,6 +175,8 @@ def _tick_of(graph: JobGraph, times_s: list[Fraction]) -> Fraction:
     ) * max(graph.num_nodes, 1)
     if finer * longest < MAX_TICKS / 64:
         return graph.tick_s / finer
+    if longest >= MAX_TICKS / 64:
+        raise ValueError(f"the job takes more than 2^56 ticks of {float(graph.tick_s):g} s")
     coarse = max(1, int(graph.tick_s / FINEST_TICK_S))
     return graph.tick_s / (coarse if coarse * longest < MAX_TICKS / 64 else 1)
 

@@ -70,6 +70,9 @@ def layers_of(
     parts: list[LayerPart], latency_s: Fraction, machine: Machine | None
 ) -> tuple[LayerTimes, int]:
     """The layers, the first one first, and how many ranks sum their gradients."""
+    total = sum(part.count for part in parts)
+    if total > MAX_LAYERS:
+        raise ValueError(f"{total} layers: at most {MAX_LAYERS} are read")
     forward: list[Fraction] = []
     backward: list[Fraction] = []
     allreduce: list[Fraction] = []

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.models.parallel import Parallel
 
 MAX_RANKS_ALONE = 4096
+MAX_COMPUTATIONS = 1_000_000
 _LAST_PRIORITY = 2**40
 
 Nodes = dict[int, int]
@@ -35,6 +36,12 @@ def job_of(
     """
     if ranks_alone and parallel.num_ranks > MAX_RANKS_ALONE:
         raise ValueError(f"{parallel.num_ranks} ranks alone: at most {MAX_RANKS_ALONE}")
+    blocks = sum(map(len, model.layers)) * (parallel.ranks_of_stage if ranks_alone else 1)
+    if 2 * parallel.microbatches * blocks > MAX_COMPUTATIONS:
+        raise ValueError(
+            f"{parallel.microbatches} microbatches through {blocks} blocks: at most "
+            f"{MAX_COMPUTATIONS} computations are simulated"
+        )
     builder = _Building(model, parallel, accelerator, ranks_alone=ranks_alone)
     for stage in range(parallel.pipeline):
         builder.add_stage(stage)
