@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from ocs_codesign.cost import CostModel
+from ocs_codesign.design import measure
 from ocs_codesign.formats.jobs.job_files import job_json_schema, load_job, parse_job
 from ocs_codesign.workload.fused import Accelerator
 from ocs_codesign.workload.issue import run
@@ -294,3 +296,33 @@ def test_what_is_too_much_is_refused_before_it_is_made():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             parse_job(f"name: x\n{text}\n".encode(), "x.yaml")
+
+
+def test_collectives_cost_what_schedules_of_topologies_do():
+    """Eight ranks on Hypercube(3): 3 steps and 7/8 each way, instead of a ring's 7."""
+    text = (
+        "name: l\nlayers: [{forward: 1us, backward: 2us, gradient: 8kB}]\nmachine: {levels: "
+        "[{ranks: 8, alpha: 1us, bandwidth: 1GB/s, topologies: ['Hypercube(3)']}]}\n"
+    )
+    cost = measure("Hypercube(3)", "allreduce").cost
+    job = parse_job(text.encode(), "l.yaml").graph
+    assert (cost.steps, cost.t_b) == (6, Fraction(7, 4))
+    seconds = int(job.ticks[gradients(job)][0]) * job.tick_s
+    assert seconds == cost.time_s(CostModel(1e-6, 1e9), 8000)
+    for bad, message in (
+        (text.replace("Hypercube", "Hyprcube"), "Hyprcube"),
+        (text.replace("['Hypercube(3)']", "['Hypercube(3)', 'Complete(8)']"), "two of 8 nodes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            parse_job(bad.encode(), "l.yaml")
+
+
+@pytest.mark.slow
+def test_a_job_of_16384_ranks_by_classes():
+    text = (EXAMPLES / "gpt3.yaml").read_text(encoding="utf-8")
+    text = text.replace("batch: 1536", "batch: 16384").replace("data: 12", "data: 128")
+    begin = time.process_time()
+    job = parse_job(text.replace("ranks: 1536", "ranks: 16384").encode(), "x.yaml")
+    assert int(job.graph.ranks.sum()) == 16384
+    assert steady(job.graph).is_steady
+    assert time.process_time() - begin < 120

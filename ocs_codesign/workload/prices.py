@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
@@ -20,7 +20,7 @@ from ocs_codesign.workload.job_graph import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _TWICE = ("allreduce", "broadcast", "reduce")
 FINEST_TICK_S = Fraction(1, 10**12)
@@ -72,12 +72,18 @@ ALGORITHMS: dict[str, Callable[[str, int], Cost]] = {
 class Level:
     """Blocks of ``num_ranks`` consecutive ranks, and what messages inside a block cost.
 
-    ``algorithm`` is one of ALGORITHMS.
+    Collectives cost what a schedule of ``costs`` does, by name and number of ranks, and without one
+    what ``algorithm`` does, one of ALGORITHMS.
+
+    >>> level = Level(8, CostModel(0, 1), costs={("allgather", 4): Cost(2, Fraction(3, 4))})
+    >>> level.cost("allgather", 4).steps, level.cost("allgather", 8).steps
+    (2, 7)
     """
 
     num_ranks: int
     model: CostModel
     algorithm: str = "ring"
+    costs: Mapping[tuple[str, int], Cost] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.num_ranks < 1:
@@ -85,6 +91,11 @@ class Level:
         if self.algorithm not in ALGORITHMS:
             known = ", ".join(ALGORITHMS)
             raise ValueError(f"algorithm is {self.algorithm!r}: it is one of {known}")
+
+    def cost(self, collective: str, num_ranks: int) -> Cost:
+        """What a collective of so many ranks costs here."""
+        found = self.costs.get((collective, num_ranks))
+        return ALGORITHMS[self.algorithm](collective, num_ranks) if found is None else found
 
 
 @final
@@ -128,7 +139,7 @@ class Machine:
         level = self.levels[self.level_of(first_rank, last_rank)]
         cost = Cost(1, Fraction(1))
         if kind != SEND:
-            cost = ALGORITHMS[level.algorithm](COLLECTIVES[kind - FIRST_COLLECTIVE], num_ranks)
+            cost = level.cost(COLLECTIVES[kind - FIRST_COLLECTIVE], num_ranks)
         model = level.model
         return model.time_s(cost.steps, Fraction(0), 0), model.time_s(0, cost.t_b, size_bytes)
 

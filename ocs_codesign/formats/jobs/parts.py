@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from ocs_codesign.cost import CostModel
+from ocs_codesign.collective import GATHERING
+from ocs_codesign.cost import Cost, CostModel
+from ocs_codesign.design import measure
 from ocs_codesign.formats.fabric.scalars import Name
 from ocs_codesign.formats.jobs.scalars import Algorithm, JobBandwidth, JobSize, JobTime, one_of
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.workload.job_draft import JobDraft
 from ocs_codesign.workload.job_graph import COLLECTIVES, NANOSECOND
 from ocs_codesign.workload.layer_times import LayerTimes
@@ -36,10 +39,27 @@ class LevelPart(BaseModel):
     alpha: JobTime = Field(description="Time of a step.")
     bandwidth: JobBandwidth = Field(description="Total egress of a rank at this level.")
     algorithm: Algorithm = Field("ring", description="How collectives run.")
+    topologies: list[Name] = Field(
+        [], max_length=64, description="Recipes whose schedules groups of as many ranks take."
+    )
 
     def level(self) -> Level:
         """The level of a machine."""
-        return Level(self.ranks, CostModel(self.alpha, self.bandwidth), self.algorithm)
+        model = CostModel(self.alpha, self.bandwidth)
+        return Level(self.ranks, model, self.algorithm, _schedule_costs(self.topologies))
+
+
+def _schedule_costs(recipes: list[str]) -> dict[tuple[str, int], Cost]:
+    """What the best schedules of these topologies cost, by collective and ranks."""
+    costs: dict[tuple[str, int], Cost] = {}
+    for text in recipes:
+        recipe = parse(text)
+        if any(num_ranks == recipe.num_nodes for _, num_ranks in costs):
+            raise ValueError(f"topologies has two of {recipe.num_nodes} nodes: one is enough")
+        for collective in GATHERING:
+            design = measure(recipe, collective, confirm=False)
+            costs[collective.name, recipe.num_nodes] = design.cost
+    return costs
 
 
 class MachinePart(BaseModel):
