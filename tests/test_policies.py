@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ocs_codesign.workload.buckets import buckets_of_work, cheapest_buckets
-from ocs_codesign.workload.issue import Discipline, StuckError, run
+from ocs_codesign.workload.issue import Discipline, RanksStuckError, run
 from ocs_codesign.workload.job_draft import JobDraft
 from ocs_codesign.workload.layer_times import LayerTimes
 from ocs_codesign.workload.period import needed_at, period_bound_s, steady
@@ -203,7 +203,7 @@ def test_policies_under_which_ranks_wait_for_ever_are_left_out():
     draft.collective("allreduce", (0, 1), 8, {0: begin[:1], 1: later[1:]}, work=5)
     draft.collective("allgather", (0, 1), 8, {0: later[:1], 1: begin[1:]}, work=5)
     job = draft.graph()
-    with pytest.raises(StuckError, match="wait for each other for ever"):
+    with pytest.raises(RanksStuckError, match="wait for each other for ever"):
         compare_policies(job, ("fifo",))
     found = {one.name: one.steady.period_s for one in compare_policies(job)}
     assert "fifo" not in found

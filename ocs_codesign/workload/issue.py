@@ -59,7 +59,7 @@ class Discipline:
 
 
 @final
-class StuckError(ValueError):
+class RanksStuckError(ValueError):
     """Ranks wait for each other for ever."""
 
 
@@ -143,7 +143,7 @@ class JobRun:
 def run(graph: JobGraph, discipline: Discipline | None = None) -> JobRun:
     """The job on the clock, one iteration of it; ``graph.unrolled`` makes several.
 
-    Raises StuckError if ranks wait for each other for ever because each holds its channel for
+    Raises RanksStuckError if ranks wait for each other for ever because each holds its channel for
     another collective.
 
     >>> from ocs_codesign.workload.job_draft import JobDraft
@@ -197,7 +197,7 @@ def _raise_stuck(graph: JobGraph, end: NDArray[np.int64]) -> None:
     waits = np.bincount(node, end[before] < 0, minlength=graph.num_nodes)
     stuck = np.flatnonzero((end < 0) & (waits == 0))
     told = "; ".join(graph.told(one).rstrip(",") for one in stuck[:3].tolist())
-    raise StuckError(
+    raise RanksStuckError(
         f"the ranks wait for each other for ever: {told} cannot begin, since a rank sends one "
         "message at a time and others of its group send another one first"
     )

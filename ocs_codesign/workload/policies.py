@@ -10,7 +10,7 @@ import numpy as np
 
 from ocs_codesign.quantities import exact_time, format_time
 from ocs_codesign.workload.buckets import buckets_of_work, cheapest_buckets
-from ocs_codesign.workload.issue import Discipline, IssueOrder, StuckError
+from ocs_codesign.workload.issue import Discipline, IssueOrder, RanksStuckError
 from ocs_codesign.workload.job_graph import JobGraph
 from ocs_codesign.workload.period import Steady, needed_at, ready_at, steady
 from ocs_codesign.workload.rewriting import ALLTOALL, cut, decoupled, gradients, merged
@@ -83,7 +83,7 @@ def compare_policies(
         if names is None or name in names:
             try:
                 outcomes.append(best_of(name, graph, size))
-            except StuckError as error:
+            except RanksStuckError as error:
                 refusals.append(error)
     if not outcomes:
         raise refusals[0]
@@ -93,14 +93,14 @@ def compare_policies(
 def best_of(name: str, graph: JobGraph, slice_s: Fraction | None = None) -> PolicyOutcome:
     """A policy with the settings that are best for a job, the first of equals.
 
-    Raises StuckError if ranks wait for each other for ever with all of them.
+    Raises RanksStuckError if ranks wait for each other for ever with all of them.
     """
     best: PolicyOutcome | None = None
-    stuck = StuckError(f"{name} has nothing to choose from")
+    stuck = RanksStuckError(f"{name} has nothing to choose from")
     for variant in POLICIES[name].variants(graph, slice_s):
         try:
             found = steady(variant.graph, variant.discipline)
-        except StuckError as error:
+        except RanksStuckError as error:
             stuck = error
             continue
         if best is None or found.period_s < best.steady.period_s:
