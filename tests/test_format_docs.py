@@ -12,7 +12,7 @@ from ocs_codesign.cli import main
 from ocs_codesign.formats.programs.registry import FORMATS
 
 PAGES = sorted((Path(__file__).resolve().parent.parent / "docs" / "formats").glob("*.md"))
-OURS = {"native", "csv", "chakra", "astra-sim", "nccl"}
+OURS = {"native", "csv", "chakra", "astra-sim", "nccl", "msccl", "mscclpp"}
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
@@ -39,7 +39,7 @@ def test_a_page_says_what_a_format_is(page):
 
 def test_every_format_is_on_a_page():
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    for name in ("json", "npz", "program-json", "program-npz", "csv", "chakra", "astra-sim"):
+    for name in FORMATS:
         assert name in FORMATS
         assert re.search(rf"--to {name}\b|`{name}`", text), name
 

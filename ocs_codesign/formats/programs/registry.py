@@ -17,6 +17,30 @@ _HERE = "ocs_codesign.formats.programs"
 _ANYONE = "everyone: all is exact, and the keys are documented"
 
 FORMATS: dict[str, ProgramFormat] = {
+    "msccl": ProgramFormat(
+        "MSCCL XML, of microsoft's loader",
+        "msccl-tools and research; the runtime is no longer kept up",
+        write=later(f"{_HERE}.msccl_files.export_msccl"),
+        read=later(f"{_HERE}.msccl_programs.read_msccl"),
+        suffix=".msccl.xml",
+        marks=(b"<algo",),
+    ),
+    "rccl": ProgramFormat(
+        "MSCCL XML, of RCCL's loader",
+        "RCCL up to the release that left it out in 2026",
+        write=later(f"{_HERE}.msccl_files.export_rccl"),
+        read=later(f"{_HERE}.msccl_files.read_rccl"),
+        suffix=".rccl.xml",
+        marks=(b"<algo",),
+    ),
+    "mscclpp": ProgramFormat(
+        "MSCCL++ execution plan",
+        "the executor of MSCCL++",
+        write=later(f"{_HERE}.msccl_files.export_mscclpp"),
+        read=later(f"{_HERE}.mscclpp_programs.read_mscclpp"),
+        suffix=".mscclpp.json",
+        marks=(b'"collective"',),
+    ),
     "program-json": ProgramFormat(
         "native JSON of a program of ranks",
         _ANYONE,
