@@ -104,13 +104,13 @@ def test_counts_above_71_are_split():
 
 
 def test_long_threadblocks_go_on_on_other_channels():
-    program = ring(70)
+    program = ring(66)
     wide = write_msccl(program, "x", dialect="msccl")
     long = write_msccl(program, "x", dialect="rccl")
     assert 'nchannels="1"' in wide
     assert 'nchannels="2"' in long
     parse_msccl(long.encode(), "x", dialect="rccl")  # which looks for steps that wait for ever
-    with pytest.raises(ValueError, match=r"gpu 0, tb 0 .*: 70 steps, at most 64 are loaded"):
+    with pytest.raises(ValueError, match=r"gpu 0, tb 0 .*: 66 steps, at most 64 are loaded"):
         parse_msccl(wide.encode(), "x", dialect="rccl")
 
 

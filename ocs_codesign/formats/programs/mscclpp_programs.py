@@ -282,6 +282,8 @@ class _Reader:
                 self._move(rank, stream, GET, here, there)
             else:
                 self._sum(rank, stream, op)
+            if first == len(self.rows):  # a copy of what is there already
+                continue
             self.needs[first] = list(needs)
             thread.since.append(len(self.rows) - 1)
 
