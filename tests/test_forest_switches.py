@@ -164,14 +164,20 @@ def test_switches_are_spanned_only_where_it_helps():
         assert verify(built(network, found, Collective.ALLGATHER)).ok
 
 
-def test_the_butterfly_is_between_its_bounds():
-    """One source, two sinks: the cut allows 2, copies of trees reach 3/2, spanning all does 1."""
+@pytest.mark.parametrize("more", [[], [(7, 1)]])
+def test_the_butterfly_takes_two_kinds_of_trees(more):
+    """One source, two sinks: the cut allows 2, trees reach 3/2, spanning all switches does 1.
+
+    Also beside a switch that nothing leads to.
+    """
     links = [(0, 3), (0, 4), (3, 1), (3, 5), (4, 2), (4, 5), (5, 6), (6, 1), (6, 2), (1, 0), (2, 0)]
-    network = Network(3, 7, *np.array(links).T, [1] * 9 + [9] * 2, multicast=range(3, 7))
+    widths = [1] * 9 + [9] * 2 + [1] * len(more)
+    nodes = 7 + len(more)
+    network = Network(3, nodes, *np.array(links + more).T, widths, multicast=range(3, nodes))
     broadcast = Collective("broadcast", root=0)
     found = optimum(network, broadcast)
     assert (found.least_inv_rate, found.is_attained) == (Fraction(1, 2), False)
-    assert 1 <= found.rate <= Fraction(3, 2)
+    assert (found.rate, found.num_kinds) == (Fraction(3, 2), 2)
     built(network, found, broadcast)
 
 

@@ -117,10 +117,11 @@ class _Paths:
         """
         for root in np.flatnonzero(self.problem.weight > 0).tolist():
             first = np.zeros_like(self.able)
+            able = self.able & np.isfinite(self.far[root])
             cost, branching = self.tree(root, first)
             while is_thorough:
                 trials = []
-                for switch in np.flatnonzero(self.able & ~first).tolist():
+                for switch in np.flatnonzero(able & ~first).tolist():
                     more = first.copy()
                     more[switch] = True
                     trials.append((*self.tree(root, more), more))
