@@ -83,6 +83,20 @@ class Forest:
         part, place = places(first, end - first)
         return part, self.link[place]
 
+    def passes_twice(self) -> bool:
+        """Whether two arcs of a tree lead through one host that is not of the group.
+
+        Such a host passes sums on once: what comes later would be lost.
+        """
+        part, link = self.hops()
+        ends = (self.network.tail, self.network.head)
+        node = ends[not self.is_sum][link]
+        hosts = self.network.num_hosts
+        outside = (node < hosts) & ~self.is_rank[np.minimum(node, hosts - 1)]
+        arc = (self.tree * self.network.num_nodes + self.head)[part[outside]]
+        visits = np.unique(np.stack([self.tree[part[outside]], node[outside], arc]), axis=1)
+        return len(np.unique(visits[:2], axis=1).T) < len(visits.T)
+
     def from_hosts(self) -> NDArray[np.bool_]:
         """Whether the tail of every part is a host, which passes on a step after it got."""
         is_host: NDArray[np.bool_] = self.tail < self.network.num_hosts

@@ -10,9 +10,10 @@ import pytest
 from forest_samples import KNOWN, known_network
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.graphs.text import parse
 from ocs_codesign.network import Network
 from ocs_codesign.networks.boxes import boxes
-from ocs_codesign.networks.direct import mesh
+from ocs_codesign.networks.direct import direct, mesh
 from ocs_codesign.networks.switched import star
 from ocs_codesign.schedulers.forest.allreduce import (
     FORESTS_OF_HALVES,
@@ -165,3 +166,15 @@ def test_a_copy_before_its_sum_is_found():
     columns = (schedule.item, schedule.lo, schedule.hi, schedule.link, early, schedule.phase)
     wrong = type(schedule)(schedule.topology, schedule.collective, schedule.num_chunks, *columns)
     assert "does not hold this chunk" in verify(wrong).witness.rule
+
+
+@pytest.mark.parametrize("text", ["DirectedCirculant(5, (1, 2))", "UniRing(1, 5)"])
+def test_hosts_of_other_groups_pass_a_sum_once(text):
+    network = direct(parse(text), 1)
+    collective = Collective("allreduce", groups=((0, 2), (4, 1, 3)))
+    task = Task(network.topology(), collective)
+    assert verify(made_by("forest", task).schedule).ok
+    _, found = allreduce_at_once(network, collective)
+    shared = forests_of(found, None)
+    twice = any(forest.is_sum and forest.passes_twice() for forest in shared)
+    assert twice == (not verify(Pipeline(shared, collective).schedule(1)).ok)

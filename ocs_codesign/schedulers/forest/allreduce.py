@@ -201,7 +201,8 @@ def allreduce_pipelines(
     if joint.algbw > in_turn:
         shared = forests_of(joint, None, on_progress, height)
         _check(shared, max(forest.inv_rate for forest in shared))
-        pipelines[SHARED_FORESTS] = Pipeline(shared, sized)
+        if not any(forest.is_sum and forest.passes_twice() for forest in shared):
+            pipelines[SHARED_FORESTS] = Pipeline(shared, sized)
     return pipelines, joint.least_t_b
 
 
