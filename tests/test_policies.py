@@ -208,3 +208,11 @@ def test_policies_under_which_ranks_wait_for_ever_are_left_out():
     found = {one.name: one.steady.period_s for one in compare_policies(job)}
     assert "fifo" not in found
     assert found["pace"] == 12
+
+
+def test_a_job_that_sends_nothing_takes_the_same_under_every_policy():
+    draft = JobDraft(1, tick_s=Fraction(1))
+    draft.carry(draft.compute(0, 3), 0)
+    found = compare_policies(draft.graph())
+    assert [one.name for one in found] == list(POLICIES)
+    assert {one.steady.period_s for one in found} == {3}

@@ -97,6 +97,8 @@ def merged(graph: JobGraph, bucket: NDArray[np.int64]) -> JobGraph:
     It has the work and the bytes of all, the largest latency and the best priority. Raises
     ValueError if they are not gradients of one kind and group, or wait for each other.
     """
+    if not len(bucket):
+        return graph
     number = np.where(bucket < 0, graph.num_instances + np.arange(len(bucket)), bucket)
     talks = graph.instance >= 0
     key = np.full((graph.num_nodes, 2), -1, dtype=np.int64)
