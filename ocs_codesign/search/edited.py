@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_DISTANCE = 8
 """Nodes that a neighbouring size has more or less at most."""
+_NODES_AN_EDIT = 16
 _MAX_OVER_BOUND = Fraction(21, 20)
 _MAX_MORE_STEPS = 2
 _MOST_TRIES, _LEAST_TRIES = 256, 8
@@ -42,10 +43,9 @@ def neighbours(question: Question, catalogue: str | Path | None = None) -> list[
     any topology needs: what is far from both is no better a start than any.
     """
     found: list[Design] = []
+    most = min(MAX_DISTANCE, question.num_nodes // _NODES_AN_EDIT)
     with Catalogue(catalogue) as store:
-        for nodes in range(
-            question.num_nodes - MAX_DISTANCE, question.num_nodes + MAX_DISTANCE + 1
-        ):
+        for nodes in range(question.num_nodes - most, question.num_nodes + most + 1):
             if nodes == question.num_nodes or nodes <= question.degree + 1:
                 continue
             entries = store.entries(Question(nodes, question.degree, question.bidirectional))
