@@ -36,8 +36,8 @@ _CLOSE = Fraction(1, 200)
 _MAX_GAPS = 4
 _EDIT_WORDS, _SWAP_WORDS, _ANNEAL_WORDS = 2**9, 2**9, 2**8
 """Words of reach sets to look at for a unit of work: in all, and in every annealing."""
-_MAX_MOVES, _MOVES_A_NODE, _LEAST_MOVES = 2**16, 2**9, 32
-_SEEDS = 2
+_MAX_MOVES, _MOVES_A_NODE, _LEAST_MOVES = 2**16, 2**11, 32
+_SEEDS = 3
 
 
 def filled(
