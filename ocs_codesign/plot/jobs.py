@@ -70,14 +70,15 @@ def _draw_timeline(axes: Axes, done: JobRun, num_owners: int) -> str:
     names = [f"{what} {one}" for one in range(num_owners) for what in ("class", "sends")]
     axes.set_yticks(range(2 * num_owners), names, fontsize=FONT_SIZE)
     axes.set_ylim(2 * num_owners - 0.5, -0.5)
-    total = float(done.total_s) or 1.0
-    axes.set_xlim(0, total)
-    set_time_axis(axes, total)
+    is_cut = len(drawn) < len(chosen)
+    until = float((begins + widths)[drawn].max()) * tick_s if is_cut else float(done.total_s)
+    axes.set_xlim(0, until or 1.0)
+    set_time_axis(axes, until or 1.0)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=FONT_SIZE)
     notes = [f"the first {num_owners} of {graph.num_owners} classes"] * (
         num_owners < graph.num_owners
     )
-    notes += [f"the first {MAX_BARS} bars"] * (len(drawn) < len(chosen))
+    notes += [f"the first {MAX_BARS} bars"] * is_cut
     return "".join(f", {note}" for note in notes)
 
 
