@@ -22,10 +22,13 @@ from ocs_codesign.graphs.text import parse
 from ocs_codesign.verification.schedules import verify
 
 
-@pytest.mark.parametrize("name", sorted(EXPANSIONS))
+@pytest.mark.parametrize("name", sorted({*EXPANSIONS} - {"Excise", "Insert", "Swap"}))
 @given(data=st.data())
 def test_mapped_schedules_of_any_regular_graphs(name, data):
-    """Graphs of no family, with self-loops and parallel links where the expansion takes them."""
+    """Graphs of no family, with self-loops and parallel links where the expansion takes them.
+
+    Edits map no schedules: test_edits.py builds theirs.
+    """
     graphs = st.tuples(*[regular_multigraphs(5, 3)] * (2 if name == "Product" else 1))
     parts = [as_lift(graph) for graph in data.draw(graphs)]
     assume(name != "Degree" or not parts[0].has_self_loops)
