@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 DEGREE, UNIT_BPS = 4, Fraction(12_500_000_000)
 COLLECTIVES = ("allgather", "allreduce", "alltoall")
 EXPONENTS, QUICK_EXPONENTS = (10, 14, 18, 20, 22, 26, 30), (10, 30)
-TORI = {9: "Torus((3, 3))", 16: "Torus((4, 4))"}
+TORI = {9: "Torus((3, 3))", 64: "Torus((8, 8))"}
 PLAYERS = (
     *("bfb", "expansion", "forest", "greedy", "stepped", "rings", "direct", "shift"),
     *("recursive-doubling", "recursive-doubling-full", "rabenseifner", "bruck", "ring"),
@@ -129,7 +129,11 @@ def picture(table: Sequence[dict[str, object]], exponents: Sequence[int]) -> Fig
         panels[at].set_ylabel("time")
     for axes in panels[-len(COLLECTIVES) :]:
         axes.set_xlabel("message M (buffer of a rank)")
-    panels[0].legend(frameon=False, fontsize=8.5, loc="upper left")
+    drawn = [axes.get_legend_handles_labels() for axes in panels]
+    named = {
+        label: line for lines, labels in drawn for line, label in zip(lines, labels, strict=True)
+    }
+    panels[0].legend(named.values(), named.keys(), frameon=False, fontsize=8.5, loc="upper left")
     figure.suptitle("Every network under the best schedule it has, 400 Gb/s a host", fontsize=11.5)
     return figure
 
@@ -138,7 +142,7 @@ def main() -> None:
     """Run, print and write."""
     arguments = parse_arguments(__doc__)
     exponents = QUICK_EXPONENTS if arguments.quick else EXPONENTS
-    sizes = (9,) if arguments.quick else (9, 13, 16)
+    sizes = (9,) if arguments.quick else (9, 61, 64)
     table = [
         line
         for hosts in sizes

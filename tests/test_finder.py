@@ -74,7 +74,10 @@ def test_the_winners_can_be_built(large):
 
 
 @pytest.mark.parametrize("collective", GATHERING)
-@pytest.mark.parametrize(("nodes", "degree"), [(2, 1), (6, 2), (12, 3), (24, 4), (27, 3), (30, 5)])
+@pytest.mark.parametrize(
+    ("nodes", "degree"),
+    [(2, 1), (6, 2), (12, 3), (24, 4), (27, 3), pytest.param(30, 5, marks=pytest.mark.slow)],
+)
 def test_every_candidate_is_exact_and_undominated(nodes, degree, collective):
     answer = frontier(nodes, degree, collective)
     costs = [candidate.cost for candidate in answer.candidates]
