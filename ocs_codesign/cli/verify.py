@@ -14,7 +14,7 @@ from ocs_codesign.cli.programs import NEGATIVE, verify_export, verify_program
 from ocs_codesign.cli.progress import progress
 
 
-@click.command(short_help="Check a saved design or book, trusting nothing in it.")
+@click.command(short_help="Check a design, book, export or schedule of others.")
 @click.argument("path", type=FILE, metavar="DIR|FILE")
 @click.option(
     "--from",
