@@ -20,7 +20,7 @@ from ocs_codesign.cli.options import (
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 from ocs_codesign.cli.saved import design_of, own_network, verified_book
-from ocs_codesign.cli.units import unit_Bps
+from ocs_codesign.cli.units import unit_Bps, whole_ticks
 from ocs_codesign.quantities import exact, parse_time
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ocs_codesign.book import Book
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.formats.programs.export import Export, ProgramFormat
-    from ocs_codesign.network import Network
 
 
 @click.command(short_help="Write a schedule for a runtime or simulator.")
@@ -84,18 +83,16 @@ def export(
 
     check_export_directory(directory)
     form = FORMATS[format_name]
-    ticks = None if latency is None else exact(latency)
-    sizes = (message, bandwidth, ticks)
+    sizes = (message, bandwidth, None if latency is None else exact(latency))
     with progress("Exporting") as shown:
         if is_book(design):
             book = verified_book(design)
             contents, exports = _of_book(book, Path(design).name, form, message, in_place, shown)
+        elif form.write is None:
+            raise click.UsageError(f"--to {format_name} is for books, as compare writes them")
         else:
-            one = exported_design(design, collective, sizes, in_place)
-            exports, contents = [one], {}
-            if form.write is None:
-                raise click.UsageError(f"--to {format_name} is for books, as compare writes them")
-            contents.update(form.write(one))
+            exports = [exported_design(design, collective, sizes, in_place)]
+            contents = dict(form.write(exports[0]))
         shown.tell_phase("Writing the files", 0, 0)
         answer = export_json(format_name, exports, contents, directory)
         save_export(contents, answer["of"], directory)
@@ -118,7 +115,8 @@ def exported_design(
         raise ValueError(f"{text} changes circuits while it runs: no format can carry that")
     network = own_network(loaded)
     if latency_s is not None:
-        network = network.changed(latency=[_ticks(latency_s, network)] * network.num_links)
+        ticks = whole_ticks(latency_s, network, "--latency")
+        network = network.changed(latency=[ticks] * network.num_links)
     return exported(
         Path(text).name if Path(text).exists() else text,
         loaded.schedule,
@@ -127,16 +125,6 @@ def exported_design(
         message_bytes=None if message is None else int(message),
         in_place=in_place,
     )
-
-
-def _ticks(latency_s: Fraction, network: Network) -> int:
-    ticks = latency_s / network.tick_s
-    if ticks.denominator != 1:
-        raise click.UsageError(
-            f"--latency is {float(ticks):g} ticks of {float(network.tick_s):g} s: it must be a "
-            "whole number of them"
-        )
-    return int(ticks)
 
 
 def _of_book(

@@ -23,7 +23,7 @@ from ocs_codesign.cli.options import (
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 from ocs_codesign.cli.saved import design_of, own_network
-from ocs_codesign.cli.units import unit_Bps
+from ocs_codesign.cli.units import unit_Bps, whole_ticks
 from ocs_codesign.quantities import exact, parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _simulation(
     if own.num_hosts != schedule.num_hosts:
         raise ValueError(f"a design of {schedule.num_hosts} hosts on a network of {own.num_hosts}")
     if options["latency"] is not None:
-        ticks = _ticks(options["latency"], own, "--latency")
+        ticks = whole_ticks(options["latency"], own, "--latency")
         own = own.changed(latency=[ticks] * own.num_links)
     routes = shortest_routes(schedule.topology, own)
     transfers = _transfers(loaded, routes, message, options)
@@ -164,17 +164,6 @@ def _simulation(
         _formula_s(loaded, routes, unit, message, options),
         _bound_s(loaded, own, unit, message),
     )
-
-
-def _ticks(time_s: float, network: Network, option: str) -> int:
-    """A time in ticks of the network; ValueError unless it is a whole number of them."""
-    ticks = exact(time_s) / network.tick_s
-    if ticks.denominator != 1:
-        raise ValueError(
-            f"{option} is {float(ticks):g} ticks of {float(network.tick_s):g} s: it must be a "
-            "whole number of them"
-        )
-    return int(ticks)
 
 
 def _unit_Bps(  # noqa: N802
@@ -202,7 +191,7 @@ def _rules(network: Network, unit: Fraction, options: dict[str, Any]) -> TimingR
         pipelined=options["next_on_pair"] == QUEUED,
         cut_through=options["cut_through"],
         in_doubles=options["arithmetic"] == ASTRA_SIM,
-        overhead_ticks=_ticks(options["overhead"] or 0, network, "--overhead"),
+        overhead_ticks=whole_ticks(options["overhead"] or 0, network, "--overhead"),
         injection_Bps=options["injection"],
         memory_Bps=options["memory"],
     )
@@ -224,7 +213,7 @@ def _transfers(
     if loaded.circuits is None:
         return transfers_of_schedule(loaded.schedule, routes, message, **sequence)
     network = routes.network
-    dark = _ticks(options["delta"] or 0, network, "--delta")
+    dark = whole_ticks(options["delta"] or 0, network, "--delta")
     return transfers_of_program(
         *(loaded.circuits, loaded.schedule, network, message, dark),
         stops=options["stops"],

@@ -36,3 +36,19 @@ def unit_Bps(  # noqa: N802 - units keep their case
     if bandwidth is None:
         raise click.UsageError("give --bandwidth: the links have no unit of their own")
     return exact(bandwidth) / (egress or network.host_bandwidth())
+
+
+def whole_ticks(time_s: Fraction | float, network: Network, option: str) -> int:
+    """A time, as ``option`` says it, in ticks of the network; ValueError unless it is whole ones.
+
+    >>> from ocs_codesign.networks.products import ndv2
+    >>> whole_ticks(Fraction(1, 2000000), ndv2(2), "--latency")
+    500
+    """
+    ticks = exact(time_s) / network.tick_s
+    if ticks.denominator != 1:
+        raise ValueError(
+            f"{option} is {float(ticks):g} ticks of {float(network.tick_s):g} s: it must be a "
+            "whole number of them"
+        )
+    return int(ticks)
