@@ -94,15 +94,22 @@ def csv_text(report: Report, *, quick: bool) -> str:
 
 
 def new_figure(
-    width: float, height: float, rows: int, columns: int, heights: Sequence[float] | None = None
+    width: float,
+    height: float,
+    rows: int,
+    columns: int,
+    heights: Sequence[float] | None = None,
+    *,
+    sharex: bool = True,
 ) -> tuple[Figure, list[Axes]]:
     """An empty figure in the house style and its axes, row by row; made without pyplot.
 
-    All panels share the x axis, those of a row the y axis; ``heights`` are the rows' relative ones.
+    All panels share the x axis unless ``sharex`` is False, those of a row the y axis; ``heights``
+    are the rows' relative ones.
     """
     with drawing(width, height, "constrained") as figure:
         grid = figure.subplots(
-            rows, columns, sharex=True, sharey="row", squeeze=False, height_ratios=heights
+            rows, columns, sharex=sharex, sharey="row", squeeze=False, height_ratios=heights
         )
         panels: list[Axes] = list(grid.flat)
         for axes in panels:

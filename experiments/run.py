@@ -21,7 +21,10 @@ from tempfile import TemporaryDirectory
 
 from reporting import EXPERIMENTS, FIGURES
 
-FAST = ("testbed_sizes", "published_frontier", "allreduce_time", "forest_times")
+FAST = (
+    *("testbed_sizes", "published_frontier", "allreduce_time", "forest_times"),
+    *("fused_operators", "split_budgets"),
+)
 SLOW = (
     "frontier_by_nodes",
     "against_published",
@@ -37,6 +40,7 @@ SLOW = (
     "algbw_by_boxes",
     "best_schedules",
     "native_algorithms",
+    "policies_by_speed",
 )
 BENCHMARKS = ("benchmark_bfb", "benchmark_forest", "generation_time", "greedy_table")
 
