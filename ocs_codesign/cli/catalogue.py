@@ -13,6 +13,7 @@ from ocs_codesign.answers.catalogue import (
     found_sections,
     provenance_json,
 )
+from ocs_codesign.cli.catalogue_gaps import gaps_command, improve_command
 from ocs_codesign.cli.file_options import FILE, OUTPUT
 from ocs_codesign.cli.options import (
     ALLTOALL,
@@ -42,12 +43,16 @@ file_option = click.option(
 
 @click.group(short_help="Look designs up in a catalogue.")
 def catalogue() -> None:
-    """Look designs up in a catalogue filled by ``sweep``; nothing is searched.
+    """Look designs up in a catalogue filled by ``sweep``, or go on where they are worst.
 
     \b
     Example:
       ocs-codesign catalogue find --nodes 96 --degree 4
     """
+
+
+catalogue.add_command(improve_command)
+catalogue.add_command(gaps_command)
 
 
 @catalogue.command("find")

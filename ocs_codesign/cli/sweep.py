@@ -38,6 +38,23 @@ def read_range(ctx: click.Context, param: click.Parameter, value: str) -> range:
     return numbers
 
 
+degrees_option = click.option(
+    "--degrees",
+    callback=read_range,
+    metavar="RANGE",
+    default="2-8",
+    show_default=True,
+    help="Degrees.",
+)
+links_option = click.option(
+    "--links",
+    type=click.Choice(["any", "bidirectional", "both"]),
+    default="any",
+    show_default=True,
+    help="Questions: any links, links in both directions only, or both questions.",
+)
+
+
 @click.command(short_help="Search many sizes into a catalogue.")
 @click.option(
     "--nodes",
@@ -46,21 +63,8 @@ def read_range(ctx: click.Context, param: click.Parameter, value: str) -> range:
     required=True,
     help="Numbers of nodes, as in 2-256.",
 )
-@click.option(
-    "--degrees",
-    callback=read_range,
-    metavar="RANGE",
-    default="2-8",
-    show_default=True,
-    help="Degrees.",
-)
-@click.option(
-    "--links",
-    type=click.Choice(["any", "bidirectional", "both"]),
-    default="any",
-    show_default=True,
-    help="Questions: any links, links in both directions only, or both questions.",
-)
+@degrees_option
+@links_option
 @click.option(
     *("--catalogue", "path"),
     type=FILE,
@@ -110,7 +114,7 @@ def sweep(
         + f" --effort {factor}"
         * (factor > 1)
     )
-    questions = _questions(nodes, degrees, links)
+    questions = questions_of(nodes, degrees, links)
     try:
         with (
             interruptions(),
@@ -134,7 +138,8 @@ def sweep(
     emit(value, json_path, [Facts(*facts)])
 
 
-def _questions(nodes: range, degrees: range, links: str) -> list[Question]:
+def questions_of(nodes: range, degrees: range, links: str) -> list[Question]:
+    """All questions of some sizes, degrees and kinds of links."""
     from ocs_codesign.question import Question
 
     kinds = {"any": [False], "bidirectional": [True], "both": [False, True]}[links]

@@ -196,14 +196,21 @@ def _recipes(
     for source in BASE_SOURCES.values():
         known = (recipe for recipe in source(question, effort) if has_cost(recipe, max_work))
         found.update(dict.fromkeys(with_transposes(filter(question.is_answered_by, known))))
+    found.update(dict.fromkeys(expanded(question, answers)))
+    return list(found)
+
+
+def expanded(question: Question, answers: Answers) -> list[Recipe]:
+    """Expansions of kept answers to exactly this question, without repetition."""
+    found: dict[Recipe, None] = {}
     made: list[tuple[int, Recipe]] = []
     for move in _moves(question):
         for parts in product(*(_parts(move, part, answers) for part in move.parts)):
-            expanded = move.make(*(part.recipe for part in parts))
-            if expanded is not None and move.bw_optimal_parts:
-                made.append((sum(part.steps for part in parts), expanded))
-            elif expanded is not None:
-                found[expanded] = None
+            recipe = move.make(*(part.recipe for part in parts))
+            if recipe is not None and move.bw_optimal_parts:
+                made.append((sum(part.steps for part in parts), recipe))
+            elif recipe is not None:
+                found[recipe] = None
     # Of results that are all bandwidth-optimal only those of the fewest steps can be undominated.
     for _, recipe in sorted(made, key=lambda one: one[0])[:_PRODUCTS]:
         found[recipe] = None

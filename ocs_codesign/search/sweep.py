@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign import __version__
 from ocs_codesign.collective import Collective
-from ocs_codesign.search.catalogue.entry import Entry, Provenance
+from ocs_codesign.search.catalogue.entry import Entry, Provenance, certified
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import neighbours
 from ocs_codesign.search.effort import Effort
@@ -106,11 +107,18 @@ def sweep(
                     continue
                 result = future.result()
                 spent = round(result.time_spent_s, 3)
-                provenance = Provenance(command, __version__, effort.seed, spent, effort.work)
+                provenance = Provenance(
+                    *(command, __version__, effort.seed, spent, effort.work), day=today()
+                )
                 catalogue.record(question, result.entries, provenance)
                 if on_progress is not None:
                     on_progress(len(todo) - len(waiting) - len(running), len(todo))
         return len(todo)
+
+
+def today() -> str:
+    """The day, as in 2026-11-23, in UTC: what a store says of when it was searched for."""
+    return datetime.now(tz=UTC).date().isoformat()
 
 
 def answer(
@@ -141,7 +149,7 @@ def answer(
 def as_entry(design: Design) -> Entry:
     """A design as the catalogue stores it."""
     recipe = design.recipe
-    return Entry(
+    entry = Entry(
         repr(recipe),
         recipe.label(),
         recipe.num_nodes,
@@ -153,6 +161,7 @@ def as_entry(design: Design) -> Entry:
         design.maker,
         design.measured,
     )
+    return certified(entry)
 
 
 def stored_parts(catalogue: Catalogue, question: Question) -> dict[Question, tuple[Entry, ...]]:

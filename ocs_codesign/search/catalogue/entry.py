@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.bounds import bound
+from ocs_codesign.bounds import bound, least_t_b
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from fractions import Fraction
 
     from ocs_codesign.design import Design
 
@@ -23,6 +24,8 @@ class Entry:
 
     ``schedule`` names what achieves the allgather and the reduce-scatter, as in ``bfb`` or
     ``bfb+expansion``; ``measured`` is False for costs that are upper bounds by formula.
+    ``certificate`` is the least t_b that was proven of any allgather in as many steps on as many
+    nodes and ports, None where nothing was.
     """
 
     recipe: str
@@ -35,6 +38,7 @@ class Entry:
     reduce_scatter: Cost
     schedule: str
     measured: bool
+    certificate: Fraction | None = None
 
     def cost(self, collective: Collective) -> Cost:
         """Cost of a collective of GATHERING; an allreduce is reduce-scatter, then allgather."""
@@ -74,6 +78,8 @@ class Provenance:
     """How a question was answered: by which command and version, from which seed, how long.
 
     ``work`` is that of the search's effort; 0 where only bases and expansions were searched.
+    ``improved`` is the work of all passes that went on from there, on local searches alone; ``day``
+    is that of the last, as in 2026-11-23, empty where it is not known.
     """
 
     command: str
@@ -81,16 +87,27 @@ class Provenance:
     seed: int
     time_spent_s: float
     work: int = 0
+    improved: int = 0
+    day: str = ""
 
 
-def digest(entries: Iterable[Entry]) -> str:
+def certified(entry: Entry) -> Entry:
+    """The entry with the bound that is proven now."""
+    size, both = (entry.num_nodes, entry.degree), entry.bidirectional
+    least = least_t_b(*size, entry.allgather.steps, bidirectional=both)
+    return replace(entry, certificate=least)
+
+
+def digest(entries: Iterable[Entry], *, with_certificates: bool = True) -> str:
     """Checksum of a question's entries in order."""
-    text = "\n".join(repr(tuple(map(_plain, _values(entry)))) for entry in entries)
+    names = [field.name for field in fields(Entry)]
+    names = names if with_certificates else names[: names.index("certificate")]
+    text = "\n".join(repr(tuple(_plain_values(entry, names))) for entry in entries)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _values(entry: Entry) -> Iterator[object]:
-    return (getattr(entry, field.name) for field in fields(entry))
+def _plain_values(entry: Entry, names: list[str]) -> Iterator[object]:
+    return (_plain(getattr(entry, name)) for name in names)
 
 
 def _plain(value: object) -> object:

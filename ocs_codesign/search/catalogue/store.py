@@ -1,23 +1,32 @@
 """The catalogue's store: one SQLite file, an answered question a transaction.
 
 Look-ups read only. A question is written whole or not at all, so a sweep that is killed loses the
-question it was at; two sweeps may write at once, and the first answer to a question stays. Every
-question carries a checksum of its entries, and a store whose pages, schema or entries are damaged
-is refused with what is wrong.
+question it was at; two sweeps may write at once. What is stored stays: an answer of more work, or
+what a search finds later, is added to it. Every question carries a checksum of its entries, and a
+store whose pages, schema or entries are damaged is refused with what is wrong. Stores of the
+version before are read as they are, and brought to this one when they are first written to.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing, suppress
-from fractions import Fraction
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
-from ocs_codesign.cost import Cost
-from ocs_codesign.files.atomic import new_file
 from ocs_codesign.question import Question
 from ocs_codesign.search.catalogue.entry import Entry, Provenance, digest
+from ocs_codesign.search.catalogue.schema import (
+    APPLICATION_ID,
+    ENTRY_COLUMNS,
+    ORIGIN_COLUMNS,
+    SCHEMA_VERSION,
+    SCHEMAS,
+    create,
+    entry_of,
+    row_of,
+    tables,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,33 +34,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.graphs.recipe import Recipe
 
-APPLICATION_ID = 0x0C5C0DE
-SCHEMA_VERSION = 2
 _BUSY_S = 60.0
-_SCHEMA = """
-CREATE TABLE question (
-    num_nodes INTEGER NOT NULL, degree INTEGER NOT NULL, bidirectional INTEGER NOT NULL,
-    command TEXT NOT NULL, version TEXT NOT NULL, seed INTEGER NOT NULL,
-    time_spent_s REAL NOT NULL, digest TEXT NOT NULL, work INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (num_nodes, degree, bidirectional)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE entry (
-    asked_nodes INTEGER NOT NULL, asked_degree INTEGER NOT NULL,
-    asked_bidirectional INTEGER NOT NULL, rank INTEGER NOT NULL,
-    recipe TEXT NOT NULL, label TEXT NOT NULL,
-    bidirectional INTEGER NOT NULL, reverse_symmetric INTEGER NOT NULL,
-    gather_steps INTEGER NOT NULL, gather_t_b_num INTEGER NOT NULL, gather_t_b_den INTEGER NOT NULL,
-    scatter_steps INTEGER NOT NULL, scatter_t_b_num INTEGER NOT NULL,
-    scatter_t_b_den INTEGER NOT NULL,
-    schedule TEXT NOT NULL, measured INTEGER NOT NULL,
-    PRIMARY KEY (asked_nodes, asked_degree, asked_bidirectional, rank)
-) STRICT, WITHOUT ROWID;
-"""
-_COLUMNS = (
-    "recipe, label, asked_nodes, asked_degree, bidirectional, reverse_symmetric, gather_steps, "
-    "gather_t_b_num, gather_t_b_den, scatter_steps, scatter_t_b_num, scatter_t_b_den, schedule, "
-    "measured"
-)
 
 
 def shipped_path() -> Path:
@@ -67,12 +50,12 @@ class Catalogue:
     ValueError, naming the file, if it is not a catalogue, of another version or damaged.
     """
 
-    __slots__ = ("_connection", "_writable", "path")
+    __slots__ = ("_connection", "_version", "_writable", "path")
 
     def __init__(self, path: str | Path | None = None, *, writable: bool = False) -> None:
         self.path = Path(path) if path is not None else shipped_path()
         if writable and not self.path.exists():
-            _create(self.path)
+            create(self.path)
         if not self.path.is_file():
             raise FileNotFoundError(f"there is no catalogue at {self.path}")
         self._writable = writable
@@ -80,10 +63,11 @@ class Catalogue:
         uri = f"{self.path.resolve().as_uri()}?mode={mode}"
         self._connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None)
         try:
-            self._check_header()
+            self._version = self._checked_version()
             if writable:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._migrate()
         except BaseException:
             self._connection.close()
             raise
@@ -118,7 +102,7 @@ class Catalogue:
     def provenance(self, question: Question) -> Provenance | None:
         """How a question was answered, None if it was not."""
         rows = self._query(
-            "SELECT command, version, seed, time_spent_s, work FROM question "
+            f"SELECT {ORIGIN_COLUMNS[self._version]} FROM question "
             "WHERE (num_nodes, degree, bidirectional) = (?, ?, ?)",
             _key(question),
         )
@@ -128,21 +112,9 @@ class Catalogue:
         """All entries of a question in the order they were stored; ValueError if damaged."""
         self._query("BEGIN")  # one snapshot, while others may be writing
         try:
-            rows = self._query(
-                f"SELECT {_COLUMNS} FROM entry WHERE "
-                "(asked_nodes, asked_degree, asked_bidirectional) = (?, ?, ?) ORDER BY rank",
-                _key(question),
-            )
-            stored = self._query(
-                "SELECT digest FROM question WHERE (num_nodes, degree, bidirectional) = (?, ?, ?)",
-                _key(question),
-            )
+            return self._entries(question)
         finally:
             self._connection.rollback()
-        found = tuple(self._entry(row) for row in rows)
-        if (stored[0][0] if stored else digest(())) != digest(found):
-            raise ValueError(f"{self.path} is damaged: the entries of {question} were changed")
-        return found
 
     def recipes(self) -> list[str]:
         """All recipes, each once; unlike entries they are not checked."""
@@ -163,49 +135,57 @@ class Catalogue:
     def record(self, question: Question, entries: Iterable[Entry], provenance: Provenance) -> bool:
         """Store a question's answer in one transaction; False if one of as much work is stored.
 
-        An answer of less work is replaced.
+        What an answer of less work has beside it stays, after it.
         """
-        entries = tuple(entries)
+        entries = _of_the_size(question, entries)
         key = _key(question)
-        for entry in entries:
-            if (entry.num_nodes, entry.degree) != key[:2]:
-                raise ValueError(f"{entry.recipe} does not have the size of {question}")
-        connection = self._connection
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                cursor = connection.execute(
-                    "INSERT INTO question VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
-                    "SET command = excluded.command, version = excluded.version, "
-                    "seed = excluded.seed, time_spent_s = excluded.time_spent_s, "
-                    "digest = excluded.digest, work = excluded.work WHERE work < excluded.work",
-                    (
-                        *key,
-                        provenance.command,
-                        provenance.version,
-                        provenance.seed,
-                        provenance.time_spent_s,
-                        digest(entries),
-                        provenance.work,
-                    ),
-                )
-                if cursor.rowcount:
-                    connection.execute(
-                        "DELETE FROM entry WHERE "
-                        "(asked_nodes, asked_degree, asked_bidirectional) = (?, ?, ?)",
-                        key,
-                    )
-                    connection.executemany(
-                        f"INSERT INTO entry VALUES ({', '.join('?' * 16)})",
-                        [(*key, rank, *_row(entry)) for rank, entry in enumerate(entries)],
-                    )
-                connection.execute("COMMIT")
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-        except sqlite3.Error as error:
-            raise OSError(f"cannot write to {self.path}: {error}") from None
-        return bool(cursor.rowcount)
+        with self._transaction() as connection:
+            before = self.provenance(question)
+            if before is not None and before.work >= provenance.work:
+                return False
+            recipes = {entry.recipe for entry in entries}
+            entries += tuple(one for one in self._entries(question) if one.recipe not in recipes)
+            improved = provenance.improved if before is None else before.improved
+            connection.execute(
+                f"INSERT OR REPLACE INTO question VALUES ({', '.join('?' * 11)})",
+                (
+                    *(*key, provenance.command, provenance.version, provenance.seed),
+                    *(provenance.time_spent_s, digest(entries), provenance.work),
+                    *(improved, provenance.day),
+                ),
+            )
+            self._write(question, entries)
+        return True
+
+    def add(
+        self,
+        question: Question,
+        entries: Iterable[Entry],
+        *,
+        work: int,
+        time_spent_s: float,
+        day: str,
+    ) -> int:
+        """Add what a pass of local searches found to a stored answer; the number that is new.
+
+        The work and the time are added to those of the passes before. ValueError if the question
+        is not stored.
+        """
+        entries = _of_the_size(question, entries)
+        with self._transaction() as connection:
+            if not self.has(question):
+                raise ValueError(f"{question} is not stored: there is nothing to improve")
+            before = self._entries(question)
+            known = {entry.recipe for entry in before}
+            new = tuple({one.recipe: one for one in entries if one.recipe not in known}.values())
+            connection.execute(
+                "UPDATE question SET digest = ?, improved = improved + ?, day = ?, "
+                "time_spent_s = round(time_spent_s + ?, 3) "
+                "WHERE (num_nodes, degree, bidirectional) = (?, ?, ?)",
+                (digest((*before, *new)), work, day, time_spent_s, *_key(question)),
+            )
+            self._write(question, new, len(before))
+        return len(new)
 
     def check(self) -> None:
         """Read everything: ValueError if a page, the schema or any checksum is damaged."""
@@ -222,22 +202,96 @@ class Catalogue:
         for _ in self.all_entries():
             pass
 
-    def _check_header(self) -> None:
+    def _entries(self, question: Question) -> tuple[Entry, ...]:
+        """The same as ``entries``, in a transaction that is open."""
+        rows = self._query(
+            f"SELECT {ENTRY_COLUMNS[self._version]} FROM entry WHERE "
+            "(asked_nodes, asked_degree, asked_bidirectional) = (?, ?, ?) ORDER BY rank",
+            _key(question),
+        )
+        stored = self._query(
+            "SELECT digest FROM question WHERE (num_nodes, degree, bidirectional) = (?, ?, ?)",
+            _key(question),
+        )
+        found = tuple(self._entry(row) for row in rows)
+        certified = self._version == SCHEMA_VERSION
+        known = digest(found, with_certificates=certified)
+        if (stored[0][0] if stored else digest(())) != known:
+            raise ValueError(f"{self.path} is damaged: the entries of {question} were changed")
+        return found
+
+    def _write(self, question: Question, entries: tuple[Entry, ...], first: int = 0) -> None:
+        """Entries of a question from a rank on, instead of all that are there."""
+        key = _key(question)
+        self._connection.execute(
+            "DELETE FROM entry WHERE "
+            "(asked_nodes, asked_degree, asked_bidirectional) = (?, ?, ?) AND rank >= ?",
+            (*key, first),
+        )
+        self._connection.executemany(
+            f"INSERT INTO entry VALUES ({', '.join('?' * 18)})",
+            [(*key, rank, *row_of(entry)) for rank, entry in enumerate(entries, first)],
+        )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing, with no other writer between; OSError if it cannot be written."""
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise OSError(f"cannot write to {self.path}: {error}") from None
+
+    def _migrate(self) -> None:
+        """Bring an older store to this version: everything is read, checked and written anew."""
+        if self._version == SCHEMA_VERSION:
+            return
+        with self._transaction() as connection:
+            self._version = self._checked_version()  # another writer may have been faster
+            if self._version == SCHEMA_VERSION:
+                return
+            answers = [
+                (question, self._entries(question), self.provenance(question))
+                for question in self.questions()
+            ]
+            connection.execute("DROP TABLE entry")
+            connection.execute("DROP TABLE question")
+            for text in SCHEMAS[SCHEMA_VERSION].split(";")[:-1]:
+                connection.execute(text)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            self._version = SCHEMA_VERSION
+            for question, entries, origin in answers:
+                assert origin is not None
+                values = (origin.command, origin.version, origin.seed, origin.time_spent_s)
+                connection.execute(
+                    f"INSERT INTO question VALUES ({', '.join('?' * 11)})",
+                    (*_key(question), *values, digest(entries), origin.work, 0, ""),
+                )
+                self._write(question, entries)
+
+    def _checked_version(self) -> int:
         ((identity,),) = self._query("PRAGMA application_id")
         if identity != APPLICATION_ID:
             raise ValueError(f"{self.path} is not a catalogue of topologies")
         ((version,),) = self._query("PRAGMA user_version")
-        if version != SCHEMA_VERSION:
+        if version not in SCHEMAS:
             raise ValueError(
-                f"{self.path} is a catalogue of version {version}: this package reads version "
-                f"{SCHEMA_VERSION}"
+                f"{self.path} is a catalogue of version {version}: this package reads versions "
+                f"{min(SCHEMAS)} to {SCHEMA_VERSION}"
             )
         # A stranger's view may never end, and a column without its type hold anything.
         made = {text for (text,) in self._query("SELECT sql FROM sqlite_schema")}
-        if made != {text.strip() for text in _SCHEMA.split(";")[:-1]}:
+        if made != tables(version):
             raise ValueError(
                 f"{self.path} is not a catalogue of version {version}: its tables are others"
             )
+        return int(version)
 
     def _query(self, text: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         try:
@@ -248,51 +302,20 @@ class Catalogue:
             raise ValueError(f"{self.path} is damaged or not a catalogue: {error}") from None
 
     def _entry(self, row: tuple[Any, ...]) -> Entry:
-        recipe, label, nodes, degree, both, symmetric, *costs, schedule, measured = row
-        steps, num, den, scatter_steps, scatter_num, scatter_den = costs
-        if not (den > 0 and scatter_den > 0):
-            raise ValueError(f"{self.path} is damaged: {recipe} has a t_b without a denominator")
-        return Entry(
-            recipe,
-            label,
-            nodes,
-            degree,
-            bool(both),
-            bool(symmetric),
-            Cost(steps, Fraction(num, den)),
-            Cost(scatter_steps, Fraction(scatter_num, scatter_den)),
-            schedule,
-            bool(measured),
-        )
+        try:
+            return entry_of(row, self._version)
+        except ValueError as error:
+            raise ValueError(f"{self.path} is damaged: {error}") from None
 
 
-def _create(path: Path) -> None:
-    """An empty catalogue under a temporary name, then renamed; a rival's file is left alone."""
-    with new_file(path) as temporary:
-        with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            connection.executescript(_SCHEMA)
-        temporary.chmod(0o644)
+def _of_the_size(question: Question, entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    entries = tuple(entries)
+    for entry in entries:
+        if (entry.num_nodes, entry.degree) != (question.num_nodes, question.degree):
+            raise ValueError(f"{entry.recipe} does not have the size of {question}")
+    return entries
 
 
 def _key(question: Question) -> tuple[int, int, int]:
     return question.num_nodes, question.degree, int(question.bidirectional)
 
-
-def _row(entry: Entry) -> tuple[Any, ...]:
-    gather, scatter = entry.allgather, entry.reduce_scatter
-    return (
-        entry.recipe,
-        entry.label,
-        int(entry.bidirectional),
-        int(entry.reverse_symmetric),
-        gather.steps,
-        gather.t_b.numerator,
-        gather.t_b.denominator,
-        scatter.steps,
-        scatter.t_b.numerator,
-        scatter.t_b.denominator,
-        entry.schedule,
-        int(entry.measured),
-    )

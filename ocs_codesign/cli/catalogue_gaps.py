@@ -1,0 +1,120 @@
+"""``ocs-codesign catalogue gaps`` and ``improve``: where answers are worst, and going on there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ocs_codesign.cli.file_options import FILE
+from ocs_codesign.cli.interruption import interruptions
+from ocs_codesign.cli.options import json_option
+from ocs_codesign.cli.output import check_outputs, emit
+from ocs_codesign.cli.progress import progress
+from ocs_codesign.cli.sweep import degrees_option, links_option, questions_of, read_range
+from ocs_codesign.cli.workers import executor_of, workers_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def sizes_options(default_nodes: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options --nodes, --degrees and --links of a command about many questions."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        command = degrees_option(links_option(command))
+        return click.option(
+            "--nodes",
+            callback=read_range,
+            metavar="RANGE",
+            default=default_nodes,
+            show_default=True,
+            help="Numbers of nodes.",
+        )(command)
+
+    return add
+
+
+@click.command("improve", short_help="Search on where answers are worst.")
+@sizes_options("2-2048")
+@click.option(
+    *("--catalogue", "path"),
+    type=FILE,
+    metavar="FILE",
+    required=True,
+    help="The catalogue to improve.",
+)
+@workers_options
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Search seed.")
+@click.option(
+    "--effort",
+    "factor",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Effort for a question: 1 takes a second or two at 1000 nodes.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    help="Begin passes over the questions for so long; one pass by default.",
+)
+@json_option
+def improve_command(
+    nodes: range,
+    degrees: range,
+    links: str,
+    path: str,
+    workers: int | None,
+    dask: str | None,
+    seed: int,
+    factor: int,
+    seconds: float | None,
+    json_path: str | None,
+) -> None:
+    """Search on, where what a catalogue has is furthest above what counting allows.
+
+    Of the questions that the file has answers to, those with the largest gaps come first, each with
+    the same small effort: affine digraphs, neighbouring sizes with nodes taken out or put in,
+    lifts, swaps of links, and expansions of smaller answers that are better by now. Another pass
+    draws other samples, and those that passes before have not come to are first, so that a run that
+    was interrupted goes on where it was. Designs are added, none is taken away.
+
+    \b
+    Example:
+      ocs-codesign sweep --nodes 2-12 --degrees 2 --catalogue mine.sqlite
+      ocs-codesign catalogue improve --nodes 7-12 --degrees 2 --catalogue mine.sqlite
+    """
+    check_outputs(json_path)
+    from ocs_codesign.answers.catalogue import improved_facts, improved_json
+    from ocs_codesign.search.effort import Effort
+    from ocs_codesign.search.improving import PASS_WORK, improve
+
+    if not Path(path).exists():
+        raise ValueError(f"there is no catalogue at {path}")
+    try:
+        with (
+            interruptions(),
+            progress("Improving") as shown,
+            executor_of(workers, dask) as (executor, number),
+        ):
+            answer = improve(
+                Path(path),
+                questions_of(nodes, degrees, links),
+                executor,
+                number,
+                effort=Effort(seed=seed, work=factor * PASS_WORK),
+                seconds=seconds,
+                on_progress=shown.tell,
+            )
+    except KeyboardInterrupt:
+        click.echo(f"Interrupted: the designs so far are kept in {path}.", err=True)
+        raise click.exceptions.Exit(130) from None
+    emit(improved_json(answer, path), json_path, [improved_facts(answer, path)])
+
+
+@click.command("gaps")
+def gaps_command() -> None:
+    """to come"""

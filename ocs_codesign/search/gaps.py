@@ -1,0 +1,72 @@
+"""Gaps: how far what is stored is above what counting allows, at every number of steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign.bounds import bound, fewest_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ocs_codesign.question import Question
+    from ocs_codesign.search.catalogue.entry import Entry
+    from ocs_codesign.search.catalogue.store import Catalogue
+
+NUM_OFFSETS = 5
+"""Numbers of steps that gaps are told of: the fewest there can be, and up to four more."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """How far the stored designs of a question are from the bound, for allgather.
+
+    ``excess[k]`` is the share by which the least t_b within k steps more than the ``fewest`` is
+    above what counting allows there, None if no stored design needs so few steps.
+    """
+
+    question: Question
+    fewest: int
+    excess: tuple[Fraction | None, ...]
+
+    @property
+    def size(self) -> Fraction:
+        """One number for the gap: the mean of all but the first, nothing stored counting as 1.
+
+        The fewest steps are left out, for at most sizes all that have them are far from the bound.
+        """
+        later = self.excess[1:]
+        shares = [Fraction(1) if over is None else min(over, Fraction(1)) for over in later]
+        return sum(shares, Fraction(0)) / len(shares)
+
+
+def gap_between(question: Question, entries: Iterable[Entry]) -> Gap:
+    """The gap of a question between some designs of it and the bound.
+
+    >>> from ocs_codesign.question import Question
+    >>> gap_between(Question(8, 2), []).excess
+    (None, None, None, None, None)
+    """
+    size = (question.num_nodes, question.degree)
+    least = bound(*size).t_b
+    fewest = fewest_steps(*size, bidirectional=question.bidirectional)
+    costs = [entry.allgather for entry in entries]
+    excess = []
+    for steps in range(fewest, fewest + NUM_OFFSETS):
+        within = [cost.t_b for cost in costs if cost.steps <= steps]
+        excess.append(min(within) / least - 1 if within else None)
+    return Gap(question, fewest, tuple(excess))
+
+
+def gaps_of(catalogue: Catalogue, questions: Iterable[Question]) -> list[Gap]:
+    """The gaps of those questions that something is stored for, in order."""
+    wanted = set(questions)
+    found = []
+    for question in catalogue.questions():
+        if question in wanted:
+            entries = catalogue.entries(question)
+            found += [gap_between(question, entries)] if entries else []
+    return found

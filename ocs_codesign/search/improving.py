@@ -1,0 +1,213 @@
+"""Going on where answers are worst: passes of local searches over the questions of a catalogue.
+
+A pass takes the questions by the gap between what is stored and what counting allows, the largest
+first, and spends the same effort on each. Another pass draws other samples, so that passes add up;
+how much work a question has had is stored with it. What is better is measured and added, and
+nothing is taken away. Starts are taken from neighbouring sizes as the store has them when a
+question's turn comes: what one size finds is carried over to the next.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
+
+from ocs_codesign.collective import GATHERING, Collective
+from ocs_codesign.design import can_confirm, measure, predict
+from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.edited import neighbours
+from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.filling import filled, open_steps
+from ocs_codesign.search.gaps import gaps_of
+from ocs_codesign.search.pareto import pareto
+from ocs_codesign.search.pool import smaller_answers
+from ocs_codesign.search.search import (
+    expanded,
+    lifts,
+    measured_designs,
+    parts_of,
+    with_transposes,
+)
+from ocs_codesign.search.sweep import Answered, as_entry, today
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import Executor, Future
+    from pathlib import Path
+
+    from ocs_codesign.design import Design
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.question import Question
+    from ocs_codesign.search.catalogue.entry import Entry
+
+PASS_WORK = 2**19
+"""Work of one pass for a question: a second or two at a thousand nodes of four ports."""
+_RETRIES = 3
+_MAX_STARTS = 6
+_MAX_START_TEXT = 1000
+"""Longest text of a recipe of a neighbouring size that is edited: edits of edits grow."""
+_MAX_EXPANDED = 12
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Improved:
+    """What came of going on: questions searched, those that are better now, and designs added."""
+
+    num_searched: int
+    num_better: int
+    num_added: int
+
+
+def improve(
+    path: Path,
+    questions: Iterable[Question],
+    executor: Executor,
+    num_workers: int,
+    *,
+    effort: Effort | None = None,
+    seconds: float | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Improved:
+    """Search on for stored questions that have a gap to the bound, the largest gap first.
+
+    One pass, in which those that passes before have not come to are first; with ``seconds`` as
+    many passes as begin within that time. Whatever ends it, what was added stays. With one worker
+    the same passes over the same catalogue add the same designs. A task whose worker dies is tried
+    again, three times in all.
+    """
+    effort = effort or Effort(work=PASS_WORK)
+    ends_at = None if seconds is None else time.monotonic() + seconds
+    better: set[Question] = set()
+    searched: set[Question] = set()
+    added = 0
+    failures: dict[Question, int] = {}
+    wanted = set(questions)
+    with Catalogue(path, writable=True) as catalogue:
+        waiting = _by_gap(catalogue, wanted)
+        total = len(waiting)
+        running: dict[Future[Answered], Question] = {}
+        while waiting or running:
+            is_over = ends_at is not None and time.monotonic() >= ends_at
+            if is_over:
+                waiting.clear()
+            while waiting and len(running) < num_workers:
+                question = waiting.pop(0)
+                running[executor.submit(go_on, *_task(catalogue, question, effort))] = question
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                question = running.pop(future)
+                error = future.exception()
+                if error is not None:
+                    failures[question] = failures.get(question, 0) + 1
+                    if failures[question] >= _RETRIES:
+                        raise RuntimeError(f"{question} cannot be improved: {error}") from error
+                    waiting.append(question)
+                    continue
+                result = future.result()
+                number = catalogue.add(
+                    question,
+                    result.entries,
+                    work=effort.work,
+                    time_spent_s=result.time_spent_s,
+                    day=today(),
+                )
+                searched.add(question)
+                better |= {question} if number else set()
+                added += number
+                if on_progress is not None:
+                    on_progress(total - len(waiting) - len(running), total)
+            if not waiting and not running and ends_at is not None and not is_over:
+                waiting = _by_gap(catalogue, wanted)
+                total += len(waiting)
+    return Improved(len(searched), len(better), added)
+
+
+def go_on(
+    question: Question,
+    known: tuple[Entry, ...],
+    parts: dict[Question, tuple[Entry, ...]],
+    near: tuple[Entry, ...],
+    effort: Effort,
+) -> Answered:
+    """What a pass finds for a question that no stored design of it dominates, exactly measured.
+
+    ``parts`` are answers to smaller questions whose expansions are tried, ``near`` designs of
+    neighbouring sizes.
+    """
+    start = time.process_time()
+    stored = [entry.design() for entry in known]
+    answers = {one: smaller_answers(entries) for one, entries in parts.items()}
+    found = _expanded(question, stored, [*expanded(question, answers)])
+    if open_steps([*stored, *found], question):
+        scored = [*stored, *found]
+        found += _measured_both_ways(lifts(question, scored, effort))
+        starts = [entry.design() for entry in near]
+        found += filled(question, [*stored, *found], starts, effort, _measured_both_ways)
+    entries = tuple(as_entry(design) for design in _better(stored, found))
+    return Answered(question, entries, time.process_time() - start)
+
+
+def _task(
+    catalogue: Catalogue, question: Question, effort: Effort
+) -> tuple[
+    Question, tuple[Entry, ...], dict[Question, tuple[Entry, ...]], tuple[Entry, ...], Effort
+]:
+    """All that a worker needs; parts that no pass has come to were expanded by the sweep."""
+    origin = catalogue.provenance(question)
+    improved = 0 if origin is None else origin.improved
+    parts = {}
+    for part in dict.fromkeys(parts_of(question)):
+        behind = catalogue.provenance(part)
+        if behind is not None and behind.improved:
+            parts[part] = catalogue.entries(part)
+    near = tuple(
+        as_entry(design)
+        for design in neighbours(question, catalogue.path)
+        if len(repr(design.recipe)) <= _MAX_START_TEXT
+    )
+    effort = replace(effort, seed=effort.seed + improved)
+    return question, catalogue.entries(question), parts, near[:_MAX_STARTS], effort
+
+
+def _by_gap(catalogue: Catalogue, wanted: set[Question]) -> list[Question]:
+    """Questions that something is left to find for: least improved first, then by gap."""
+    ranked = []
+    for gap in gaps_of(catalogue, wanted):
+        origin = catalogue.provenance(gap.question)
+        if gap.size and origin is not None:
+            ranked.append((origin.improved, -gap.size, gap.question))
+    return [question for *_, question in sorted(ranked)]
+
+
+def _expanded(question: Question, stored: list[Design], recipes: list[Recipe]) -> list[Design]:
+    """Those measured that are predicted to be on a frontier of any collective."""
+    known = {design.recipe for design in stored}
+    predicted = [predict(recipe, Collective.ALLREDUCE) for recipe in recipes if recipe not in known]
+    promising: dict[Recipe, None] = {}
+    for collective in GATHERING:
+        front, _ = pareto([*stored, *predicted], collective)
+        promising.update(dict.fromkeys(one.recipe for one in front if one.recipe not in known))
+    return measured_designs(list(promising)[:_MAX_EXPANDED])
+
+
+def _measured_both_ways(recipes: Iterable[Recipe]) -> list[Design]:
+    return measured_designs(with_transposes(recipes))
+
+
+def _better(stored: list[Design], found: list[Design]) -> list[Design]:
+    """Found designs that are undominated in the cost of some collective, all of them measured."""
+    measured = []
+    for design in found:
+        if design.measured:
+            measured.append(design)
+        elif can_confirm(design.recipe):
+            measured.append(measure(design.recipe, design.collective))
+    better: dict[Recipe, Design] = {}
+    for collective in GATHERING:
+        front, _ = pareto([*stored, *measured], collective)
+        better.update({design.recipe: design for design in front})
+    known = {design.recipe for design in stored}
+    return [design for recipe, design in better.items() if recipe not in known]
