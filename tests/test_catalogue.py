@@ -119,7 +119,9 @@ def test_a_killed_writer_loses_only_its_question(path):
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("INSERT INTO question VALUES (99, 4, 0, 'c', 'v', 1, 0.0, 'digest', 0, 0, '')")
+        connection.execute(
+            "INSERT INTO question VALUES (99, 4, 0, 'c', 'v', 1, 0.0, 'digest', 0, 0, '')"
+        )
         copy = path.parent / "copy"
         for one in path.parent.glob(f"{path.name}*"):
             shutil.copy(one, copy.with_name(one.name.replace(path.name, "copy")))

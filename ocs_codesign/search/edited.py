@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from math import ceil, lcm
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.bounds import bound
+from ocs_codesign.bounds import bound, fewest_steps
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import undominated
 from ocs_codesign.graphs.expansions.edits import Excise, Insert
+from ocs_codesign.kernels import compiled
 from ocs_codesign.question import Question
-from ocs_codesign.schedulers.bfb.loads import bfb_loads
 from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.edit_kernels import score_cuts, score_insertions
+from ocs_codesign.search.swaps import shares
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    from ocs_codesign.cost import Cost
     from ocs_codesign.design import Design
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.topology import Topology
@@ -28,11 +34,14 @@ MAX_DISTANCE = 8
 _NODES_AN_EDIT = 16
 _MAX_OVER_BOUND = Fraction(21, 20)
 _MAX_MORE_STEPS = 2
-_MOST_TRIES, _LEAST_TRIES = 256, 8
-_WORDS_A_TRY = 2**4
+MAX_EDITED_DEGREE = 8
+_MOST_TRIES, _LEAST_TRIES = 1024, 8
+_WORDS_A_TRY = 2**2
 _STARTS = 8
+_MORE_STEPS = 4
+_LEAST_WIDTH = 3
+_NEVER = 1 << 60
 
-Rated = tuple[int, Fraction]
 Edited = Excise | Insert
 
 
@@ -54,11 +63,18 @@ def neighbours(question: Question, catalogue: str | Path | None = None) -> list[
     return sorted(filter(_is_worth_a_try, found), key=lambda one: _promise(question, one))
 
 
-def edited_recipes(question: Question, near: list[Design], words: int, seed: int) -> list[Recipe]:
+def edited_recipes(
+    question: Question,
+    near: list[Design],
+    words: int,
+    seed: int,
+    known: Iterable[Cost] = (),
+) -> list[Recipe]:
     """For every number of steps the best that single nodes, one after the other, lead to.
 
     At every node a seeded sample of places and permutations is scored; the least t_b goes on.
-    ``words`` bounds the work on reach sets.
+    ``words`` bounds the work on reach sets; what no more than meets ``known`` allgathers is left
+    out.
 
     >>> from ocs_codesign.design import measure
     >>> start = measure("DirectedCirculant(8, (1, 3))", "allreduce")
@@ -66,75 +82,128 @@ def edited_recipes(question: Question, near: list[Design], words: int, seed: int
     >>> recipe.predict()
     Cost(steps=3, t_b=Fraction(1, 1))
     """
-    best: dict[int, tuple[Fraction, Edited]] = {}
-    if question.bidirectional:
+    if question.bidirectional or not 2 <= question.degree <= MAX_EDITED_DEGREE:
         return []
+    least = _least_totals(question, known)
+    best: dict[int, Edited] = {}
     starts = near[:_STARTS]
     for number, design in enumerate(starts):
         rng = np.random.default_rng((seed, question.num_nodes, question.degree, number))
         chain = abs(design.recipe.num_nodes - question.num_nodes)
         tries = _tries(question, design, words // len(starts) // chain)
-        for (steps, total), recipe in _led_to(question, design.recipe, tries, rng):
-            if steps not in best or total < best[steps][0]:
-                best[steps] = (total, recipe)
-    return [recipe for _, recipe in best.values()]
+        best.update(_led_to(question, design.recipe, tries, rng, least))
+    return list(dict.fromkeys(best.values()))
 
 
 def _led_to(
-    question: Question, base: Recipe, tries: int, rng: np.random.Generator
-) -> Iterator[tuple[Rated, Edited]]:
-    """The best edits of a base for every number of steps, from the best of one node less edited."""
-    chosen: tuple[object, ...] = ()
+    question: Question,
+    base: Recipe,
+    tries: int,
+    rng: np.random.Generator,
+    least: NDArray[np.int64],
+) -> dict[int, Edited]:
+    """Edits of a base that beat ``least`` at some number of steps, which is updated.
+
+    Each starts from the best of one node less edited.
+    """
+    wanted, chosen = question.num_nodes, list[tuple[Any, ...]]()
     topology = base.topology()
-    while topology.num_nodes != question.num_nodes:
-        rated: dict[int, tuple[Fraction, object, Topology]] = {}
-        for _ in range(tries):
-            row, recipe = _drawn(base, topology, chosen, question.num_nodes, rng)
-            try:
-                candidate = recipe.topology()
-                loads = bfb_loads(candidate)
-            except ValueError:  # a node cut off, or a loop that cannot be joined
-                continue
-            total = sum(loads, Fraction(0))
-            if len(loads) not in rated or total < rated[len(loads)][0]:
-                rated[len(loads)] = (total, row, candidate)
-        if not rated:
-            return
-        if abs(topology.num_nodes - question.num_nodes) == 1:
-            for steps, (total, row, _) in rated.items():
-                yield (steps, total), _edit(base, (*chosen, row), question.num_nodes)
-            return
-        _, row, topology = min(rated.values(), key=lambda one: one[0])
-        chosen = (*chosen, row)
+    while True:
+        is_last = abs(topology.num_nodes - wanted) == 1
+        limits = least if is_last else np.full_like(least, _NEVER)
+        rows = _sampled(base, topology, chosen, wanted, tries, rng)
+        best = _scored(topology, rows, wanted, limits)
+        places = {steps: int(best[steps]) for steps in np.flatnonzero(best >= 0).tolist()}
+        if is_last or not places:
+            return {
+                steps: _edit(base, (*chosen, _row(base, chosen, rows[place], wanted)), wanted)
+                for steps, place in places.items()
+            }
+        # The least total is that of the most steps, for it is the least in at most so many.
+        chosen.append(_row(base, chosen, rows[places[max(places)]], wanted))
+        topology = _edit(base, tuple(chosen), wanted).topology()
 
 
-def _drawn(
+def _least_totals(question: Question, known: Iterable[Cost]) -> NDArray[np.int64]:
+    """By number of steps, the least total load of known allgathers in at most so many."""
+    steps = fewest_steps(question.num_nodes, question.degree) + _MORE_STEPS
+    unit = lcm(*range(1, question.degree + 1))
+    least = np.full(steps + 1, _NEVER, dtype=np.int64)
+    for cost in known:
+        # t_b is the total load over N / d.
+        total = cost.t_b * unit * question.num_nodes / question.degree
+        if cost.steps <= steps:
+            least[cost.steps :] = np.minimum(least[cost.steps :], ceil(total))
+    return least
+
+
+def _sampled(
     base: Recipe,
     topology: Topology,
-    chosen: tuple[object, ...],
+    chosen: list[tuple[Any, ...]],
     wanted: int,
+    tries: int,
     rng: np.random.Generator,
-) -> tuple[object, Edited]:
-    """A random node more, taken out of the base's nodes or put into the links there are by now."""
+) -> NDArray[np.int64]:
+    """Rows of ``edit_kernels``: nodes and permutations to take out, or links to divide.
+
+    Where all nodes are alike, taking out any is the same.
+    """
     degree = base.degree
     if base.num_nodes < wanted:
-        links = rng.choice(topology.num_links, degree, replace=False)
-        row: object = tuple(links.tolist())
-        return row, _edit(base, (*chosen, row), wanted)
-    gone = {cut[0] for cut in chosen}  # type: ignore[index]
-    node = int(rng.choice([node for node in range(base.num_nodes) if node not in gone]))
-    row = (node, tuple(rng.permutation(degree).tolist()))
-    return row, _edit(base, (*chosen, row), wanted)
+        links = rng.integers(0, topology.num_links, (tries, degree))
+        ordered = np.sort(links, axis=1)
+        return links[(np.diff(ordered, axis=1) > 0).all(axis=1)]
+    nodes = rng.integers(0, topology.num_nodes, (tries, 1))
+    if not chosen and topology.symmetry is not None:
+        nodes = topology.symmetry.representatives()[topology.symmetry.node_orbit[nodes]]
+    ports = rng.permuted(np.tile(np.arange(degree), (tries, 1)), axis=1)
+    rows = np.concatenate([nodes, ports], axis=1)
+    _, first = np.unique(rows, axis=0, return_index=True)
+    return rows[np.sort(first)]
 
 
-def _edit(base: Recipe, rows: tuple[object, ...], wanted: int) -> Edited:
+def _scored(
+    topology: Topology, rows: NDArray[np.int64], wanted: int, least: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """By number of steps the row that beats ``least``, which is updated, -1 where none does."""
+    nodes, degree = topology.num_nodes, topology.degree
+    width = max(degree, _LEAST_WIDTH)
+    by_head = np.argsort(topology.head, kind="stable")
+    slots = np.empty(len(by_head), dtype=np.int64)
+    slots[by_head] = np.arange(len(by_head)) // degree * width + np.arange(len(by_head)) % degree
+    into = np.repeat(np.arange(nodes, dtype=np.int64), width).reshape(nodes, width)
+    into[:, :degree] = topology.tail[by_head].reshape(nodes, degree)
+    share = shares(degree, width)
+    best = np.full(len(least), -1, dtype=np.int64)
+    if wanted > nodes:
+        compiled(score_insertions)(into, slots, rows, degree, share, least, best)
+    else:
+        out_slots = slots[np.argsort(topology.tail, kind="stable")].reshape(nodes, degree)
+        compiled(score_cuts)(into, out_slots, rows, degree, share, least, best)
+    return best
+
+
+def _row(
+    base: Recipe, chosen: list[tuple[Any, ...]], row: NDArray[np.int64], wanted: int
+) -> tuple[Any, ...]:
+    """A row as a recipe has it: nodes that are taken out have the base's numbers."""
+    numbers = row.tolist()
+    if base.num_nodes < wanted:
+        return tuple(numbers)
+    gone = {cut[0] for cut in chosen}
+    left = [node for node in range(base.num_nodes) if node not in gone]
+    return (left[numbers[0]], tuple(numbers[1:]))
+
+
+def _edit(base: Recipe, rows: tuple[Any, ...], wanted: int) -> Edited:
     """The base after edits in the direction of a size."""
-    return (Insert if base.num_nodes < wanted else Excise)(base, rows)  # type: ignore[arg-type]
+    return (Insert if base.num_nodes < wanted else Excise)(base, rows)
 
 
 def _tries(question: Question, design: Design, words: int) -> int:
     """Edits of a node that may be tried."""
-    nodes, width = question.num_nodes, max(3, question.degree)
+    nodes, width = question.num_nodes, max(_LEAST_WIDTH, question.degree)
     steps = design.cost_of(Collective.ALLGATHER).steps
     a_try = (nodes * -(-nodes // 64) << width) * steps + nodes * _WORDS_A_TRY * width
     return max(_LEAST_TRIES, min(_MOST_TRIES, words // a_try))

@@ -98,9 +98,10 @@ def _affine(
 
 
 def _edited(
-    question: Question, _s: list[Design], near: list[Design], effort: Effort, _k: list[int]
+    question: Question, scored: list[Design], near: list[Design], effort: Effort, _k: list[int]
 ) -> list[Recipe]:
-    return edited_recipes(question, near, effort.work * _EDIT_WORDS, effort.seed)
+    known = [design.cost_of(Collective.ALLGATHER) for design in scored]
+    return edited_recipes(question, near, effort.work * _EDIT_WORDS, effort.seed, known)
 
 
 def _annealed(

@@ -140,7 +140,7 @@ def go_on(
     start = time.process_time()
     stored = [entry.design() for entry in known]
     answers = {one: smaller_answers(entries) for one, entries in parts.items()}
-    found = _expanded(question, stored, [*expanded(question, answers)])
+    found = _promising(stored, expanded(question, answers))
     if open_steps([*stored, *found], question):
         scored = [*stored, *found]
         found += _measured_both_ways(lifts(question, scored, effort))
@@ -182,7 +182,7 @@ def _by_gap(catalogue: Catalogue, wanted: set[Question]) -> list[Question]:
     return [question for *_, question in sorted(ranked)]
 
 
-def _expanded(question: Question, stored: list[Design], recipes: list[Recipe]) -> list[Design]:
+def _promising(stored: list[Design], recipes: list[Recipe]) -> list[Design]:
     """Those measured that are predicted to be on a frontier of any collective."""
     known = {design.recipe for design in stored}
     predicted = [predict(recipe, Collective.ALLREDUCE) for recipe in recipes if recipe not in known]

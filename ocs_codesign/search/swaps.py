@@ -133,6 +133,19 @@ def _heads_by_link(
     return wanted
 
 
+def shares(degree: int, width: int) -> NDArray[np.int64]:
+    """What a source adds to the load of every set of in-links, times lcm(1, ..., d).
+
+    Sets are numbered by their bits, of ``width`` columns those from ``degree`` on are padding.
+
+    >>> shares(2, 3).tolist()
+    [0, 2, 2, 1, 0, 2, 2, 1]
+    """
+    unit, real = lcm(*range(1, degree + 1)), (1 << degree) - 1
+    sizes = [(links & real).bit_count() for links in range(1 << width)]
+    return np.array([unit // size if size else 0 for size in sizes], dtype=np.int64)
+
+
 def _slots(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Tails by slot as in ``swap_kernels``, and the link of every slot, -1 in padding."""
     nodes, degree = topology.num_nodes, topology.degree
@@ -167,10 +180,7 @@ def _annealed(
 ) -> tuple[tuple[int, int], NDArray[np.int64]]:
     """The score and the tails of the best digraph found."""
     nodes, degree = question.num_nodes, question.degree
-    unit, width = lcm(*range(1, degree + 1)), len(tail) // nodes
-    real = (1 << degree) - 1
-    sizes = [(links & real).bit_count() for links in range(1 << width)]
-    share = np.array([unit // size if size else 0 for size in sizes], dtype=np.int64)
+    unit, share = lcm(*range(1, degree + 1)), shares(degree, len(tail) // nodes)
     least = (nodes - 1) * unit // degree
     best = np.empty_like(tail)
     tail, mate = tail.copy(), mate.astype(np.int64)

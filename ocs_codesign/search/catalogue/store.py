@@ -257,8 +257,9 @@ class Catalogue:
             if self._version == SCHEMA_VERSION:
                 return
             answers = [
-                (question, self._entries(question), self.provenance(question))
+                (question, self._entries(question), origin)
                 for question in self.questions()
+                if (origin := self.provenance(question)) is not None
             ]
             connection.execute("DROP TABLE entry")
             connection.execute("DROP TABLE question")
@@ -267,7 +268,6 @@ class Catalogue:
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             self._version = SCHEMA_VERSION
             for question, entries, origin in answers:
-                assert origin is not None
                 values = (origin.command, origin.version, origin.seed, origin.time_spent_s)
                 connection.execute(
                     f"INSERT INTO question VALUES ({', '.join('?' * 11)})",
@@ -318,4 +318,3 @@ def _of_the_size(question: Question, entries: Iterable[Entry]) -> tuple[Entry, .
 
 def _key(question: Question) -> tuple[int, int, int]:
     return question.num_nodes, question.degree, int(question.bidirectional)
-
