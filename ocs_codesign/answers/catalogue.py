@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ocs_codesign.question import Question
     from ocs_codesign.search.catalogue.entry import Entry, Provenance
     from ocs_codesign.search.catalogue.lookup import LookedUp
-    from ocs_codesign.search.improving import Improved
 
 NONE_WITHIN = "No stored design is within the limits."
 
@@ -112,24 +111,4 @@ def entry_facts(entry: Entry, origin: Provenance | None) -> Facts:
         ("found by", "-" if origin is None else origin.command),
         ("version", "-" if origin is None else origin.version),
         ("time spent", "-" if origin is None else f"{origin.time_spent_s} s"),
-    )
-
-
-def improved_json(answer: Improved, path: str) -> dict[str, Any]:
-    """The JSON form of what searching on has added to a catalogue."""
-    return {
-        "catalogue": path,
-        "searched": answer.num_searched,
-        "better": answer.num_better,
-        "added": answer.num_added,
-    }
-
-
-def improved_facts(answer: Improved, path: str) -> Facts:
-    """What searching on has added to a catalogue."""
-    return Facts(
-        ("catalogue", path),
-        ("questions searched", answer.num_searched),
-        ("with better answers", answer.num_better),
-        ("designs added", answer.num_added),
     )

@@ -13,8 +13,8 @@ from ocs_codesign.answers.catalogue import (
     found_sections,
     provenance_json,
 )
-from ocs_codesign.cli.catalogue_gaps import gaps_command, improve_command
-from ocs_codesign.cli.file_options import FILE, OUTPUT
+from ocs_codesign.cli.catalogue_gaps import file_option, gaps_command, improve_command
+from ocs_codesign.cli.file_options import OUTPUT
 from ocs_codesign.cli.options import (
     ALLTOALL,
     GATHERING,
@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.cli.options import SolverChoice
     from ocs_codesign.search.catalogue.store import Catalogue
-
-file_option = click.option(
-    *("--catalogue", "path"),
-    type=FILE,
-    metavar="FILE",
-    help="A catalogue; by default the one shipped.",
-)
 
 
 @click.group(short_help="Look designs up in a catalogue.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.file_options import FILE
+from ocs_codesign.cli.file_options import FILE, plot_option
 from ocs_codesign.cli.interruption import interruptions
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit
@@ -18,6 +18,14 @@ from ocs_codesign.cli.workers import executor_of, workers_options
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+
+file_option = click.option(
+    *("--catalogue", "path"),
+    type=FILE,
+    metavar="FILE",
+    help="A catalogue; by default the one shipped.",
+)
 
 
 def sizes_options(default_nodes: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -88,7 +96,7 @@ def improve_command(
       ocs-codesign catalogue improve --nodes 7-12 --degrees 2 --catalogue mine.sqlite
     """
     check_outputs(json_path)
-    from ocs_codesign.answers.catalogue import improved_facts, improved_json
+    from ocs_codesign.answers.gaps import improved_facts, improved_json
     from ocs_codesign.search.effort import Effort
     from ocs_codesign.search.improving import PASS_WORK, improve
 
@@ -115,6 +123,47 @@ def improve_command(
     emit(improved_json(answer, path), json_path, [improved_facts(answer, path)])
 
 
-@click.command("gaps")
-def gaps_command() -> None:
-    """to come"""
+@click.command("gaps", short_help="Show where answers are worst.")
+@sizes_options("257-1024")
+@file_option
+@click.option(
+    "--worst", type=click.IntRange(0), default=10, show_default=True, help="Sizes to list."
+)
+@plot_option("a map of nodes by ports")
+@json_option
+def gaps_command(
+    nodes: range,
+    degrees: range,
+    links: str,
+    path: str | None,
+    worst: int,
+    plot: str | None,
+    json_path: str | None,
+) -> None:
+    """Show how far what a catalogue has is above the bound, at every number of steps.
+
+    The excess of a size at k steps is the share by which the least t_b of an allgather in at most k
+    steps is above what counting allows. The table has, for the fewest steps there can be and up to
+    four more, the share of sizes within some percents; sizes follow whose gap is largest, where
+    'catalogue improve' begins.
+
+    \b
+    Example:
+      ocs-codesign catalogue gaps --nodes 65-128 --degrees 2-4 --worst 5
+    """
+    check_outputs(json_path, plot)
+    from ocs_codesign.answers.gaps import gaps_json, gaps_sections
+    from ocs_codesign.search.catalogue.store import Catalogue
+    from ocs_codesign.search.gaps import gaps_of
+
+    with progress("Reading"), Catalogue(path) as store:
+        gaps = gaps_of(store, questions_of(nodes, degrees, links))
+    if not gaps:
+        raise ValueError(f"{store.path} has no designs of {nodes[0]} to {nodes[-1]} nodes")
+    files = {}
+    if plot is not None:
+        from ocs_codesign.plot import figure_bytes
+        from ocs_codesign.plot.gaps import gaps_figure
+
+        files[plot] = figure_bytes(gaps_figure(gaps), Path(plot).suffix)
+    emit(gaps_json(gaps), json_path, gaps_sections(gaps, worst), files)

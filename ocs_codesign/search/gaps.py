@@ -70,3 +70,65 @@ def gaps_of(catalogue: Catalogue, questions: Iterable[Question]) -> list[Gap]:
             entries = catalogue.entries(question)
             found += [gap_between(question, entries)] if entries else []
     return found
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How the gaps of many sizes are at one number of steps above the fewest, of one degree.
+
+    ``within[i]`` is the share of the sizes whose excess is at most THRESHOLDS[i], ``with_design``
+    that of those with any design of so few steps, of which mean and largest excess are told, None
+    where there is none.
+    """
+
+    degree: int
+    bidirectional: bool
+    offset: int
+    num_sizes: int
+    with_design: Fraction
+    within: tuple[Fraction, ...]
+    mean: Fraction | None
+    largest: Fraction | None
+
+
+THRESHOLDS = tuple(Fraction(percent, 100) for percent in (1, 4, 7, 8, 12, 18, 30))
+
+
+def shares_of(gaps: Iterable[Gap]) -> list[Shares]:
+    """The shares of every degree and kind of links, at every number of steps.
+
+    >>> from ocs_codesign.question import Question
+    >>> near = Gap(Question(9, 2), 3, (Fraction(0), Fraction(0)))
+    >>> far = Gap(Question(10, 2), 3, (None, Fraction(1, 5)))
+    >>> [(one.offset, str(one.with_design), str(one.within[0])) for one in shares_of([near, far])]
+    [(0, '1/2', '1/2'), (1, '1', '1/2')]
+    """
+    groups: dict[tuple[bool, int], list[Gap]] = {}
+    for gap in gaps:
+        groups.setdefault((gap.question.bidirectional, gap.question.degree), []).append(gap)
+    found = []
+    for (bidirectional, degree), group in sorted(groups.items()):
+        for offset in range(len(group[0].excess)):
+            known = [over for gap in group if (over := gap.excess[offset]) is not None]
+            found.append(
+                Shares(
+                    degree,
+                    bidirectional,
+                    offset,
+                    len(group),
+                    Fraction(len(known), len(group)),
+                    tuple(
+                        Fraction(sum(over <= most for over in known), len(group))
+                        for most in THRESHOLDS
+                    ),
+                    sum(known, Fraction(0)) / len(known) if known else None,
+                    max(known, default=None),
+                )
+            )
+    return found
+
+
+def largest_first(gaps: Iterable[Gap]) -> list[Gap]:
+    """By size, ties by question."""
+    return sorted(gaps, key=lambda gap: (-gap.size, gap.question))
