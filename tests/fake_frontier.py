@@ -15,6 +15,8 @@ from ocs_codesign.question import Question
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from ocs_codesign.search.catalogue.entry import Provenance
+
 
 def candidate(text: str, steps: int, t_b: Fraction, measured: bool = True) -> Design:
     """A recipe with a made-up cost; its reduce-scatter takes a step more."""
@@ -36,6 +38,7 @@ class FakeFrontier:
     candidates: tuple[Design, ...]
     dominated: tuple[Design, ...]
     criteria: tuple[str, ...] = ("steps", "t_b")
+    origin: Provenance | None = None
 
     @property
     def published(self):

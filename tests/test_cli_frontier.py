@@ -28,8 +28,9 @@ def found(monkeypatch):
     """Let the finder answer with two candidates and a number of dominated ones."""
 
     def arrange(dominated: int = 1):
-        def find(num_nodes, degree, collective, *, bidirectional, forests, on_progress):
+        def find(num_nodes, degree, collective, *, bidirectional, forests, fresh, on_progress):
             assert not bidirectional
+            assert not fresh
             assert not forests
             on_progress("Scoring", 1, 2)
             front = (
@@ -72,7 +73,7 @@ def test_json_has_exactly_this_form(capsys):
     }
     above = {"above_bound": "7/341"}
     given = answer(capsys)
-    keys = "nodes degree collective candidates bound published baselines dominated"
+    keys = "nodes degree collective candidates bound published baselines dominated catalogue"
     assert list(given) == keys.split()
     (tree,) = given["baselines"]
     least = {"steps": 1, "t_b": "1023/1024"}

@@ -76,14 +76,14 @@ def test_what_is_stored_is_not_searched_again(monkeypatch):
 
     monkeypatch.setattr(pooled, "alltoall_recipes", refuse)
     monkeypatch.setattr(pooled, "lifts", refuse)
-    known = {design.recipe for design in pool(Question(24, 3))}
+    known = {design.recipe for design in pool(Question(24, 3)).designs}
     assert set(baseline_recipes(Question(24, 3))) <= known
     with pytest.raises(AssertionError, match="searched"):
         pool(Question(24, 3), Effort(seed=2))
 
 
 def test_costs_are_those_that_are_measured():
-    for design in pool(Question(18, 3)):
+    for design in pool(Question(18, 3)).designs:
         for collective in ("allgather", "reduce-scatter", "allreduce"):
             assert design.measured
             assert design.cost_of(collective) == measure(design.recipe, collective).cost
@@ -91,7 +91,7 @@ def test_costs_are_those_that_are_measured():
 
 
 def test_a_small_effort_looks_at_nothing_stored():
-    recipes = {design.recipe for design in pool(Question(60, 4), CLOSED_FORMS)}
+    recipes = {design.recipe for design in pool(Question(60, 4), CLOSED_FORMS).designs}
     assert parse("GeneralizedKautz(4, 60)") in recipes
     assert not any("Lift" in repr(recipe) for recipe in recipes)
 

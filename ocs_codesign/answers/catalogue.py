@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Facts, Recipes, Table
-from ocs_codesign.answers.texts import cost_json, cost_text, optimality
+from ocs_codesign.answers.texts import cost_json, cost_text, optimality, t_b_text
+from ocs_codesign.collective import Collective
 from ocs_codesign.graphs.handle import handle
+from ocs_codesign.search.effort import Effort
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.collective import Collective
     from ocs_codesign.question import Question
     from ocs_codesign.search.catalogue.entry import Entry, Provenance
     from ocs_codesign.search.catalogue.lookup import LookedUp
@@ -52,8 +53,8 @@ def found_sections(found: LookedUp) -> Iterator[Section]:
         yield NONE_WITHIN
         return
     rows = [_row(entry, found.collective) for entry in found.entries]
-    columns = ("steps", "t_b", "decimal", "optimal", "cost", "handle", "label")
-    yield Table(columns, rows, 3, texts=1, cut=True)
+    columns = ("steps", "t_b", "decimal", "above bound", "optimal", "cost", "handle", "label")
+    yield Table(columns, rows, 4, texts=1, cut=True)
     yield Recipes(tuple(entry.recipe for entry in found.entries))
 
 
@@ -63,6 +64,7 @@ def _row(entry: Entry, collective: Collective) -> tuple[str, ...]:
         str(cost.steps),
         str(cost.t_b),
         f"{float(cost.t_b):.6g}",
+        _above_bound(entry) if collective == Collective.ALLGATHER else "-",
         optimality(entry.is_bw_optimal(collective), entry.is_moore_optimal(collective)),
         "measured" if entry.measured else "predicted",
         handle(entry.recipe),
@@ -86,15 +88,49 @@ def entry_json(entry: Entry, collective: Collective) -> dict[str, Any]:
         "bidirectional": entry.bidirectional,
         "schedule": entry.schedule,
         "reverse_symmetric": entry.reverse_symmetric,
+        "certificate": None if entry.certificate is None else str(entry.certificate),
         "allgather": cost_json(entry.allgather),
         "reduce_scatter": cost_json(entry.reduce_scatter),
     }
 
 
+def _certificate(entry: Entry) -> str | None:
+    """The least t_b that was proven of any allgather in as many steps."""
+    least = entry.certificate
+    return None if least is None else f"t_b {t_b_text(least)}, {_above_bound(entry)} above"
+
+
+def _above_bound(entry: Entry) -> str:
+    """How far the t_b of the allgather is above what is proven of any in as many steps."""
+    if entry.certificate is None:
+        return "-"
+    return f"{100 * float(entry.allgather.t_b / entry.certificate - 1):.3g} %"
+
+
 def provenance_json(origin: Provenance | None) -> dict[str, Any] | None:
     """Where an entry comes from, None if that is not known."""
-    names = ("command", "version", "seed", "time_spent_s", "work")
+    names = ("command", "version", "seed", "time_spent_s", "work", "improved", "day")
     return None if origin is None else {name: getattr(origin, name) for name in names}
+
+
+def origin_sentence(origin: Provenance) -> str:
+    """How much a size that is answered from the catalogue was searched for, and when.
+
+    >>> from ocs_codesign.search.catalogue.entry import Provenance
+    >>> origin_sentence(Provenance("sweep", "0.1.0", 1, 2.5, 2**24))
+    'From the catalogue: searched with 1 times the default effort; --fresh searches now.'
+    """
+    default = Effort().work
+    searches = []
+    if origin.work:
+        searches.append(f"searched with {origin.work / default:.3g} times the default effort")
+    if origin.improved:
+        share = f"{origin.improved / default:.2g} times the default effort"
+        searches.append(f"improved by local searches of {share}")
+    if not searches:
+        searches.append("local searches have nothing left to find")
+    when = f", last on {origin.day}" if origin.day else ""
+    return f"From the catalogue: {' and '.join(searches)}{when}; --fresh searches now."
 
 
 def entry_facts(entry: Entry, origin: Provenance | None) -> Facts:
@@ -105,10 +141,12 @@ def entry_facts(entry: Entry, origin: Provenance | None) -> Facts:
         ("nodes, degree", f"{entry.num_nodes}, {entry.degree}"),
         ("bidirectional", "yes" if entry.bidirectional else "no"),
         ("allgather", cost_text(entry.allgather)),
+        ("bound at its steps", _certificate(entry)),
         ("reduce-scatter", cost_text(entry.reduce_scatter)),
         ("optimal", optimality(entry.is_bw_optimal(), entry.is_moore_optimal())),
         ("schedule", entry.schedule),
         ("found by", "-" if origin is None else origin.command),
         ("version", "-" if origin is None else origin.version),
         ("time spent", "-" if origin is None else f"{origin.time_spent_s} s"),
+        ("last searched", None if origin is None else origin.day or None),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.answers.catalogue import origin_sentence, provenance_json
 from ocs_codesign.answers.sections import Recipes, Table, counted
 from ocs_codesign.answers.texts import (
     ASK_FOR_A_MODEL,
@@ -60,6 +61,7 @@ def frontier_json(answer: Frontier, asked: MessageSizes | None = None) -> dict[s
             )
         ],
         "dominated": dominated,
+        "catalogue": provenance_json(answer.origin),
     }
     if asked is not None:
         best = (answer.best(asked.model, size) for size in asked.sizes_bytes)
@@ -104,6 +106,8 @@ def frontier_sections(
         f"These are the best of {len(answer.looked_at)} designs known or found; no topology of "
         f"this size can beat {cost_text(answer.bound)}."
     )
+    if answer.origin is not None:
+        yield origin_sentence(answer.origin)
     if FOREST_T_B in answer.criteria:
         yield "forests: the t_b that spanning trees in many pieces come near to; no other beats it."
     if asked is None:

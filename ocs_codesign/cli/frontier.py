@@ -55,6 +55,7 @@ _SOLVED = "all-to-all on one configuration (--collective alltoall or --joint)"
     is_flag=True,
     help="Compare by the least t_b of any schedule on a topology too: what forests come near to.",
 )
+@click.option("--fresh", is_flag=True, help="Search now, even if the catalogue has the size.")
 @reconfiguration_options
 @pick_option
 @click.option("--all", "show_all", is_flag=True, help="List dominated candidates too.")
@@ -71,6 +72,7 @@ def frontier(
     bidirectional: bool,
     joint: bool,
     forests: bool,
+    fresh: bool,
     deltas: tuple[float, ...],
     max_configurations: int | None,
     pick: int | None,
@@ -90,6 +92,9 @@ def frontier(
     With --forests it says of every candidate what no schedule on it can beat for long messages:
     spanning trees in many pieces come near to it, as 'build --scheduler forest' does.
 
+    Sizes that the shipped catalogue has searched for are looked up, and the answer says how much
+    they were searched; --fresh searches on from there, seconds up to minutes.
+
     With --delta, designs that change circuits join for allreduce and all-to-all, and it
     says whether and from which dead time and message size changing them pays.
 
@@ -103,6 +108,8 @@ def frontier(
     changes = bool(deltas) or max_configurations is not None
     if forests and (changes or joint or collective == ALLTOALL):
         raise click.UsageError("--forests is for one collective that is not alltoall, no --delta")
+    if fresh and (changes or joint or collective == ALLTOALL):
+        raise click.UsageError("--fresh is for one collective that is not alltoall, no --delta")
     if changes:
         choice.check_unused(_SOLVED)
         check_reconfiguration(
@@ -131,6 +138,7 @@ def frontier(
             collective,
             bidirectional=bidirectional,
             forests=forests,
+            fresh=fresh,
             on_progress=shown.tell_phase,
         )
         files = {} if plot is None else {plot: _figure(answer, asked, plot)}

@@ -26,6 +26,7 @@ def table_rows(catalogue: Catalogue) -> list[dict[str, Any]]:
                 "allgather_steps": entry.allgather.steps,
                 "allgather_t_b": str(entry.allgather.t_b),
                 "allgather_t_b_float": float(entry.allgather.t_b),
+                "certificate": "" if entry.certificate is None else str(entry.certificate),
                 "reduce_scatter_steps": entry.reduce_scatter.steps,
                 "reduce_scatter_t_b": str(entry.reduce_scatter.t_b),
                 "reduce_scatter_t_b_float": float(entry.reduce_scatter.t_b),
@@ -36,6 +37,9 @@ def table_rows(catalogue: Catalogue) -> list[dict[str, Any]]:
                 "command": "" if origin is None else origin.command,
                 "version": "" if origin is None else origin.version,
                 "seed": None if origin is None else origin.seed,
+                "work": None if origin is None else origin.work,
+                "improved": None if origin is None else origin.improved,
+                "day": "" if origin is None else origin.day,
             }
         )
     return rows

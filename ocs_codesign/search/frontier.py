@@ -26,6 +26,7 @@ def frontier(
     *,
     bidirectional: bool = False,
     forests: bool = False,
+    fresh: bool = False,
     effort: Effort | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Frontier:
@@ -34,23 +35,31 @@ def frontier(
     Bases of theory, named graphs and a seeded search, under nested expansions; the most promising
     are measured exactly. ``bidirectional`` asks for topologies whose links come in pairs, one in
     each direction, as many fabrics force; with ``forests`` the least t_b of any schedule on a
-    topology counts as well, which spanning trees come near to; ``effort`` limits the search;
-    ``on_progress(phase, done, total)`` is told how far it is. The same question always has the same
-    answer. Raises ValueError unless 2 <= N <= MAX_NODES and 1 <= d < N, or if no topology of the
-    size is known.
+    topology counts as well, which spanning trees come near to; sizes that the shipped catalogue has
+    searched are looked up unless ``fresh``, as the answer's ``origin`` says; ``effort`` limits the
+    search; ``on_progress(phase, done, total)`` is told how far it is. The same question always has
+    the same answer. Raises ValueError unless 2 <= N <= MAX_NODES and 1 <= d < N, or if no topology
+    of the size is known.
 
     >>> [(c.recipe.label(), c.cost.steps, str(c.cost.t_b)) for c in frontier(8, 4).candidates]
     [('K4,4', 2, '7/8')]
     """
     collective = Collective.parse_gathering(collective)
     question = _question(num_nodes, degree, bidirectional)
-    designs = pool(question, effort, on_progress)
-    scored = [design.of(collective) for design in designs]
+    known = pool(question, effort, on_progress, fresh=fresh, passes_count=True)
+    scored = [design.of(collective) for design in known.designs]
     candidates, dominated = with_forests(scored) if forests else pareto(scored)
     if not candidates:
         raise ValueError(_nothing_known(question))
     criteria = WITH_FORESTS if forests else ("steps", "t_b")
-    return Frontier(question, collective, tuple(candidates), tuple(dominated), criteria)
+    return Frontier(
+        question,
+        collective,
+        tuple(candidates),
+        tuple(dominated),
+        criteria,
+        origin=known.origin,
+    )
 
 
 def joint_frontier(
@@ -77,7 +86,7 @@ def joint_frontier(
     from ocs_codesign.search.joint import ALLTOALL_ALONE, WITH_ALLGATHER, rank_jointly
 
     question = _question(num_nodes, degree, bidirectional)
-    designs = [design for design in pool(question, effort, on_progress) if design.measured]
+    designs = [one for one in pool(question, effort, on_progress).designs if one.measured]
     criteria = WITH_ALLGATHER if with_allgather else ALLTOALL_ALONE
     found = rank_jointly(question, designs, criteria, on_progress, options or DEFAULT_OPTIONS)
     if not found.candidates and not found.unsolved:

@@ -131,7 +131,9 @@ def designs_serving(
     """
     if not collectives:
         raise ValueError("there are no collectives that designs should serve")
-    designs = [one for one in pool(question, None, on_progress, catalogue) if one.measured]
+    gathering = Collective.ALLTOALL not in collectives
+    known = pool(question, None, on_progress, catalogue, passes_count=gathering)
+    designs = [one for one in known.designs if one.measured]
     criteria = criteria_of(collectives)
     if Collective.ALLTOALL in collectives:
         large = [one for one in designs if _columns(one) > MAX_COLUMNS]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ocs_codesign.cost import CostModel, Point
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
+    from ocs_codesign.search.catalogue.entry import Provenance
 
 FOREST_T_B = "forest t_b"
 
@@ -102,7 +103,8 @@ class Frontier:
     the criteria, in whose order they ascend; ``dominated`` are all others that were looked at. With
     ``max_configurations`` above 1 designs may change circuits. ``unsolved`` are those that might
     belong to the frontier but were too large to solve, and ``stopped`` says why some are not solved
-    as well as they could be, else None.
+    as well as they could be, else None. ``origin`` says how the catalogue came to them, None if
+    they were searched for.
     """
 
     question: Question
@@ -113,6 +115,7 @@ class Frontier:
     max_configurations: int = 1
     unsolved: tuple[Design, ...] = ()
     stopped: str | None = None
+    origin: Provenance | None = None
 
     @property
     def num_nodes(self) -> int:

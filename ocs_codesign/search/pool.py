@@ -7,8 +7,8 @@ searched for with as much work is not searched again.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import split_dominated
@@ -20,7 +20,7 @@ from ocs_codesign.search.baselines import baseline_recipes
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import neighbours
 from ocs_codesign.search.effort import Effort
-from ocs_codesign.search.filling import filled
+from ocs_codesign.search.filling import filled, open_steps
 from ocs_codesign.search.literature import literature
 from ocs_codesign.search.search import (
     Answers,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ocs_codesign.design import Design
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
-    from ocs_codesign.search.catalogue.entry import Entry
+    from ocs_codesign.search.catalogue.entry import Entry, Provenance
 
     Progress = Callable[[str, int, int], None]
 
@@ -51,30 +51,53 @@ _ALLTOALL_SHARE = 16
 _KEPT_FOR_ALLTOALL = 4
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """All designs known of a size, and where they are from.
+
+    ``origin`` is that of what the catalogue stores, None if a search was made for this answer.
+    """
+
+    designs: list[Design]
+    origin: Provenance | None = None
+
+
 def pool(
     question: Question,
     effort: Effort | None = None,
     on_progress: Progress | None = None,
     catalogue: str | Path | None = None,
-) -> list[Design]:
+    *,
+    fresh: bool = False,
+    passes_count: bool = False,
+) -> Pool:
     """All designs of a size, each with what both halves of an allreduce cost on it.
 
     Those that are stored, by default in the catalogue that is shipped, those of the literature, and
-    what the search finds; the best of every collective are verified if size allows.
+    what the search finds; the best of every collective are verified if size allows. What is stored
+    with as much work is not searched for again, unless ``fresh``. With ``passes_count`` the default
+    effort takes a size as searched that passes of local searches have improved, or for which there
+    is nothing left that they could: enough for all that allgathers are made of, not for all-to-all.
     """
     effort = effort or Effort()
     answers: Answers | None
     if effort.work < Effort().work:
         parts = _answers(question, effort, None, on_progress)
-        return _verified(searched(question, parts, effort, (), on_progress)[0], effort)
+        return Pool(_verified(searched(question, parts, effort, (), on_progress)[0], effort))
     with Catalogue(catalogue) as store:
         known = [entry.design() for entry in store.entries(question)]
         origin = store.provenance(question)
-        if origin and origin.seed == effort.seed and origin.work >= effort.work:
-            return _with_compared(question, known, effort)
+        if origin is not None and not fresh:
+            is_done = origin.seed == effort.seed and origin.work >= effort.work
+            if passes_count and effort == Effort():
+                is_done = is_done or origin.improved > 0 or not open_steps(known, question)
+            if is_done:
+                return Pool(_with_compared(question, known, effort), origin)
         answers = None if origin else _answers(question, effort, store, on_progress)
     near = neighbours(question, catalogue)
-    return _verified(searched(question, answers, effort, known, on_progress, near)[0], effort)
+    found = searched(question, answers, effort, known, on_progress, near)[0]
+    return Pool(_verified(found, effort))
 
 
 def searched(
