@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _EDGES = (-1.0, 0.01, 0.04, 0.08, 0.12, 0.18, 0.30, 10.0)
 _NAMES = ("<= 1 %", "4 %", "8 %", "12 %", "18 %", "30 %", "more")
 _COLOURS = ("#eaf3e2", "#c8ddb1", "#e6d98a", "#e8b25c", "#d9803f", "#b94a32", "#7a1f2b")
-_NONE, _OUTSIDE = "#8c8c8c", "white"
+_NONE = "#8c8c8c"
 
 
 def gaps_figure(gaps: list[Gap]) -> Figure:
@@ -33,8 +33,8 @@ def gaps_figure(gaps: list[Gap]) -> Figure:
     nodes = [gap.question.num_nodes for gap in gaps]
     first, last = min(nodes), max(nodes)
     num_strips = len(gaps[0].excess)
-    colours, norm = ListedColormap(_COLOURS), BoundaryNorm(_EDGES, len(_COLOURS))
-    colours.set_over(_NONE)
+    colours = ListedColormap((*_COLOURS, _NONE))
+    norm = BoundaryNorm((*_EDGES, 4 * _EDGES[-1]), len(_COLOURS) + 1)
     with drawing(9.6, 0.9 + num_strips * (0.55 + 0.19 * len(rows)), "constrained") as figure:
         strips = figure.subplots(num_strips, 1, sharex=True, squeeze=False)[:, 0]
         for offset, axes in enumerate(strips):
