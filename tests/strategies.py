@@ -87,7 +87,7 @@ def _expanded(draw: Callable[..., Any], recipe: Recipe, max_nodes: int) -> Recip
         other = draw(recipes(room, max_depth=1))
         more = draw(st.lists(base_recipes(2), max_size=1))
         return EXPANSIONS[name](*draw(st.permutations([recipe, other, *more])))
-    if name in ("Excise", "Insert", "Swap"):
+    if name in ("Excise", "Insert", "Swap", "Splice"):
         return _edited(draw, name, recipe)
     if name not in ("Degree", "Power"):
         return EXPANSIONS[name](recipe)
@@ -101,13 +101,13 @@ def _edited(draw: Callable[..., Any], name: str, recipe: Recipe) -> Recipe:
     nodes, degree = recipe.num_nodes, recipe.degree
     links = st.integers(0, nodes * degree - 1)
     size = 2 if name == "Swap" else degree
-    if name == "Excise":
+    if name in ("Excise", "Splice"):
         row = draw(st.tuples(st.integers(0, nodes - 1), st.permutations(range(degree)).map(tuple)))
     elif nodes * degree >= size:
         row = draw(st.lists(links, min_size=size, max_size=size, unique=True).map(tuple))
     if nodes < 4 or recipe.has_self_loops:
         return recipe
-    edited = EXPANSIONS[name](recipe, (row,))
+    edited = EXPANSIONS[name](recipe, *((row[:1], row[1]) if name == "Splice" else ((row,),)))
     return edited if (edited.topology().distances() >= 0).all() else recipe
 
 

@@ -16,6 +16,8 @@ from ocs_codesign.fabric.components import strong_components
 from ocs_codesign.topology import Symmetry, Topology
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 
@@ -59,6 +61,34 @@ class Remainder:
     def is_connected(self) -> bool:
         """Whether every node reaches every other one."""
         return self.num_components == 1
+
+
+def cost_without(
+    topology: Topology, nodes: Sequence[int], collective: Collective | str
+) -> Cost | None:
+    """What BFB costs where nodes are gone and nothing is joined in their place; None if cut off.
+
+    In units of M/B with B the egress of a node of the whole topology.
+
+    >>> from ocs_codesign.graphs.families.dense import Complete
+    >>> cost_without(Complete(5).topology(), [0, 2], "allgather")
+    Cost(steps=1, t_b=Fraction(4, 3))
+    """
+    stays = ~(np.isin(topology.tail, nodes) | np.isin(topology.head, nodes))
+    gone = np.sort(np.asarray(nodes))
+    tail, head = topology.tail[stays], topology.head[stays]
+    speed = None if topology.link_speed is None else topology.link_speed[stays]
+    left = Topology(
+        topology.num_nodes - len(gone),
+        tail - np.searchsorted(gone, tail),
+        head - np.searchsorted(gone, head),
+        speed,
+    )
+    if len(np.unique(strong_components(left.tail, left.head, left.num_nodes))) > 1:
+        return None
+    measured = measure_topology(left, Collective.parse_gathering(collective)).cost
+    scale = Fraction(topology.node_speed(), left.node_speed())
+    return Cost(measured.steps, measured.t_b * scale)
 
 
 def survivors(topology: Topology, lost: NDArray[np.bool_], node: int | None) -> Topology:
