@@ -27,6 +27,7 @@ SECTIONS = {
         "frontier": "frontier",
         "cost": "cost",
         "catalogue": "catalogue",
+        "explore": "explore",
         "sweep": "sweep",
     },
     "Schedules": {
