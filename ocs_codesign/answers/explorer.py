@@ -112,6 +112,7 @@ def _compared_json(kind: str, design: Design, costs: dict[str, Cost]) -> dict[st
         "kind": kind,
         "label": design.label,
         "recipe": recipe,
+        "handle": None if recipe is None else handle(recipe),
         "known": design.known.value,
         "costs": {name: _pair(cost) for name, cost in costs.items()},
     }

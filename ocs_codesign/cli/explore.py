@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.question import Question
 
-_GRAPH_NODES = 256
+_WRITTEN, _SERVED = 256, 2048
 _MOST_GRAPH_NODES = 4096
 
 
@@ -58,9 +58,8 @@ _MOST_GRAPH_NODES = 4096
 @click.option(
     "--graph-nodes",
     type=click.IntRange(0, _MOST_GRAPH_NODES),
-    default=_GRAPH_NODES,
-    show_default=True,
-    help="Largest designs whose links the pages know, to draw and play them.",
+    help="Largest designs whose links the pages know, to draw and play them (default: "
+    f"{_WRITTEN} in a directory, {_SERVED} if served).",
 )
 @json_option
 def explore(
@@ -70,7 +69,7 @@ def explore(
     path: str | None,
     nodes: range | None,
     degrees: range | None,
-    graph_nodes: int,
+    graph_nodes: int | None,
     json_path: str | None,
 ) -> None:
     """Write or serve pages that show the designs of a catalogue.
@@ -100,7 +99,8 @@ def explore(
     with Catalogue(path) as store:
         questions = _chosen(store.questions(), nodes, degrees)
         name = "designs.sqlite, as shipped" if path is None else Path(path).name
-        made = payloads(store, name, questions, graph_nodes)
+        most = (_SERVED if serve else _WRITTEN) if graph_nodes is None else graph_nodes
+        made = payloads(store, name, questions, most)
         if directory is None:
             _serve(made, port, len(questions), json_path)
         else:

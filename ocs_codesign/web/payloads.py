@@ -30,15 +30,13 @@ if TYPE_CHECKING:
 
     Chunks = dict[str, list[list[Question]]]
 
-GRAPH_NODES = 256
-"""Largest designs whose links are written by default."""
 INDEX = "index"
 _QUESTIONS = 64
 """Questions of a payload: what loads in a tenth of a second, in some hundred files."""
 
 
 def payloads(
-    catalogue: Catalogue, name: str, questions: Iterable[Question], graph_nodes: int = GRAPH_NODES
+    catalogue: Catalogue, name: str, questions: Iterable[Question], graph_nodes: int
 ) -> dict[str, Callable[[], Any]]:
     """Everything that can be asked about some questions: what makes the value of every name.
 

@@ -1,0 +1,151 @@
+"use strict";
+// What all views share: payloads, elements, texts. Everything that comes from data or from a file
+// reaches the page as text nodes, never as markup.
+const explorer = (() => {
+  const waiting = new Map();
+  const loaded = new Map();
+
+  /** Load a payload by name, once; rejects where the site has none. */
+  function load(name) {
+    if (!loaded.has(name)) {
+      loaded.set(name, new Promise((resolve, reject) => {
+        const script = document.createElement("script");
+        const failed = (why) => {
+          loaded.delete(name);
+          waiting.delete(name);
+          reject(new Error(why));
+        };
+        waiting.set(name, (text) => decode(text).then(resolve, () => failed(`${name} is damaged`)));
+        script.src = `data/${name}.js`;
+        script.onerror = () => failed(`this site has no ${name}`);
+        script.onload = () => script.remove();
+        document.head.append(script);
+      }));
+    }
+    return loaded.get(name);
+  }
+
+  /** What every payload's script calls. */
+  function receive(name, text) {
+    const resolve = waiting.get(name);
+    waiting.delete(name);
+    if (resolve) resolve(text);
+  }
+
+  function bytesOf(text) {
+    return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  }
+
+  function decode(text) {
+    const packed = new Blob([bytesOf(text)]).stream();
+    return new Response(packed.pipeThrough(new DecompressionStream("deflate-raw"))).json();
+  }
+
+  /** An element with attributes, listeners (on...) and children; null children are left out. */
+  function el(tag, attributes = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value === null || value === undefined || value === false) continue;
+      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+      else if (name === "value") made.value = value;
+      else made.setAttribute(name, value === true ? "" : value);
+    }
+    made.append(...children.flat(2).filter((child) => child !== null && child !== undefined));
+    return made;
+  }
+
+  let labels = 0;
+  /** A control under its label; `more` stands beside it. */
+  function field(text, control, more = null) {
+    control.id = control.id || `control-${(labels += 1)}`;
+    return el("div", { class: "field" }, el("label", { for: control.id }, text), control, more);
+  }
+
+  function select(options, chosen, onchange) {
+    return el(
+      "select",
+      { onchange: (event) => onchange(event.target.value) },
+      options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)),
+    );
+  }
+
+  function button(text, onclick, more = {}) {
+    return el("button", { type: "button", onclick, ...more }, text);
+  }
+
+  /** A table with a caption; `numbers` columns from the one at `first` are flush right. */
+  function table(caption, columns, rows, numbers = 0, first = 0) {
+    const kind = (at) => (at >= first && at < first + numbers ? "number" : null);
+    const cell = (value, at) => el("td", { class: kind(at) }, value ?? "–");
+    return el(
+      "div",
+      { class: "scrolled", tabindex: "0", role: "region", "aria-label": caption },
+      el(
+        "table",
+        {},
+        el("caption", {}, caption),
+        el("thead", {}, el("tr", {}, columns.map((name, at) =>
+          el("th", { scope: "col", class: kind(at) }, name)))),
+        el("tbody", {}, rows.map((row) => el("tr", {}, row.map(cell)))),
+      ),
+    );
+  }
+
+  function facts(rows) {
+    return el("dl", {}, rows.filter((row) => row[1] !== null && row[1] !== undefined)
+      .map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+  }
+
+  /** Text to copy, with the button that does. */
+  function copied(text, what) {
+    const copy = button("Copy", async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+      } catch {
+        const range = document.createRange();
+        range.selectNodeContents(code);
+        getSelection().removeAllRanges();
+        getSelection().addRange(range);
+        document.execCommand("copy");
+      }
+      say(`${what} copied.`);
+    }, { "aria-label": `Copy ${what}` });
+    const code = el("code", {}, text);
+    const shown = el("pre", { tabindex: "0", "aria-label": what }, code);
+    return el("div", { class: "copied" }, shown, copy);
+  }
+
+  /** Tell those who listen instead of looking. */
+  function say(text) {
+    document.getElementById("status").textContent = text;
+  }
+
+  /** A fraction such as 341/256 as a number. */
+  function value(text) {
+    const [above, below] = String(text).split("/");
+    return Number(above) / Number(below ?? 1);
+  }
+
+  function digits(number, most = 4) {
+    return Number.isInteger(number) ? String(number) : String(Number(number.toPrecision(most)));
+  }
+
+  function scaled(number, units) {
+    const [size, unit] = units.find(([each]) => Math.abs(number) >= each) ?? units.at(-1);
+    return `${digits(number / size)} ${unit}`;
+  }
+
+  const time = (seconds) =>
+    seconds === 0 ? "0 s" : scaled(seconds, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
+  const size = (bytes) =>
+    scaled(bytes, [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]);
+  const rate = (bytesPerSecond) => scaled(bytesPerSecond, [[1e9, "GB/s"], [1e6, "MB/s"], [1, "B/s"]]);
+  /** A word for a shell, in quotes where it needs them. */
+  const quoted = (word) => (/^[\w.,:/=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  return {
+    load, receive, bytesOf, el, field, select, button, table, facts, copied, say, value, digits,
+    time, size, rate, quoted, colour,
+  };
+})();

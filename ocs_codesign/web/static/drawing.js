@@ -1,0 +1,108 @@
+"use strict";
+// A graph on a canvas: links under nodes, what moves in a step above both.
+explorer.drawing = (() => {
+  const { colour } = explorer;
+  const MOST_DRAWN = 2500;
+  const MOST_ARROWS = 500;
+  const MOST_NAMES = 64;
+  const MARGIN = 0.9;
+
+  /** Whether all links of a graph are drawn, or those that one shard takes alone. */
+  const isReduced = (graph) => graph.links > MOST_DRAWN;
+
+  /** Draw a graph; `now` and `before` are sends, `has` tells the nodes that have the shard. */
+  function draw(canvas, graph, { layout, shades, root, now = [], before = [], has = null }) {
+    const side = Math.max(200, canvas.clientWidth);
+    const ratio = devicePixelRatio || 1;
+    canvas.width = canvas.height = Math.round(side * ratio);
+    const pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    const at = placed(graph, layout, side);
+    const paint = { pen, graph, at, bent: layout === "circle", side };
+    const radius = Math.max(1.5, Math.min(11, (side * 1.1) / graph.n / (layout === "circle" ? 1 : 0.5)));
+    if (!isReduced(graph)) {
+      const arrows = graph.links <= MOST_ARROWS && !graph.isPaired();
+      pen.globalAlpha = Math.max(0.12, Math.min(0.75, 260 / graph.links));
+      for (let link = 0; link < graph.links; link += 1)
+        line(paint, link, { width: 1, ink: colour("--link"), arrow: arrows, radius });
+    }
+    pen.globalAlpha = 0.55;
+    for (const send of before) line(paint, send.link, { width: 1.6, ink: colour("--sent"), radius });
+    pen.globalAlpha = 1;
+    const arrows = now.length <= MOST_ARROWS;
+    for (const send of now)
+      line(paint, send.link, { width: 1 + 3 * send.share, ink: colour("--sends"), arrow: arrows, radius });
+    for (let node = 0; node < graph.n; node += 1) dot(paint, node, { shades, radius, root, has });
+  }
+
+  function placed(graph, layout, side) {
+    const places = explorer.graph.places(graph, layout);
+    return places.map(([x, y]) => [side / 2 + (x * MARGIN * side) / 2, side / 2 + (y * MARGIN * side) / 2]);
+  }
+
+  function line({ pen, graph, at, bent, side }, link, { width, ink, arrow = false, radius }) {
+    const [from, to] = [at[graph.tail[link]], at[graph.head[link]]];
+    if (from === to) return;
+    const middle = [(from[0] + to[0]) / 2, (from[1] + to[1]) / 2];
+    const towards = bent ? 0.18 : 0;
+    const turn = middle.map((each) => each + towards * (side / 2 - each));
+    pen.beginPath();
+    pen.moveTo(...from);
+    pen.quadraticCurveTo(...turn, ...to);
+    [pen.lineWidth, pen.strokeStyle] = [width, ink];
+    pen.stroke();
+    if (!arrow) return;
+    const angle = Math.atan2(to[1] - turn[1], to[0] - turn[0]);
+    const tip = [to[0] - radius * Math.cos(angle), to[1] - radius * Math.sin(angle)];
+    const size = 4 + 1.5 * width;
+    pen.beginPath();
+    pen.moveTo(...tip);
+    for (const side of [-0.4, 0.4])
+      pen.lineTo(tip[0] - size * Math.cos(angle + side), tip[1] - size * Math.sin(angle + side));
+    pen.fillStyle = ink;
+    pen.fill();
+  }
+
+  function dot({ pen, graph, at }, node, { shades, radius, root, has }) {
+    const [x, y] = at[node];
+    pen.beginPath();
+    pen.arc(x, y, node === root ? radius + 2 : radius, 0, 2 * Math.PI);
+    pen.fillStyle = has && !has(node) ? colour("--empty") : shades(node);
+    pen.fill();
+    pen.lineWidth = node === root ? 3 : 1;
+    pen.strokeStyle = colour(node === root ? "--sends" : "--ink");
+    if (node === root || radius > 3) pen.stroke();
+    if (graph.n > MOST_NAMES || radius < 6) return;
+    const fill = d3.lab(has && !has(node) ? colour("--empty") : shades(node));
+    pen.fillStyle = fill.l > 55 ? "#000" : "#fff";
+    pen.font = `${Math.round(radius * 1.05)}px system-ui, sans-serif`;
+    [pen.textAlign, pen.textBaseline] = ["center", "middle"];
+    pen.fillText(String(node), x, y + 0.5);
+  }
+
+  /** The node nearest to a place on the canvas. */
+  function nodeAt(canvas, graph, layout, event) {
+    const box = canvas.getBoundingClientRect();
+    const at = placed(graph, layout, box.width);
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    return d3.leastIndex(at, (one, other) =>
+      (one[0] - x) ** 2 + (one[1] - y) ** 2 - (other[0] - x) ** 2 - (other[1] - y) ** 2);
+  }
+
+  /** Shades of nodes: by hops from the root, by orbit of the declared group, or by distances. */
+  function shading(graph, by, root) {
+    if (by === "orbit" && graph.orbits) return coloured(graph.orbits);
+    if (by === "class") return coloured(explorer.graph.classes(graph));
+    const hops = explorer.bfb.distances(graph)[root];
+    const most = Math.max(1, ...hops);
+    return (node) => d3.interpolateViridis(1 - hops[node] / most);
+  }
+
+  function coloured(numbers) {
+    const most = Math.max(...numbers) + 1;
+    if (most <= 10) return (node) => d3.schemeTableau10[numbers[node]];
+    return (node) => d3.interpolateSinebow((numbers[node] * 0.61803398875) % 1);
+  }
+
+  return { draw, isReduced, nodeAt, shading };
+})();

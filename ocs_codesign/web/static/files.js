@@ -1,0 +1,58 @@
+"use strict";
+// The view of files: a bundle, a timeline, a graph. They are read here and go nowhere.
+explorer.views.files = (() => {
+  const { el, field } = explorer;
+  const MOST_BYTES = 64 * 2 ** 20;
+
+  async function make() {
+    const shown = el("div", { class: "opened", role: "region", "aria-label": "What was opened" });
+    const opened = async (event, read) => {
+      const { files } = event.target;
+      if (!files.length) return;
+      shown.replaceChildren(el("p", {}, "Reading …"));
+      try {
+        shown.replaceChildren(...(await read(files)));
+        explorer.say("The file is shown.");
+      } catch (error) {
+        shown.replaceChildren(el("p", { class: "wrong", role: "alert" }, `Not opened: ${error.message}.`));
+      }
+    };
+    const input = (id, read, more) => el("input", { type: "file", id, onchange: (event) => opened(event, read), ...more });
+    return el("div", { class: "view" },
+      el("h2", {}, "Open files"),
+      el("p", {}, "They are read by this page and sent nowhere."),
+      el("div", { class: "pickers" },
+        field("A bundle's directory, as deploy writes it", input("bundle", explorer.bundle.show, { webkitdirectory: true })),
+        field("A timeline or a simulation: JSON of planes or simulate", input("timeline", timeline, { accept: ".json" })),
+        field("A graph: JSON or an edge list of topology", input("graph", graph, { accept: ".json,.txt,.edgelist,.edges,.csv" }))),
+      shown);
+  }
+
+  async function content(file) {
+    if (file.size > MOST_BYTES) throw new Error(`${file.name} has more than ${MOST_BYTES / 2 ** 20} MiB`);
+    return file.text();
+  }
+
+  async function timeline([file]) {
+    const text = await content(file);
+    let answer;
+    try {
+      answer = JSON.parse(text);
+    } catch {
+      throw new Error(`${file.name} is no JSON`);
+    }
+    return explorer.timeline.show(answer, file.name);
+  }
+
+  async function graph([file]) {
+    const made = explorer.graph.parse(await content(file), file.name);
+    const collective = explorer.state.get("c");
+    return [
+      el("h2", {}, file.name),
+      explorer.facts([["nodes", String(made.n)], ["links", String(made.links)]]),
+      explorer.panel.make(made, { collective, title: file.name }),
+    ];
+  }
+
+  return { name: "Files", make };
+})();
