@@ -20,11 +20,8 @@ from ocs_codesign.graphs.measurable import is_measurable
 from ocs_codesign.graphs.recipe import Base, Expanded, Recipe
 from ocs_codesign.graphs.text import as_recipe
 from ocs_codesign.schedulers.bfb.assembly import bfb, loads_of_half
-from ocs_codesign.schedulers.bfb.loads import (
-    MAX_WORK,
-    num_chunks_for,
-    too_long,
-)
+from ocs_codesign.schedulers.bfb.loads import MAX_WORK, num_chunks_for, too_long
+from ocs_codesign.shown import Shown
 from ocs_codesign.verification.schedules import verify
 from ocs_codesign.verification.switches import FORWARD_ONLY, Abilities
 
@@ -34,10 +31,7 @@ if TYPE_CHECKING:
     from ocs_codesign.schedule import Schedule
     from ocs_codesign.topology import Topology
 
-BFB = "bfb"
-EXPANSION = "expansion"
-STORED = "stored"
-BEST = "best"
+BFB, EXPANSION, STORED, BEST = "bfb", "expansion", "stored", "best"
 
 _MAX_VERIFIED_SENDS = 2**22
 
@@ -55,7 +49,7 @@ class Known(Enum):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Design:
+class Design(Shown):
     """What a collective costs on a topology, or on several held in turn, and how that is known.
 
     ``recipes`` name the topologies in the order in which they are held, none for a given graph.
@@ -79,6 +73,10 @@ class Design:
     built: Schedule | None = None
     name: str = ""
     abilities: Abilities = FORWARD_ONLY
+
+    def __repr__(self) -> str:
+        named = " -> ".join(map(repr, self.recipes)) or self.name or "a graph"
+        return f"Design({self.collective.name}, {self.cost!r}, {self.known.value}, {named})"
 
     @property
     def recipe(self) -> Recipe:

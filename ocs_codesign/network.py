@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.shown import Tabular
 from ocs_codesign.topology import MAX_LINKS, Topology
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ NANOSECOND = Fraction(1, 10**9)
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Network:
+class Network(Tabular):
     """A directed multigraph of hosts 0 to ``num_hosts`` - 1 and the switches that follow them.
 
     Link i leads from ``tail[i]`` to ``head[i]`` (int32); its position is its id. ``bandwidth``

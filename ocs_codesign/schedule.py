@@ -13,6 +13,7 @@ from ocs_codesign.cost import Cost
 from ocs_codesign.demand import MOVE, Demand, demands_of
 from ocs_codesign.loads import busiest_links
 from ocs_codesign.mirror import mirrored_demand, mirrored_pieces
+from ocs_codesign.shown import Tabular
 from ocs_codesign.topology import MAX_STEPS, Topology
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ COLUMNS = ("item", "lo", "hi", "link", "step")
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Schedule:
+class Schedule(Tabular):
     """Sends of a collective on a topology: equally long int32 columns sorted by (step, link).
 
     At ``step`` (from 1) chunks [``lo``, ``hi``) of ``item`` cross ``link``. What the items are is

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.shown import Tabular
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Timed:
+class Timed(Tabular):
     """A schedule whose send i runs from tick ``start[i]`` to ``end[i]`` (int64, sends).
 
     At its start the sender has what is sent, at its end the receiver does. A tick takes ``tick_s``

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.shown import Tabular
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -58,7 +60,7 @@ class LinkIndex:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Topology:
+class Topology(Tabular):
     """A directed multigraph: link i goes from ``tail[i]`` to ``head[i]``.
 
     The position of a link is its id; parallel links and self-loops are kept, since each is a pair

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.book import Book, Page
 from ocs_codesign.comparison.play import plan_of
+from ocs_codesign.shown import Tabular
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class Comparison(Tabular):
     """The outcomes of all entrants of a contest, in the order in which they were listed.
 
     Nothing is faster than ``floor_s`` of an empty message and of every byte, the larger of both.
@@ -27,6 +28,13 @@ class Comparison:
     contest: Contest
     outcomes: tuple[Outcome, ...]
     floor_s: tuple[Fraction, Fraction]
+
+    def __repr__(self) -> str:
+        contest = self.contest
+        return (
+            f"Comparison({contest.collective.name} on {contest.name}: {len(self.played)} entrants, "
+            f"{len(contest.sizes_bytes)} sizes)"
+        )
 
     def __post_init__(self) -> None:
         if not self.played:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.fabric.states import checked_states
+from ocs_codesign.shown import Shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -208,7 +209,7 @@ class Switch:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Fabric:
+class Fabric(Shown):
     """Hosts with a port in every plane, the planes' switches, and what time and light cost.
 
     ``hosts`` are names, working ones first, then ``num_spare_hosts`` spare ones. ``loss_budget_db``
@@ -228,6 +229,12 @@ class Fabric:
     connector_loss_db: float
     circulator_loss_db: float
     servers: HostServers | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Fabric({self.name}: {len(self.hosts) - self.num_spare_hosts} hosts, "
+            f"{self.num_spare_hosts} spare, {len(self.switches)} switches)"
+        )
 
     def __post_init__(self) -> None:
         _require("name", self.name, "is empty: a fabric has a name")

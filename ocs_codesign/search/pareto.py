@@ -11,6 +11,7 @@ from ocs_codesign.cost import Cost, no_worse, split_dominated
 from ocs_codesign.design import Design, Known
 from ocs_codesign.search.baselines import baseline_recipes
 from ocs_codesign.search.literature import literature
+from ocs_codesign.shown import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -96,7 +97,7 @@ def proven_t_b(design: Design) -> Fraction:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Frontier:
+class Frontier(Tabular):
     """Answer to a question: which designs of this size trade the criteria off best?
 
     ``candidates`` are no worse than each other in no case and have pairwise different values of
@@ -116,6 +117,12 @@ class Frontier:
     unsolved: tuple[Design, ...] = ()
     stopped: str | None = None
     origin: Provenance | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Frontier({self.num_nodes} nodes, degree {self.degree}, {self.collective.name}: "
+            f"{len(self.candidates)} candidates, {len(self.dominated)} dominated)"
+        )
 
     @property
     def num_nodes(self) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.shown import Tabular
 from ocs_codesign.simulate.making import sums_of, transfer_of
 from ocs_codesign.timed import Timed
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Simulated:
+class Simulated(Tabular):
     """When transfers ran under rules, in ticks of the network's ``tick_s``.
 
     ``hop_start`` (int64, one an entry of ``path_link``) is when each began on each of its links,

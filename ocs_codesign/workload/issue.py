@@ -15,6 +15,7 @@ import numpy as np
 
 from ocs_codesign.kernels import for_work
 from ocs_codesign.runs import starts_of
+from ocs_codesign.shown import Tabular
 from ocs_codesign.workload.issue_kernels import run_job
 from ocs_codesign.workload.job_graph import COMPUTE, FIRST_COLLECTIVE, RECEIVE, JobGraph
 
@@ -65,7 +66,7 @@ class RanksStuckError(ValueError):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class JobRun:
+class JobRun(Tabular):
     """When the nodes of a job ran, in ticks: ``start`` and ``end`` (int64, nodes).
 
     Pieces (int64 columns) are what channels served when: an instance, from when until when.
@@ -77,6 +78,9 @@ class JobRun:
     piece_instance: NDArray[np.int64]
     piece_begin: NDArray[np.int64]
     piece_end: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return f"JobRun({self.graph!r}, {self.total_ticks} ticks of {self.graph.tick_s} s)"
 
     @property
     def total_ticks(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ocs_codesign.fabric.embed.embedding import planes_in
 from ocs_codesign.fabric.planes.choice import loss_of_planes
+from ocs_codesign.shown import Shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,7 +114,7 @@ class Failures:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Deployment:
+class Deployment(Shown):
     """Configurations that share their cables and hosts, and the change from each to each other one.
 
     ``up`` names the configuration whose circuits are up; nothing of ``failures`` is used by any.
@@ -126,6 +127,12 @@ class Deployment:
     up: str
     failures: Failures = Failures()
     work: Work | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Deployment({', '.join(self.names)} on {self.fabric.name}: {self.num_nodes} hosts, "
+            f"{self.up} is up)"
+        )
 
     @property
     def fabric(self) -> Fabric:

@@ -25,6 +25,7 @@ from ocs_codesign.fabric.selection.steps import (
 from ocs_codesign.fabric.selection.workload import AllowedChanges
 from ocs_codesign.reconfigure.hold import options
 from ocs_codesign.reconfigure.hold.plan import price_plan
+from ocs_codesign.shown import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -123,7 +124,7 @@ class RankedPlan:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Selection:
+class Selection(Tabular):
     """Plans for a workload, the fastest first, and what was left out.
 
     ``inside`` says what changes inside an all-to-all could gain, where they are allowed. Where
@@ -136,6 +137,12 @@ class Selection:
     excluded: tuple[Excluded, ...]
     inside: InsideVerdict | None
     serving: Frontier | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"Selection({self.workload.name} on {self.fabric.name}: {len(self.ranked)} plans, "
+            f"{len(self.excluded)} left out)"
+        )
 
     @property
     def baselines(self) -> tuple[tuple[int, RankedPlan], ...]:
