@@ -111,7 +111,11 @@ if TYPE_CHECKING:
     from ocs_codesign.networks.servers import servers as servers
     from ocs_codesign.networks.switched import fat_tree as fat_tree
     from ocs_codesign.networks.switched import star as star
+    from ocs_codesign.plot import draw_frontier as draw_frontier
     from ocs_codesign.plot import frontier_figure as frontier_figure
+    from ocs_codesign.plot.jobs import draw_job as draw_job
+    from ocs_codesign.plot.network import draw_network as draw_network
+    from ocs_codesign.plot.simulation import draw_transfers as draw_transfers
     from ocs_codesign.reconfigure.change import ReconfigurationCost as ReconfigurationCost
     from ocs_codesign.reconfigure.demand.matrix import DemandMatrix as DemandMatrix
     from ocs_codesign.reconfigure.demand.planner import plan_demand as plan_demand
@@ -252,7 +256,10 @@ _NAMES_BY_MODULE = {
     "networks.direct": "direct mesh torus",
     "networks.servers": "servers",
     "networks.switched": "fat_tree star",
-    "plot": "frontier_figure",
+    "plot": "draw_frontier frontier_figure",
+    "plot.jobs": "draw_job",
+    "plot.network": "draw_network",
+    "plot.simulation": "draw_transfers",
     "reconfigure.change": "ReconfigurationCost",
     "reconfigure.demand.matrix": "DemandMatrix",
     "reconfigure.demand.planner": "plan_demand",

@@ -35,11 +35,16 @@ def job_figure(done: JobRun, title: str = "") -> Figure:
     num = min(done.graph.num_owners, MAX_OWNERS)
     height = 1.3 + 0.5 * num
     with drawing(10, height, "constrained") as figure:
-        axes = figure.add_subplot()
-        note = _draw_timeline(axes, done, num)
-        named = f"{title}: " if title else ""
-        axes.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
+        draw_job(figure.add_subplot(), done, title)
     return figure
+
+
+def draw_job(axes: Axes, done: JobRun, title: str = "") -> Axes:
+    """The same in these axes, which are returned."""
+    note = _draw_timeline(axes, done, min(done.graph.num_owners, MAX_OWNERS))
+    named = f"{title}: " if title else ""
+    axes.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
+    return axes
 
 
 def _draw_timeline(axes: Axes, done: JobRun, num_owners: int) -> str:

@@ -147,8 +147,7 @@ def _around(axes: Axes, x: float, y: float) -> _Box:
 
 def _extent(axes: Axes, label: str) -> tuple[float, float]:
     """Width and height of a label in pixels."""
-    canvas: Any = axes.figure.canvas
     text = axes.text(0, 0, label, fontsize=FONT_SIZE, parse_math=False)
-    box = text.get_window_extent(canvas.get_renderer())
+    box = text.get_window_extent()
     text.remove()
     return box.width + 4, box.height + 1

@@ -33,6 +33,16 @@ def network_figure(optimum: Optimum, name: str) -> Figure:
     Hosts are discs, switches squares, lines wider where links are. Raises ValueError for a network
     of more than ``MAX_NODES`` nodes.
     """
+    size_in = float(np.clip(3.5 + 0.55 * optimum.network.num_nodes**0.5, 5.0, 11.0))
+    with drawing(size_in, size_in, "constrained") as figure:
+        draw_network(figure.subplots(), optimum, name)
+        columns = 2 if size_in < 7 else 3
+        figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5)
+    return figure
+
+
+def draw_network(axes: Axes, optimum: Optimum, name: str) -> Axes:
+    """The same in these axes, which are returned; their legend is not drawn yet."""
     network = optimum.network
     if network.num_nodes > MAX_NODES:
         raise ValueError(
@@ -40,18 +50,13 @@ def network_figure(optimum: Optimum, name: str) -> Figure:
             f"at most {MAX_NODES} are drawn"
         )
     place = _layout(network)
-    size_in = float(np.clip(3.5 + 0.55 * network.num_nodes**0.5, 5.0, 11.0))
-    with drawing(size_in, size_in, "constrained") as figure:
-        axes = figure.subplots()
-        axes.set_aspect("equal")
-        axes.set_axis_off()
-        axes.margins(0.08)
-        axes.set_title(_title(optimum, name), fontsize=10)
-        _draw_links(axes, network, place, optimum.leaving().tolist())
-        _draw_nodes(axes, network, place, optimum)
-        columns = 2 if size_in < 7 else 3
-        figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5)
-    return figure
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.margins(0.08)
+    axes.set_title(_title(optimum, name), fontsize=10)
+    _draw_links(axes, network, place, optimum.leaving().tolist())
+    _draw_nodes(axes, network, place, optimum)
+    return axes
 
 
 def _title(optimum: Optimum, name: str) -> str:

@@ -50,37 +50,47 @@ def frontier_figure(
     lie close above the bound, a close-up shows them. Dominated candidates far from the frontier are
     left out of the picture and counted in its legend.
     """
-    asked = None if model is None or not sizes_bytes else MessageSizes(model, sizes_bytes)
-    baselines = _baselines(frontier, asked)
-    most = _MOST_ENTRIES + bool(_drops(frontier)) + len(sizes_bytes) + len(baselines)
+    most = _MOST_ENTRIES + bool(_drops(frontier)) + len(sizes_bytes)
+    most += len(_baselines(frontier, _asked(model, sizes_bytes)))
     with drawing_over_legend(most) as figure:
-        axes = figure.add_subplot()
-        shown = _in_view(frontier)
-        _set_axes(axes, frontier, shown)
-        _draw_bounds(axes, frontier)
-        _draw_dominated(axes, frontier, shown)
-        _draw_staircases(axes, frontier)
-        _draw_forests(axes, frontier)
-        published = [c for c in frontier.published if c in shown]
-        labels = [_label(c, strong=True) for c in frontier.candidates]
-        labels += [_label(c, strong=False) for c in published if c not in frontier.candidates]
-        least = float(frontier.bound.t_b)
-        close = close_up(axes, labels, [_point(c) for c in shown], least)
-        if close is not None:
-            _draw_bounds(close, frontier)
-            _draw_dominated(close, frontier, shown)
-            _draw_staircases(close, frontier)
-            _draw_forests(close, frontier)
-            inside = [label for label in labels if is_within(close, label.x, label.y)]
-            draw_labels(close, inside, least, drops=_drops(frontier))
-            labels = [label for label in labels if label not in inside]
-        if labels:
-            draw_labels(axes, labels, least, close, _drops(frontier))
-        if asked is not None:
-            _draw_best(axes, frontier, asked)
-        mark_baselines(axes, baselines)
-        draw_legend(axes)
+        draw_legend(draw_frontier(figure.add_subplot(), frontier, model, *sizes_bytes))
     return figure
+
+
+def draw_frontier(
+    axes: Axes, frontier: Frontier, model: CostModel | None = None, *sizes_bytes: float
+) -> Axes:
+    """The same in these axes, which are returned; their legend is not drawn yet."""
+    asked = _asked(model, sizes_bytes)
+    shown = _in_view(frontier)
+    _set_axes(axes, frontier, shown)
+    _draw_bounds(axes, frontier)
+    _draw_dominated(axes, frontier, shown)
+    _draw_staircases(axes, frontier)
+    _draw_forests(axes, frontier)
+    published = [c for c in frontier.published if c in shown]
+    labels = [_label(c, strong=True) for c in frontier.candidates]
+    labels += [_label(c, strong=False) for c in published if c not in frontier.candidates]
+    least = float(frontier.bound.t_b)
+    close = close_up(axes, labels, [_point(c) for c in shown], least)
+    if close is not None:
+        _draw_bounds(close, frontier)
+        _draw_dominated(close, frontier, shown)
+        _draw_staircases(close, frontier)
+        _draw_forests(close, frontier)
+        inside = [label for label in labels if is_within(close, label.x, label.y)]
+        draw_labels(close, inside, least, drops=_drops(frontier))
+        labels = [label for label in labels if label not in inside]
+    if labels:
+        draw_labels(axes, labels, least, close, _drops(frontier))
+    if asked is not None:
+        _draw_best(axes, frontier, asked)
+    mark_baselines(axes, _baselines(frontier, asked))
+    return axes
+
+
+def _asked(model: CostModel | None, sizes_bytes: tuple[float, ...]) -> MessageSizes | None:
+    return None if model is None or not sizes_bytes else MessageSizes(model, sizes_bytes)
 
 
 def _baselines(frontier: Frontier, asked: MessageSizes | None) -> list[Baseline]:

@@ -37,21 +37,27 @@ def simulation_figure(simulated: Simulated, title: str = "") -> Figure:
     Of many links the busiest are drawn, and of very many bars the first; the picture says so.
     """
     network = simulated.transfers.network
-    busy = simulated.link_busy()
-    rows = np.argsort(-busy, kind="stable")[:MAX_ROWS]
-    height = 1.5 + 0.22 * len(rows) + 2.9
+    num_rows = min(network.num_links, MAX_ROWS)
+    height = 1.5 + 0.22 * num_rows + 2.9
     with drawing(10, height) as figure:
         gantt, use = figure.subplots(
-            2, 1, gridspec_kw={"height_ratios": [0.22 * len(rows) + 0.4, 2.2]}
+            2, 1, gridspec_kw={"height_ratios": [0.22 * num_rows + 0.4, 2.2]}
         )
         below = 0.75 / height
         figure.subplots_adjust(0.11, below, 0.975, 1 - 0.45 / height, hspace=2.2 / height)
-        note = _draw_bars(gantt, simulated, np.sort(rows))
-        named = f"{title}: " if title else ""
-        gantt.set_title(f"{named}{format_time(simulated.total_s)}{note}", loc="left", fontsize=11)
+        draw_transfers(gantt, simulated, title)
         _draw_use(use, simulated)
         use.set_title(f"use of {network.num_links} links", loc="left", fontsize=11)
     return figure
+
+
+def draw_transfers(axes: Axes, simulated: Simulated, title: str = "") -> Axes:
+    """The rows of the busiest links in these axes, which are returned."""
+    rows = np.argsort(-simulated.link_busy(), kind="stable")[:MAX_ROWS]
+    note = _draw_bars(axes, simulated, np.sort(rows))
+    named = f"{title}: " if title else ""
+    axes.set_title(f"{named}{format_time(simulated.total_s)}{note}", loc="left", fontsize=11)
+    return axes
 
 
 def _draw_bars(axes: Axes, simulated: Simulated, rows: NDArray[np.int64]) -> str:
