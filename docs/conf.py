@@ -20,8 +20,9 @@ project = "ocs_codesign"
 author = "The ocs_codesign developers"
 copyright = author  # noqa: A001
 release = version = ocs_codesign.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["_build"]
+nb_execution_mode = "off"
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from ocs_codesign.formats.graphs.graph_files import import_graph as import_graph
     from ocs_codesign.formats.jobs.job_files import load_job as load_job
     from ocs_codesign.formats.workload import load_workload as load_workload
+    from ocs_codesign.given import as_topology as as_topology
     from ocs_codesign.graphs.expansions.degree import Degree as Degree
     from ocs_codesign.graphs.expansions.line import Line as Line
     from ocs_codesign.graphs.expansions.product import Power as Power
@@ -233,6 +234,7 @@ _NAMES_BY_MODULE = {
     "formats.graphs.graph_files": "import_graph",
     "formats.jobs.job_files": "load_job",
     "formats.workload": "load_workload",
+    "given": "as_topology",
     "graphs.expansions.degree": "Degree",
     "graphs.expansions.line": "Line",
     "graphs.expansions.product": "Power Product",
