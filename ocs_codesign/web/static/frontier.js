@@ -103,7 +103,7 @@ explorer.views.frontier = (() => {
     const sorted = d3.sort(rows, ORDERS[order], (row) => row.t_b);
     if (isDown) sorted.reverse();
     const caption = `Designs of ${asked.n} nodes of ${asked.degree} ports`;
-    const made = explorer.table(caption, [...Object.keys(ORDERS), "what", "t_b exactly", ""],
+    const made = explorer.table(caption, [...Object.keys(ORDERS), "what", "t_b exactly", "beside another"],
       sorted.map((row) => cells(row, fastest, collective)), 4, 1);
     made.querySelectorAll("th").forEach((head, at) => {
       const name = Object.keys(ORDERS)[at];

@@ -117,8 +117,8 @@ explorer.panel = (() => {
         before: tree ? played.at(played.total).before.concat(played.at(played.total).now) : moment.before,
         shades: explorer.drawing.shading(graph, chosen.colour, chosen.root),
       });
-      canvas.setAttribute("aria-label", `${title}: ${graph.n} nodes, ${graph.links} links. ${words.textContent}`);
       words.textContent = played ? told(played, chosen.step, chosen.root) : refused;
+      canvas.setAttribute("aria-label", `${title}: ${graph.n} nodes, ${graph.links} links. ${words.textContent}`);
       at.value = chosen.step;
       number.value = chosen.root;
     }
