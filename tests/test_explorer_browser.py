@@ -431,3 +431,40 @@ def test_nothing_jumps_and_keys_reach_everything(browser, site):
                 page.evaluate("[...document.querySelectorAll('*')].indexOf(document.activeElement)")
             )
         assert len(seen) >= wanted
+
+
+def shown_after_ms(page, act):
+    """Milliseconds in the browser from an act to the view that it leads to."""
+    return page.evaluate(
+        """(act) => new Promise((resolve) => {
+            const before = performance.now();
+            new PerformanceObserver((list, watch) => {
+                watch.disconnect();
+                resolve(list.getEntriesByName("explorer-shown")[0].startTime - before);
+            }).observe({ type: "mark" });
+            explorer.state.set(act);
+        })""",
+        act,
+    )
+
+
+@pytest.mark.slow
+def test_the_whole_catalogue_is_small_and_fast(browser, tmp_path):
+    with Catalogue() as store:
+        listing = write_site(tmp_path / "site", payloads(store, "all", store.questions(), 256))
+    assert sum(listing["files"].values()) <= 60e6
+    address = (tmp_path / "site" / "index.html").as_uri()
+    first, large, drawn = [], [], []
+    for _ in range(3):  # the least of three: what else the machine does is no fault of the page
+        with opened(browser, address, "n=64") as page:
+            marks = "performance.getEntriesByName('explorer-shown')[0].startTime"
+            first.append(page.evaluate(marks))
+            large.append(shown_after_ms(page, {"n": "2048"}))
+            assert "2048 nodes" in page.inner_text("h2")
+            with Catalogue() as store:
+                entry = store.entries(Question(256, 8))[0]
+            key = f"8-any/256/{handle(entry.recipe)[1:]}"
+            drawn.append(shown_after_ms(page, {"view": "design", "a": key}))
+            assert page.get_attribute(".loads", "data-t_b") == str(entry.allgather.t_b)
+    assert min(first) < 1000
+    assert min(large) < 200

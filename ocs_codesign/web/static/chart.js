@@ -26,7 +26,8 @@ explorer.chart = (() => {
   /** Steps of a chart: every one where they are few, else ever more apart. */
   function stepTicks(low, high) {
     const candidates = high - low <= 12 ? d3.range(low, high + 1)
-      : [1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 4000];
+      : [low, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 4000];
+    candidates.sort((one, other) => one - other);
     const apart = NARROW.matches ? 1.35 : 1.16;
     return candidates.filter((step) => step >= low && step <= high)
       .reduce((kept, step) => (kept.length && step < apart * kept.at(-1) ? kept : [...kept, step]), []);
@@ -56,7 +57,9 @@ explorer.chart = (() => {
     if (!bounds.length) return chart.node();
     const floor = explorer.value(bounds.at(-1)[1]);
     const above = (t_b) => Math.max(0, 100 * (t_b / floor - 1));
-    const all = points(asked, collective).filter((point) => point.each.known !== "bounded");
+    const isShown = (point) => point.kind !== "baseline"
+      || (point.each.known !== "bounded" && explorer.state.get("baselines") === "yes");
+    const all = points(asked, collective).filter(isShown);
     const least = Math.min(bounds[0][0], d3.min(all, (point) => point.steps));
     const most = Math.max(d3.max(all, (point) => point.steps), least + 2);
     const x = d3.scaleLog([Math.max(0.8, least * 0.92), most * 1.08], [left, WIDTH - right]);

@@ -19,7 +19,7 @@ explorer.drawing = (() => {
     pen.scale(ratio, ratio);
     const at = placed(graph, layout, side);
     const paint = { pen, graph, at, bent: layout === "circle", side };
-    const radius = Math.max(1.5, Math.min(11, (side * 1.1) / graph.n / (layout === "circle" ? 1 : 0.5)));
+    const radius = Math.max(1.5, Math.min(11, (side * 1.3) / graph.n / (layout === "circle" ? 1 : 0.5)));
     if (!isReduced(graph)) {
       const arrows = graph.links <= MOST_ARROWS && !graph.isPaired();
       pen.globalAlpha = Math.max(0.12, Math.min(0.75, 260 / graph.links));

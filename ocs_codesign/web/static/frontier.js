@@ -53,7 +53,10 @@ explorer.views.frontier = (() => {
       field("Ports d", select(catalogue.degrees().map((each) => [each, each]), degree, (d) => go({ d }))),
       field("Links", select(catalogue.linksOf(degree).map((each) => [each, catalogue.LINKS[each]]), links,
         (each) => go({ links: each }))),
-      field("Collective", select(catalogue.COLLECTIVES.map((each) => [each, each]), collective, (c) => go({ c }))));
+      field("Collective", select(catalogue.COLLECTIVES.map((each) => [each, each]), collective, (c) => go({ c }))),
+      el("label", { class: "check" }, el("input", { type: "checkbox", id: "baselines",
+        checked: state.get("baselines") === "yes",
+        onchange: (event) => go({ baselines: event.target.checked ? "yes" : "no" }) }), " Baselines"));
   }
 
   function contents(asked, collective) {
@@ -83,7 +86,8 @@ explorer.views.frontier = (() => {
       : "counting leaves no room for such a topology";
     return el("figcaption", {},
       el("span", { class: "key front" }, "frontier"), el("span", { class: "key stored" }, "other stored designs"),
-      el("span", { class: "key published" }, "published"), el("span", { class: "key baseline" }, "baselines"),
+      el("span", { class: "key published" }, "published"),
+      state.get("baselines") === "yes" ? el("span", { class: "key baseline" }, "baselines") : null,
       el("span", { class: "key bound" }, `what counting rules out (from ${text})`));
   }
 

@@ -18,7 +18,7 @@ explorer.panel = (() => {
     const reduces = (step) => step <= first && collective !== "allgather";
 
     function at(step) {
-      if (step === 0) return { now: [], before: [], has: collective === "allgather" ? (node) => node === root : null };
+      if (step === 0) return { now: [], before: [], has: null };
       if (reduces(step)) {
         const rank = (send) => scatter.steps + 1 - send.step;
         return {

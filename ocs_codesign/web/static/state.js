@@ -4,7 +4,7 @@ explorer.state = (() => {
   const FIRST = {
     view: "frontier", n: "64", d: "4", links: "any", c: "allgather", a: "", b: "",
     alpha: "10", gbps: "400", bytes: String(2 ** 20), layout: "circle", colour: "distance",
-    root: "0", step: "0", theme: "",
+    root: "0", step: "0", theme: "", baselines: "yes",
   };
   let current = read();
   let changed = () => {};

@@ -1,0 +1,47 @@
+"""The explorer's picture: a design and its schedule, as a browser shows them.
+
+    python experiments/explorer_picture.py
+
+Writes figures/explorer.png. Needs the extra `browser` and Chromium of the system. What a browser
+draws depends on its version and on the fonts of the machine, so nothing compares the bytes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.web.payloads import payloads
+from ocs_codesign.web.site import PAGE, write_site
+
+PICTURE = Path(__file__).resolve().parent.parent / "figures" / "explorer.png"
+VIEW = "view=design&n=64&d=4&a=4-any/64/f5e56a&step=2&colour=distance"
+
+
+def main() -> None:
+    """Write the site of one size, open it, and keep what it shows."""
+    with TemporaryDirectory() as place:
+        with Catalogue() as store:
+            chosen = [one for one in store.questions() if (one.num_nodes, one.degree) == (64, 4)]
+            write_site(Path(place) / "site", payloads(store, "designs.sqlite", chosen, 64))
+        with sync_playwright() as driver:
+            browser = driver.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
+            page = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme="light")
+            page.goto(f"{(Path(place) / 'site' / PAGE).as_uri()}#{VIEW}")
+            page.wait_for_selector(".loads")
+            shown = Image.open(BytesIO(page.screenshot()))
+            shown.convert("P", palette=Image.Palette.ADAPTIVE, colors=96).save(PICTURE, optimize=True)
+            browser.close()
+    print(PICTURE)
+
+
+if __name__ == "__main__":
+    main()
