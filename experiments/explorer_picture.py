@@ -38,7 +38,9 @@ def main() -> None:
             page.goto(f"{(Path(place) / 'site' / PAGE).as_uri()}#{VIEW}")
             page.wait_for_selector(".loads")
             shown = Image.open(BytesIO(page.screenshot()))
-            shown.convert("P", palette=Image.Palette.ADAPTIVE, colors=96).save(PICTURE, optimize=True)
+            shown.convert("P", palette=Image.Palette.ADAPTIVE, colors=160).save(
+                PICTURE, optimize=True
+            )
             browser.close()
     print(PICTURE)
 

@@ -12,6 +12,7 @@ import threading
 import tomllib
 import urllib.error
 import urllib.request
+import zipfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -358,6 +359,21 @@ def test_pages_ask_for_nothing_from_elsewhere():
             assert "https:" not in text, place
             assert "innerHTML" not in text, place
             assert ".html(" not in text, place
+
+
+@pytest.mark.slow
+def test_the_wheel_has_the_pages_and_the_licences(tmp_path):
+    root = Path(__file__).resolve().parent.parent
+    command = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(root)]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    for place in static_files():
+        assert f"ocs_codesign/web/static/{place}" in names
+    licences = [name.rpartition("licenses/")[2] for name in names if ".dist-info/licenses/" in name]
+    licence = "ocs_codesign/web/static/vendor/d3.LICENSE.txt"
+    assert {"LICENSE", "NOTICE", licence} <= set(licences)
 
 
 def test_browsers_are_no_dependency_of_users():

@@ -17,7 +17,8 @@ explorer.views.files = (() => {
         shown.replaceChildren(el("p", { class: "wrong", role: "alert" }, `Not opened: ${error.message}.`));
       }
     };
-    const input = (id, read, more) => el("input", { type: "file", id, onchange: (event) => opened(event, read), ...more });
+    const again = (event) => (event.target.value = ""); // a file that was changed meanwhile is read again
+    const input = (id, read, more) => el("input", { type: "file", id, onclick: again, onchange: (event) => opened(event, read), ...more });
     return el("div", { class: "view" },
       el("h2", {}, "Open files"),
       el("p", {}, "They are read by this page and sent nowhere."),
