@@ -5,12 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import re
+import threading
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ocs_codesign.question import Question
 from ocs_codesign.search.catalogue.entry import Provenance
 from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.web.payloads import payloads
+from ocs_codesign.web.serve import server
 
 QUESTIONS = [
     Question(nodes, degree, both)
@@ -34,3 +39,27 @@ def unpacked(script: bytes) -> tuple[str, object]:
     assert found is not None
     packed = base64.b64decode(found[2], validate=True)
     return found[1], json.loads(zlib.decompress(packed, wbits=-15))
+
+
+@contextmanager
+def served(place: Path) -> Iterator[str]:
+    """The address of the small catalogue's explorer, served from a thread of its own."""
+    ready, found = threading.Event(), []
+
+    def run() -> None:
+        with (
+            Catalogue(small_catalogue(place)) as own,
+            server(payloads(own, "own", own.questions(), 12)) as serving,
+        ):
+            found.append(serving)
+            ready.set()
+            serving.serve_forever(poll_interval=0.02)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield f"http://127.0.0.1:{found[0].server_port}"
+    finally:
+        found[0].shutdown()
+        thread.join()

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import tomllib
 import urllib.error
 import urllib.request
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from explorer_samples import QUESTIONS, small_catalogue, unpacked
+from explorer_samples import QUESTIONS, served, small_catalogue, unpacked
 
 from ocs_codesign.answers.explorer import graphs_json
 from ocs_codesign.bounds import least_t_b
@@ -265,24 +264,8 @@ def get(address, host=None):
 
 @pytest.fixture
 def address(tmp_path):
-    """The explorer served from a thread of its own."""
-    ready, found = threading.Event(), []
-
-    def run():
-        with (
-            Catalogue(small_catalogue(tmp_path)) as own,
-            server(payloads(own, "own", own.questions(), 12)) as serving,
-        ):
-            found.append(serving)
-            ready.set()
-            serving.serve_forever(poll_interval=0.02)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    assert ready.wait(20)
-    yield f"http://127.0.0.1:{found[0].server_port}"
-    found[0].shutdown()
-    thread.join()
+    with served(tmp_path) as found:
+        yield found
 
 
 def test_what_is_served_is_what_is_written(address, made):

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from explorer_samples import small_catalogue
+from explorer_samples import served, small_catalogue
 
 from ocs_codesign.cli import main
 from ocs_codesign.cost import CostModel
@@ -78,7 +78,8 @@ def opened(browser, address, view, **options):
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda asked: wrong.append(asked.url) if not local(asked.url) else None)
+    own = address.rpartition("/")[0]
+    page.on("request", lambda asked: None if is_own(asked.url, own) else wrong.append(asked.url))
     try:
         page.goto(f"{address}#{view}")
         page.wait_for_selector("main[data-view] > *")
@@ -88,8 +89,8 @@ def opened(browser, address, view, **options):
         context.close()
 
 
-def local(address):
-    return address.startswith(("file:", "data:"))
+def is_own(url, own):
+    return url.startswith((f"{own}/", "data:"))
 
 
 def both(entries):
@@ -278,6 +279,17 @@ def test_two_designs_are_chosen_and_compared(browser, site):
         assert re.search(r"takes [\d.]+ % of|Both take as long", page.inner_text(".formula"))
 
 
+def test_served_pages_are_the_same(browser, entries, tmp_path):
+    view = f"view=design&n=12&a=4-any/16/{handle(entries[0].recipe)[1:]}"
+    with served(tmp_path) as address, opened(browser, f"{address}/", view) as page:
+        assert "up to 12 nodes" in page.inner_text(".note")
+        page.goto(f"{address}/#n=12")
+        page.focus(".mark.front")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("canvas")
+        assert page.inner_text(".told").startswith("Before the first step")
+
+
 def test_commands_on_the_page_work(browser, site, entries, tmp_path, monkeypatch, capsys):
     first = handle(entries[0].recipe)[1:]
     with opened(browser, site, f"view=design&n=16&a=4-any/16/{first}&c=allreduce") as page:
@@ -331,6 +343,12 @@ def test_a_bundle_is_opened_and_drawn(browser, site, bundle):
         assert "ring, up now" in text
         assert text.count("all links within the budget") == 2
         assert page.get_attribute(".loads >> nth=0", "data-t_b") == "7/8"
+        page.click("nav a:text('Frontier')")
+        page.wait_for_selector("main[data-view=frontier]")
+        page.set_viewport_size(PHONE)
+        page.go_back()
+        page.wait_for_selector("main[data-view=files]")
+        assert page.inner_text(".opened") == text
 
 
 def test_a_changed_bundle_is_seen(browser, site, bundle, tmp_path):

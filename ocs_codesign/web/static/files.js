@@ -4,8 +4,10 @@ explorer.views.files = (() => {
   const { el, field } = explorer;
   const MOST_BYTES = 64 * 2 ** 20;
 
+  /** What was opened stays when other views are shown in between. */
+  const shown = el("div", { class: "opened", role: "region", "aria-label": "What was opened" });
+
   async function make() {
-    const shown = el("div", { class: "opened", role: "region", "aria-label": "What was opened" });
     const opened = async (event, read) => {
       const { files } = event.target;
       if (!files.length) return;
