@@ -400,6 +400,23 @@ def test_timelines_are_drawn(browser, site, tmp_path, capsys, monkeypatch):
         assert 'Named("petersen")' in page.inner_text(".opened")
 
 
+def test_large_graphs_are_drawn_in_part(browser, site, tmp_path):
+    assert main(["topology", "GeneralizedKautz(4, 1100)", "--out", str(tmp_path / "g.txt")]) == 0
+    with opened(browser, site, "view=files&layout=circle&colour=class&c=__proto__") as page:
+        page.set_input_files("#graph", tmp_path / "g.txt")
+        page.locator(".told", has_text="Schedules are played up to 1024 nodes").wait_for()
+        note = page.inner_text(".panel .note")
+        assert note.startswith("Of 4400 links one a node is drawn")
+        inside = """() => {
+            const canvas = document.querySelector("canvas");
+            const { width, height } = canvas;
+            const [x, y] = [width / 4, height / 4];
+            const middle = canvas.getContext("2d").getImageData(x, y, 2 * x, 2 * y);
+            return middle.data.some((value) => value > 0);
+        }"""
+        assert page.evaluate(inside)
+
+
 BAD_FILES = [
     ("timeline", ".json", "{", "x0.json is no JSON"),
     ("timeline", ".json", "[]", "neither a timeline of planes nor a simulation"),

@@ -24,7 +24,9 @@ explorer.bfb = (() => {
     return graph.hops;
   }
 
+  /** Hops from one node to all, -1 where there is no path. */
   function fromNode(graph, from) {
+    if (graph.hops) return graph.hops[from];
     const hops = new Int16Array(graph.n).fill(-1);
     const queue = new Int32Array(graph.n);
     let [head, tail] = [0, 1];
@@ -196,5 +198,5 @@ explorer.bfb = (() => {
     return amount;
   }
 
-  return { refusal, distances, loads, t_b, sends, lowest };
+  return { refusal, fromNode, distances, loads, t_b, sends, lowest };
 })();

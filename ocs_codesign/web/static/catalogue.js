@@ -89,8 +89,14 @@ explorer.catalogue = (() => {
     return asked.designs.findIndex((each) => each.recipe === of.recipe);
   }
 
+  /** The collective of the address, the first where it names none. */
+  function collective() {
+    const now = explorer.state.get("c");
+    return COLLECTIVES.includes(now) ? now : COLLECTIVES[0];
+  }
+
   return {
-    COLLECTIVES, LINKS, open, kindOf, sizes, degrees, linksOf, nearest, question, design, graph,
+    collective, COLLECTIVES, LINKS, open, kindOf, sizes, degrees, linksOf, nearest, question, design, graph,
     least, above, info: () => index,
   };
 })();

@@ -11,7 +11,7 @@ explorer.views.compare = (() => {
       el("a", { href: state.address({ view: "frontier" }) }, "frontiers"), ".");
     const graphs = await Promise.all(found.map((each) => (each ? catalogue.graph(each.design) : null)));
     const designs = found.map((each) => each?.design);
-    const collective = designs.every((each) => !each || each.costs[state.get("c")]) ? state.get("c") : "allgather";
+    const collective = catalogue.collective();
     const times = el("div", {});
     const show = () => times.replaceChildren(...together(designs.filter(Boolean), collective));
     show();

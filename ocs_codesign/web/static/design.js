@@ -27,7 +27,7 @@ explorer.views.design = (() => {
     el("a", { href: state.address({ view: "frontier" }) }, "frontiers"), ".");
 
   const collectiveOf = (design) =>
-    design.costs[state.get("c")] ? state.get("c") : Object.keys(design.costs)[0];
+    design.costs[catalogue.collective()] ? catalogue.collective() : Object.keys(design.costs)[0];
 
   function facts(asked, design) {
     const costs = Object.entries(design.costs).map(([name, cost]) => {

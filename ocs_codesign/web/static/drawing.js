@@ -7,7 +7,7 @@ explorer.drawing = (() => {
   const MOST_NAMES = 64;
   const MARGIN = 0.9;
 
-  /** Whether all links of a graph are drawn, or those that one shard takes alone. */
+  /** Whether not all links of a graph are drawn, but a tree and those that the schedule uses. */
   const isReduced = (graph) => graph.links > MOST_DRAWN;
 
   /** Draw a graph; `now` and `before` are sends, `has` tells the nodes that have the shard. */
@@ -26,6 +26,8 @@ explorer.drawing = (() => {
       for (let link = 0; link < graph.links; link += 1)
         line(paint, link, { width: 1, ink: colour("--link"), arrow: arrows, radius });
     }
+    if (isReduced(graph))
+      for (const link of tree(graph, root)) line(paint, link, { width: 0.8, ink: colour("--link"), radius });
     pen.globalAlpha = 0.55;
     for (const send of before) line(paint, send.link, { width: 1.6, ink: colour("--sent"), radius });
     pen.globalAlpha = 1;
@@ -33,6 +35,13 @@ explorer.drawing = (() => {
     for (const send of now)
       line(paint, send.link, { width: 1 + 3 * send.share, ink: colour("--sends"), arrow: arrows, radius });
     for (let node = 0; node < graph.n; node += 1) dot(paint, node, { shades, radius, root, has });
+  }
+
+  /** A link into every node on a shortest path from the root. */
+  function tree(graph, root) {
+    const hops = explorer.bfb.fromNode(graph, root);
+    const isNext = (link) => hops[graph.tail[link]] >= 0 && hops[graph.head[link]] === hops[graph.tail[link]] + 1;
+    return graph.into().map((links) => links.find(isNext)).filter((link) => link !== undefined);
   }
 
   function placed(graph, layout, side) {
@@ -93,7 +102,7 @@ explorer.drawing = (() => {
   function shading(graph, by, root) {
     if (by === "orbit" && graph.orbits) return coloured(graph.orbits);
     if (by === "class") return coloured(explorer.graph.classes(graph));
-    const hops = explorer.bfb.distances(graph)[root];
+    const hops = explorer.bfb.fromNode(graph, root);
     const most = Math.max(1, ...hops);
     return (node) => d3.interpolateViridis(1 - hops[node] / most);
   }

@@ -49,7 +49,7 @@ explorer.views.files = (() => {
 
   async function graph([file]) {
     const made = explorer.graph.parse(await content(file), file.name);
-    const collective = explorer.state.get("c");
+    const collective = explorer.catalogue.collective();
     return [
       el("h2", {}, file.name),
       explorer.facts([["nodes", String(made.n)], ["links", String(made.links)]]),

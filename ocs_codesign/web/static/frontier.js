@@ -20,7 +20,7 @@ explorer.views.frontier = (() => {
     const kind = catalogue.kindOf(degree, links);
     const n = catalogue.nearest(kind, state.number("n"));
     const asked = await catalogue.question(kind, n);
-    const collective = collectiveNow();
+    const collective = catalogue.collective();
     const body = el("div", { class: "frontier" });
     const show = () => body.replaceChildren(...contents(asked, collective));
     const view = el("div", { class: "view" }, form({ degree, links, kind, n, collective }),
@@ -31,11 +31,6 @@ explorer.views.frontier = (() => {
 
   const closest = (values, wanted) =>
     values.reduce((best, each) => (Math.abs(each - wanted) < Math.abs(best - wanted) ? each : best));
-
-  function collectiveNow() {
-    const now = state.get("c");
-    return catalogue.COLLECTIVES.includes(now) ? now : catalogue.COLLECTIVES[0];
-  }
 
   function form({ degree, links, kind, n, collective }) {
     const sizes = catalogue.sizes(kind);

@@ -43,13 +43,17 @@
     button.textContent = dark ? "Light" : "Dark";
     button.setAttribute("aria-label", `Change to the ${dark ? "light" : "dark"} theme`);
     button.onclick = () => state.set({ theme: dark ? "light" : "dark" }, { quietly: true });
+    repaint();
   }
+
+  /** Colours of canvases do not follow the style sheet by themselves. */
+  const repaint = () =>
+    document.querySelectorAll("canvas").forEach((canvas) => canvas.dispatchEvent(new Event("themechange")));
 
   const QUIET = ["alpha", "gbps", "bytes", "layout", "colour", "root", "step"];
   state.onchange((before, now, isFromOutside) => {
     if (before.theme !== now.theme) {
       themed();
-      dispatchEvent(new Event("themechange"));
     }
     tabs();
     const other = Object.keys(now).filter((name) => before[name] !== now[name] && name !== "theme");

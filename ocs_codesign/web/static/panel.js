@@ -3,6 +3,7 @@
 explorer.panel = (() => {
   const { el, field, select, button, bfb } = explorer;
   const BEAT_MS = 900;
+  const MOST_COMPARED = 1024;
   const COLOURS = [
     ["distance", "hops from the root"],
     ["orbit", "orbits of the declared symmetry"],
@@ -111,10 +112,8 @@ explorer.panel = (() => {
 
     function show() {
       const moment = played ? played.at(chosen.step) : {};
-      const tree = played && explorer.drawing.isReduced(graph) && chosen.step === 0;
       explorer.drawing.draw(canvas, graph, {
         ...chosen, ...moment,
-        before: tree ? played.at(played.total).before.concat(played.at(played.total).now) : moment.before,
         shades: explorer.drawing.shading(graph, chosen.colour, chosen.root),
       });
       words.textContent = played ? told(played, chosen.step, chosen.root) : refused;
@@ -127,7 +126,9 @@ explorer.panel = (() => {
       reroot(explorer.drawing.nodeAt(canvas, graph, chosen.layout, event)));
     const number = el("input", { type: "number", min: 0, max: graph.n - 1, value: chosen.root,
       onchange: (event) => reroot(inside(Number(event.target.value), graph.n)) });
-    const shades = COLOURS.filter(([name]) => name !== "orbit" || graph.orbits);
+    const isKnown = { distance: true, orbit: graph.orbits, class: graph.n <= MOST_COMPARED };
+    const shades = COLOURS.filter(([name]) => isKnown[name]);
+    if (!isKnown[chosen.colour]) chosen.colour = "distance";
     const controls = el("div", { class: "controls" },
       field("Layout", select([["circle", "circle"], ["force", "force"]], chosen.layout, (layout) => keep({ layout }))),
       field("Colours", select(shades, chosen.colour, (colour) => keep({ colour }))),
@@ -136,8 +137,7 @@ explorer.panel = (() => {
     const made = el("section", { class: "panel", "aria-label": title }, controls, canvas, player, words, notes(graph),
       played && explorer.chart.loads(played.loads(), graph));
     new ResizeObserver(() => canvas.isConnected && show()).observe(canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => canvas.isConnected && show());
-    addEventListener("themechange", () => canvas.isConnected && show());
+    canvas.addEventListener("themechange", show);
     if (played) chosen.step = inside(chosen.step, played.total + 1);
     return made;
   }
@@ -151,7 +151,7 @@ explorer.panel = (() => {
       lines.push(`Declared symmetry: ${orbits} orbit${orbits === 1 ? "" : "s"} of nodes`
         + `${orbits === 1 ? ", all nodes are alike" : ""}.`);
     if (explorer.drawing.isReduced(graph))
-      lines.push(`Of ${graph.links} links those that the root's shard takes are drawn.`);
+      lines.push(`Of ${graph.links} links one a node is drawn, on shortest paths from the root, beside those that the schedule uses.`);
     return lines.length ? el("p", { class: "note" }, lines.join(" ")) : null;
   }
 
