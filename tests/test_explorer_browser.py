@@ -226,6 +226,22 @@ def test_loads_on_the_page_are_those_of_the_design(browser, site, entries):
             )
 
 
+def test_a_schedule_that_is_not_played_is_named(browser, tmp_path):
+    question = Question(5, 6)
+    with Catalogue() as store:
+        write_site(tmp_path / "site", payloads(store, "one", [question], 8))
+        entry = next(each for each in store.entries(question) if each.schedule == "expansion")
+    address = (tmp_path / "site" / "index.html").as_uri()
+    view = f"view=design&a=6-any/5/{handle(entry.recipe)[1:]}"
+    played = sum(bfb_loads(parse(entry.recipe).topology())) * Fraction(6, 5)
+    assert played != entry.allgather.t_b
+    with opened(browser, address, view) as page:
+        page.wait_for_selector(".loads")
+        text = page.inner_text("main")
+        assert f"BFB, with t_b {played}; the cost of the design, {entry.allgather.t_b}" in text
+        assert "(expansion), which build makes" in text
+
+
 def test_a_design_is_found_by_keys_and_the_browser_goes_back(browser, site, entries):
     with opened(browser, site, "n=16") as page:
         recipes = {entry.recipe for entry in entries}
