@@ -37,6 +37,7 @@ SLOW = (
     "held_state",
     "worked_example",
     "damage",
+    "loss_of_hosts",
     "algbw_by_boxes",
     "best_schedules",
     "native_algorithms",

@@ -24,6 +24,7 @@ from ocs_codesign.cli.options import (
 )
 from ocs_codesign.cli.output import STDOUT, check_outputs, emit
 from ocs_codesign.cli.progress import progress
+from ocs_codesign.cli.splicing import WHERE, splice_of, splice_option, spliced_bundle
 from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ HOSTS_CHANGE = "circuits change between the same hosts"
 
 
 @click.command(short_help="Change circuits from one topology to another, in stages.")
-@click.argument("ends", nargs=-1, required=True, metavar="[FROM] TO")
+@click.argument("ends", nargs=-1, metavar="[FROM] [TO]")
 @bundle_option
 @what_if_option
 @click.option(
@@ -47,6 +48,14 @@ HOSTS_CHANGE = "circuits change between the same hosts"
     metavar="FILE",
     help="The cross-connects that are up now, instead of FROM: a CSV of switch (or plane) and id.",
 )
+@click.option(
+    "--without",
+    metavar="HOST",
+    multiple=True,
+    help="TO is what is left without it, its circuits joined: a host of the bundle, or the number "
+    "of a node of FROM; repeat it.",
+)
+@splice_option
 @click.option(
     "--port-model",
     type=click.Choice(PORT_MODELS),
@@ -77,10 +86,12 @@ def rewire(
     bundle: str | None,
     what_if: bool,
     held_path: str | None,
+    without: tuple[str, ...],
+    where: str | None,
     out: str | None,
     json_path: str | None,
     **invented: Any,
-) -> None:
+) -> int:
     """Plan the change of circuits to TO, and bring a bundle to what it is afterwards.
 
     With --bundle, TO is one of its configurations: the stages lead from the cross-connects of the
@@ -91,25 +102,67 @@ def rewire(
     topology are chosen such that the fewest circuits have to be made, with a proof or a bound. A
     cross-connect 1A-2B joins the A port of node 0 with the B port of node 1 in its plane.
 
+    --without hosts that are lost, TO is what is left: what led into them is joined with what led
+    out of them, in the cheapest way by exact cost.
+
     Planes change in stages, in each of which circuits are torn down before others are made, and
     the circuits that stay up are proven to join all nodes, if that can be.
 
     \b
     Example:
       ocs-codesign rewire 'DirectedCirculant(8, (1, 3))' 'GeneralizedKautz(2, 8)' --what-if
+      ocs-codesign rewire 'DirectedCirculant(64, (1, 8))' --without 5 --without 9 --what-if
     """
     given = [f"--{name.replace('_', '-')}" for name, value in invented.items() if value]
     check_asked(bundle, what_if, given)
-    if len(ends) > 2:
-        raise click.UsageError(f"{len(ends)} arguments are given: there are FROM and TO")
-    if len(ends) == 2 and held_path is not None:
-        raise click.UsageError("--held takes the place of FROM: give TO alone")
+    most = 1 if without else 2
+    if len(ends) > most:
+        there = "is FROM, and TO is what is left" if without else "are FROM and TO"
+        raise click.UsageError(f"{len(ends)} arguments are given: there {there}")
+    if held_path is not None and (without or len(ends) == 2):
+        other = "without" if without else "instead of"
+        raise click.UsageError(f"--held is the state of planes {other} FROM: give TO alone")
+    if where is not None and not without:
+        raise click.UsageError("--splice is how circuits of hosts are joined: name them --without")
     if bundle is not None:
+        if without:
+            return _without(ends, bundle, what_if, without, where, out, json_path)
+        if not ends:
+            raise click.UsageError("give TO, a configuration of the bundle, or --without hosts")
         _deployed(ends, bundle, what_if, held_path, out, json_path)
-        return
-    if len(ends) == 1 and held_path is None:
+        return 0
+    if without and not ends:
+        raise click.UsageError("give FROM, of which nodes are lost")
+    if where == WHERE[0]:
+        raise click.UsageError(
+            "--splice in-place depends on cables: give --bundle, or ask survive with a --fabric"
+        )
+    if not without and len(ends) + (held_path is not None) < 2:
         raise click.UsageError("give FROM, or --held FILE, and TO")
-    _asked(ends, held_path, out, json_path, **invented)
+    _asked(ends, held_path, without, out, json_path, **invented)
+    return 0
+
+
+def _without(
+    ends: tuple[str, ...],
+    bundle: str,
+    what_if: bool,
+    without: tuple[str, ...],
+    where: str | None,
+    out: str | None,
+    json_path: str | None,
+) -> int:
+    """What is up in a bundle, without hosts."""
+    check_outputs(json_path)
+    from ocs_codesign.fabric.deployments.deployment import Failures
+
+    directory = where_to(bundle, out, json_path, what_if=what_if)
+    with progress("Reading files") as shown:
+        deployment = read(bundle, shown)
+        if ends and ends[0] != deployment.up:
+            raise ValueError(f"{deployment.up!r} is up, not {ends[0]!r}")
+        lost = Failures(without)
+        return spliced_bundle(deployment, lost, where or WHERE[0], directory, json_path, shown)
 
 
 def _deployed(
@@ -143,6 +196,7 @@ def _deployed(
 def _asked(
     ends: tuple[str, ...],
     held_path: str | None,
+    without: tuple[str, ...],
     out: str | None,
     json_path: str | None,
     *,
@@ -169,7 +223,10 @@ def _asked(
         rewiring_json,
         rewiring_sections,
     )
+    from ocs_codesign.answers.sections import Facts
+    from ocs_codesign.answers.splice import choice_facts, choice_json
     from ocs_codesign.fabric.planes.models import planes_of
+    from ocs_codesign.fabric.repairs.splicing import without_nodes
     from ocs_codesign.fabric.rewiring.hosts import free_rewiring
     from ocs_codesign.fabric.rewiring.minimum import TIME_LIMIT_S, is_kept, minimum_rewiring
     from ocs_codesign.fabric.rewiring.stages import staged
@@ -181,10 +238,15 @@ def _asked(
     with progress("Choosing planes") as shown:
         model, cost = _switches(port_model, profile, delta, delta_per_circuit)
         name, target = _named_topology(ends[-1])
+        lost = None
+        if without:
+            shown.tell_phase("Joining circuits")
+            lost = splice_of(name, target, without, two_way=model.is_bidirectional)
+            name, target = lost.name, lost.topology
         as_it_comes = planes_of(target, model)
         if held_path is None:
             held_name, first = _named_topology(ends[0])
-            if first.num_nodes != target.num_nodes:
+            if lost is None and first.num_nodes != target.num_nodes:
                 raise ValueError(
                     f"{held_name} has {first.num_nodes} nodes and {name} {target.num_nodes}: "
                     f"{HOSTS_CHANGE}"
@@ -196,6 +258,7 @@ def _asked(
             # On so many all that is kept can stay where it is, and the rest fits the others.
             useful = before.num_planes + as_it_comes.num_planes
             state = plane_state(before, min(planes or needed, useful))
+            state = state if lost is None else without_nodes(state, lost.stays)
         else:
             held_name = held_path
             least = planes or as_it_comes.num_planes
@@ -215,7 +278,10 @@ def _asked(
         answer = RewiringAnswer(names, fixed, free, without_choice, plan, cost is not None)
     files = {} if out is None else {out: plan_csv(plan)}
     sections = [INVENTED, *rewiring_sections(answer, None if out == STDOUT else out)]
-    invented = {"what_if": True, "note": INVENTED}
+    invented: dict[str, Any] = {"what_if": True, "note": INVENTED}
+    if lost is not None:
+        sections[1:1] = [Facts(*choice_facts(lost.choice)), ""]
+        invented["splice"] = choice_json(lost.choice)
     emit({**rewiring_json(answer), **invented}, json_path, sections, files)
 
 

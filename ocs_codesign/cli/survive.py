@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,11 +21,19 @@ from ocs_codesign.cli.file_options import DIRECTORY, INPUT
 from ocs_codesign.cli.options import GATHERING, json_option, prefer_option
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
+from ocs_codesign.cli.splicing import (
+    SCORED_FOR_AN_OFFER,
+    offered_splice,
+    splice_option,
+    spliced_bundle,
+    spliced_question,
+)
 
 if TYPE_CHECKING:
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.fabric.deployments.deployment import Deployment, Failures
     from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.fabric.repairs.splicing import SplicedConfiguration
     from ocs_codesign.fabric.wiring import Configuration
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
@@ -68,6 +76,7 @@ KINDS = ("plane", "switch", "link", "host")
     metavar="NAME",
     help="Bring up, as NAME, the best stored design that fits what lost planes or switches leave.",
 )
+@splice_option
 @click.option(
     "--out",
     type=DIRECTORY,
@@ -86,6 +95,7 @@ def survive(
     lost: tuple[str, ...],
     mended: tuple[str, ...],
     redesign: str | None,
+    where: str | None,
     out: str | None,
     json_path: str | None,
 ) -> int:
@@ -99,6 +109,8 @@ def survive(
     again with spare hosts, ports and planes, from the cables and cross-connects that are there:
     which strands move and which cross-connects change. The bundle becomes what it is afterwards.
     Where a plane dies and no other is free, a design of fewer ports is offered: --redesign.
+    Where hosts die, going on without them is offered: --splice joins the circuits into them with
+    those out of them, in the cheapest way by exact cost, and needs no spares.
     Exit code 1 if a loss of a kind that was looked at disconnects nodes, or if it does not fit or
     cannot be repaired.
 
@@ -106,6 +118,7 @@ def survive(
     Example:
       ocs-codesign fabric example --hosts 16 --planes 4 > fabric.yaml
       ocs-codesign survive 'GeneralizedKautz(4, 16)' --fabric fabric.yaml --kinds plane
+      ocs-codesign survive 'BiRing(4, 16)' --fabric fabric.yaml --what-if --repair host:host03
     """
     if (recipe is None) == (bundle is None):
         raise click.UsageError("give --bundle DIR, or a RECIPE and its --fabric FILE")
@@ -121,6 +134,8 @@ def survive(
         raise click.UsageError("--restore is for a --bundle, and apart from --repair")
     if redesign is not None and (not lost or bundle is None):
         raise click.UsageError("--redesign is for a --bundle and what --repair names")
+    if where is not None and (not lost or redesign is not None):
+        raise click.UsageError("--splice is for hosts that --repair names, without --redesign")
     check_outputs(json_path)
     from ocs_codesign.fabric.infeasible import InfeasibleError
 
@@ -131,6 +146,8 @@ def survive(
                 directory = where_to(bundle, out, json_path, what_if=what_if)
                 deployment = read(bundle, shown)
                 failed = components(lost or mended, deployment)
+                if where is not None:
+                    return spliced_bundle(deployment, failed, where, directory, json_path, shown)
                 if redesign is not None:
                     return _redesigned(deployment, failed, redesign, directory, json_path, shown)
                 return _changed(deployment, failed, bool(mended), directory, json_path, shown)
@@ -141,7 +158,7 @@ def survive(
                 configuration = _invented(recipe or "", fabric_path or "", prefer)
                 verdict = "repaired"
             if lost:
-                return _asked(configuration, lost, json_path)
+                return _asked(configuration, components(lost), where, collective, json_path)
         except InfeasibleError as error:
             emit(refusal_json(error, verdict), json_path, [refusal_text(error, verdict)])
             return 1
@@ -179,16 +196,41 @@ def _losses(
     return 0 if all(loss.left.is_connected for loss in survival.losses) else 1
 
 
-def _asked(configuration: Configuration, lost: tuple[str, ...], json_path: str | None) -> int:
+def _asked(
+    configuration: Configuration,
+    failed: Failures,
+    where: str | None,
+    collective: str,
+    json_path: str | None,
+) -> int:
     """A repair on an embedding that is invented for the question."""
     from ocs_codesign.answers.day_two import INVENTED
     from ocs_codesign.answers.survive import repair_json, repair_sections
+    from ocs_codesign.fabric.infeasible import InfeasibleError
     from ocs_codesign.fabric.repairs.repair import repair
+    from ocs_codesign.fabric.repairs.splicing import spliced_configuration
 
-    failed = components(lost)
-    made = repair(configuration, failed.hosts, failed.ports, failed.switches)
-    answer = {**repair_json(made), "what_if": True, "note": INVENTED}
-    emit(answer, json_path, [INVENTED, *repair_sections(made)])
+    invented = {"what_if": True, "note": INVENTED}
+    if where is not None:
+        answer, sections = spliced_question(configuration, failed, where, collective)
+        emit({**answer, **invented}, json_path, [INVENTED, *sections])
+        return 0
+
+    def make() -> SplicedConfiguration:
+        return spliced_configuration(
+            configuration, failed.hosts, collective, most_scored=SCORED_FOR_AN_OFFER
+        )
+
+    try:
+        made = repair(configuration, failed.hosts, failed.ports, failed.switches)
+    except InfeasibleError as error:
+        offer, sentences = offered_splice(make, failed)
+        refused = refusal_text(error, "repaired")
+        emit({**refusal_json(error, "repaired"), **offer}, json_path, [refused, *sentences])
+        return 1
+    offer, sentences = offered_splice(make, failed)
+    answer = {**repair_json(made), **invented, **offer}
+    emit(answer, json_path, [INVENTED, *repair_sections(made), *sentences])
     return 0
 
 
@@ -207,6 +249,8 @@ def _changed(
     from ocs_codesign.fabric.infeasible import InfeasibleError
 
     done = None
+    offer: dict[str, Any] = {}
+    sentences: list[str] = []
     if is_mended:
         changed = restored(deployment, failed)
     else:
@@ -215,13 +259,23 @@ def _changed(
             changed, done = repaired(deployment, failed)
         except InfeasibleError as error:
             return _refused(deployment, failed, error, json_path)
+        offer, sentences = _offer(deployment, failed)
     if directory is not None:
         write(changed, directory, shown)
     made = {} if done is None else repair_json(done)
-    sections = [] if done is None else [*repair_sections(done), ""]
-    answer = {**made, **deployed_json(changed, directory)}
+    sections = [] if done is None else [*repair_sections(done), *sentences, ""]
+    answer = {**made, **offer, **deployed_json(changed, directory)}
     emit(answer, json_path, [*sections, *deployed_sections(changed, directory)])
     return 0
+
+
+def _offer(deployment: Deployment, failed: Failures) -> tuple[dict[str, Any], list[str]]:
+    """What going on without the lost hosts would cost."""
+    from ocs_codesign.fabric.deployments.spliced import spliced_up
+
+    return offered_splice(
+        lambda: spliced_up(deployment, failed, most_scored=SCORED_FOR_AN_OFFER), failed
+    )
 
 
 def _refused(
@@ -231,7 +285,9 @@ def _refused(
     from ocs_codesign.answers.day_two import redesign_json, redesign_text
     from ocs_codesign.fabric.deployments.redesign import redesign
 
-    answer, sections = refusal_json(error, "repaired"), [refusal_text(error, "repaired")]
+    offer, sentences = _offer(deployment, failed)
+    answer = {**refusal_json(error, "repaired"), **offer}
+    sections = [refusal_text(error, "repaired"), *sentences]
     if failed.switches and not (failed.hosts or failed.ports):
         try:
             offered = redesign(deployment, failed)

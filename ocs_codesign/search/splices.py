@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import permutations, product
-from math import factorial, prod
+from itertools import product
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -18,15 +17,12 @@ import numpy as np
 from ocs_codesign.bounds import bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.graphs.expansions.splices import Splice, loose_links
+from ocs_codesign.graphs.expansions.splices import Splice, spliced_topology
 from ocs_codesign.schedulers.bfb.loads import bfb_loads, can_measure, too_long
+from ocs_codesign.search.loose_ends import Arrangement, LooseEnds, loose_ends
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
     from ocs_codesign.graphs.recipe import Recipe
 
 MAX_ENUMERATED = 40_320
@@ -37,75 +33,6 @@ _LEAST_SCORED, _MOST_SCORED = 256, 20_000
 _OF_A_SCORE = 2**18
 """Words that may be worked on, and what a score takes beside those of its reach sets."""
 _STARTS = 4
-
-Arrangement = list[list[int]]
-"""The ends of every block in an order, which says what is joined with what."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class EndBlock:
-    """Ends that can be joined with one another: each of ``left`` with one of ``right``.
-
-    Without ``right``, those of ``left`` are joined in pairs.
-    """
-
-    left: tuple[int, ...]
-    right: tuple[int, ...] | None = None
-
-    def num_joinings(self) -> int:
-        """In how many ways all ends are joined; 0 if that cannot be.
-
-        >>> EndBlock((0, 1, 2), (0, 1, 2)).num_joinings(), EndBlock((0, 1, 2, 3)).num_joinings()
-        (6, 3)
-        """
-        ends = len(self.left)
-        if self.right is not None:
-            return factorial(ends) if len(self.right) == ends else 0
-        return 0 if ends % 2 else prod(range(1, ends, 2))
-
-    def joinings(self) -> Iterator[list[int]]:
-        """Every order of ends that joins them differently."""
-        if self.right is None:
-            yield from _pairings(list(self.left))
-        else:
-            yield from map(list, permutations(self.right))
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class LooseEnds:
-    """What lost nodes leave loose: links into them and out of them, by ids, and the blocks.
-
-    One-way links: an end of ``left`` counts in ``into``, one of ``right`` in ``out``. Two-way ones:
-    all ends count in ``into``, and ``twin`` has the place in ``out`` of each one's other direction.
-    """
-
-    gone: tuple[int, ...]
-    into: NDArray[np.int64]
-    out: NDArray[np.int64]
-    blocks: tuple[EndBlock, ...]
-    twin: NDArray[np.int64] | None = None
-
-    def num_joinings(self) -> int:
-        """In how many ways all ends are joined."""
-        return prod(block.num_joinings() for block in self.blocks)
-
-    def joined(self, arrangement: Arrangement) -> tuple[int, ...]:
-        """What ``Splice`` is told, for an order of the ends of every block."""
-        heads = np.full(len(self.into), -1, dtype=np.int64)
-        for block, order in zip(self.blocks, arrangement, strict=True):
-            pairs = (
-                zip(order[0::2], order[1::2], strict=True)
-                if block.right is None
-                else zip(block.left, order, strict=True)
-            )
-            for one, other in pairs:
-                if self.twin is None:
-                    heads[one] = other
-                else:
-                    heads[one], heads[other] = self.twin[other], self.twin[one]
-        return tuple(heads.tolist())
 
 
 @final
@@ -151,32 +78,6 @@ class Splices:
         return Splice(base, self.ends.gone, (way or self.found[0]).joined)
 
 
-def loose_ends(topology: Topology, gone: Sequence[int], *, two_way: bool = False) -> LooseEnds:
-    """The loose ends of nodes, each of which can be joined with any other.
-
-    ``two_way``: links stay in both directions. ValueError for nodes that are none, no node, a node
-    twice, fewer than two nodes left, and one-way links of a topology that is to be two-way.
-
-    >>> from ocs_codesign.graphs.families.rings import BiRing
-    >>> ends = loose_ends(BiRing(4, 6).topology(), [0, 3], two_way=True)
-    >>> len(ends.into), ends.num_joinings()
-    (8, 105)
-    """
-    nodes = _checked(topology, gone)
-    into, out = loose_links(topology.tail, topology.head, nodes)
-    everything = tuple(range(len(into)))
-    if not two_way:
-        return LooseEnds(nodes, into, out, (EndBlock(everything, everything),))
-    if not topology.is_undirected():
-        raise ValueError(f"{topology} has links without a reverse: they are joined one way")
-    stays, lost = topology.tail, topology.head
-    of_into = np.lexsort((into, lost[into], stays[into]))
-    of_out = np.lexsort((out, stays[out], lost[out]))
-    twin = np.empty(len(into), dtype=np.int64)
-    twin[of_into] = of_out
-    return LooseEnds(nodes, into, out, (EndBlock(everything),), twin)
-
-
 def best_splices(
     topology: Topology,
     ends: LooseEnds,
@@ -209,8 +110,10 @@ def best_splices(
             trials.score(list(joining))
     else:
         rng = np.random.default_rng(seed)
-        for _ in range(_STARTS):
-            _climbed(trials, rng, -(-budget // _STARTS))
+        starts = [_one_by_one(topology, ends, collective, budget)] if ends.is_free else []
+        starts += [_random_order(ends, rng) for _ in range(_STARTS - len(starts))]
+        for start in starts:
+            _climbed(trials, start, rng, -(-budget // _STARTS))
     return Splices(ends, collective, trials.best(), possible, trials.num_scored, least)
 
 
@@ -275,13 +178,44 @@ class _Trials:
         return known is not None and known[:2] == (self.least.t_b, 0)
 
 
-def _climbed(trials: _Trials, rng: np.random.Generator, budget: int) -> None:
-    """From a random way, exchanges of two ends that make nothing worse."""
-    blocks = trials.ends.blocks
-    now = [
+def _random_order(ends: LooseEnds, rng: np.random.Generator) -> Arrangement:
+    return [
         rng.permutation(block.left if block.right is None else block.right).tolist()
-        for block in blocks
+        for block in ends.blocks
     ]
+
+
+def _one_by_one(
+    topology: Topology, ends: LooseEnds, collective: Collective, budget: int
+) -> Arrangement:
+    """Where each of several nodes, one after the other, is taken out in the best way for it.
+
+    Every link that is left knows which link its tail, and which its head, was of in the beginning.
+    """
+    two_way = ends.twin is not None
+    links = np.arange(topology.num_links)
+    tail_of, head_of, nodes = links, links, list(ends.gone)
+    a_node = budget // (_STARTS * len(nodes)) + 1
+    while nodes:
+        node = nodes.pop()
+        one = loose_ends(topology, [node], two_way=two_way)
+        best = best_splices(topology, one, collective, most_scored=a_node).found
+        if not best:
+            return [list(block.right or block.left) for block in ends.blocks]
+        joined = best[0].joined
+        stays = topology.tail != node
+        head_of = head_of.copy()
+        head_of[one.into] = head_of[one.out[list(joined)]]
+        tail_of, head_of = tail_of[stays], head_of[stays]
+        topology = spliced_topology(topology, [node], joined)
+    of_tail = np.argsort(tail_of)
+    heads = head_of[of_tail[np.searchsorted(tail_of, ends.into, sorter=of_tail)]]
+    joined_all = np.searchsorted(ends.out, heads)
+    return [ends.order_of(joined_all.tolist())]
+
+
+def _climbed(trials: _Trials, now: Arrangement, rng: np.random.Generator, budget: int) -> None:
+    """From a way, exchanges of two ends that make nothing worse."""
     open_blocks = [at for at, order in enumerate(now) if len(order) > 1]
     weights = np.array([len(now[at]) * (len(now[at]) - 1) for at in open_blocks], dtype=float)
     score = trials.score(now)
@@ -298,28 +232,8 @@ def _climbed(trials: _Trials, rng: np.random.Generator, budget: int) -> None:
             order[one], order[other] = order[other], order[one]
 
 
-def _pairings(ends: list[int]) -> Iterator[list[int]]:
-    if not ends:
-        yield []
-        return
-    first, *rest = ends
-    for at, other in enumerate(rest):
-        for pairs in _pairings(rest[:at] + rest[at + 1 :]):
-            yield [first, other, *pairs]
-
-
 def _budget(topology: Topology) -> int:
     """Ways that may be scored in a search."""
     nodes = topology.num_nodes
     words = nodes * -(-nodes // 64) << min(topology.degree, 9)
     return max(_LEAST_SCORED, min(_MOST_SCORED, _WORK // (6 * words + _OF_A_SCORE)))
-
-
-def _checked(topology: Topology, gone: Sequence[int]) -> tuple[int, ...]:
-    nodes = topology.num_nodes
-    bad = [node for node in gone if not 0 <= node < nodes]
-    if bad:
-        raise ValueError(f"node {bad[0]} is gone: nodes are 0 to {nodes - 1}")
-    if not len(gone) or len(set(gone)) < len(gone) or len(gone) > nodes - 2:
-        raise ValueError(f"nodes {list(gone)} of {nodes} are gone: they must differ and leave two")
-    return tuple(sorted(int(node) for node in gone))

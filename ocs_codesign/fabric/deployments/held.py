@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.fabric.repairs.repair import JoinedPorts
 from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange, configuration_change
 from ocs_codesign.fabric.rewiring.connectivity import connectivity
 from ocs_codesign.fabric.rewiring.stages import Stage
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.fabric.repairs.repair import JoinedPorts
     from ocs_codesign.fabric.wiring import Cabling
 
 HELD = "held"
@@ -52,6 +52,14 @@ def change_from_held(held: Sequence[JoinedPorts], after: Configuration) -> Confi
     whole = replace(before, circuit=circuit, switch=switch, a_port=a_port, b_port=b_port)
     first = len(before.circuit) + np.arange(len(rows))
     return replace(change, before=whole, stages=(_stage(before, rows, first), *change.stages))
+
+
+def joined_ports(configuration: Configuration) -> list[JoinedPorts]:
+    """What the switches hold when a configuration is up."""
+    switches = configuration.cabling.fabric.switches
+    columns = (configuration.switch, configuration.a_port, configuration.b_port)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [JoinedPorts(switches[switch].name, a, b) for switch, a, b in rows]
 
 
 def _ports(cabling: Cabling, held: Sequence[JoinedPorts]) -> NDArray[np.int64]:

@@ -10,12 +10,12 @@ import numpy as np
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.fabric.deployments.deploy import all_changes, designed
 from ocs_codesign.fabric.deployments.deployment import Deployment
-from ocs_codesign.fabric.deployments.held import change_from_held
+from ocs_codesign.fabric.deployments.held import change_from_held, joined_ports
 from ocs_codesign.fabric.deployments.work import Work, change_steps
 from ocs_codesign.fabric.embed.embedding import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
 from ocs_codesign.fabric.planes.models import planes_of
-from ocs_codesign.fabric.repairs.repair import JoinedPorts, without_switches
+from ocs_codesign.fabric.repairs.repair import without_switches
 from ocs_codesign.fabric.rewiring.configurations import makes_its_topology
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
@@ -102,7 +102,7 @@ def redesigned(
         if one.name not in made.lost
     ]
     tell("Planning changes")
-    change = change_from_held(_joined(up.configuration), made.configuration)
+    change = change_from_held(joined_ports(up.configuration), made.configuration)
     change = replace(change, before=replace(change.before, name=up.name))
     title = f"redesign as {name} without {' '.join(lost.components())}"
     configurations = (*kept, new)
@@ -156,10 +156,3 @@ def _needs(configuration: Configuration, cabling: Cabling) -> bool:
     cabled = np.concatenate([cabling.a_switch.ravel(), cabling.b_switch.ravel()])
     cabled = np.concatenate([cabled, cabling.trunks[:, [0, 2]].ravel()])
     return bool((~np.isin(configuration.switch, cabled)).any())
-
-
-def _joined(configuration: Configuration) -> list[JoinedPorts]:
-    switches = configuration.cabling.fabric.switches
-    columns = (configuration.switch, configuration.a_port, configuration.b_port)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [JoinedPorts(switches[switch].name, a, b) for switch, a, b in rows]

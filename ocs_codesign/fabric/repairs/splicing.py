@@ -7,7 +7,7 @@ circuits may move to other planes every way to join them fits crossbars, for mor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, final
 
@@ -25,7 +25,8 @@ from ocs_codesign.fabric.rewiring.state import DARK, plane_state
 from ocs_codesign.fabric.survival.remainder import cost_without
 from ocs_codesign.factorisation import NO_LINK
 from ocs_codesign.graphs.expansions.splices import spliced_topology
-from ocs_codesign.search.splices import EndBlock, LooseEnds, best_splices, loose_ends
+from ocs_codesign.search.loose_ends import EndBlock, LooseEnds, loose_ends
+from ocs_codesign.search.splices import best_splices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,32 +50,49 @@ class Where(Enum):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class SplicedConfiguration:
-    """A configuration without lost nodes, whose light was followed, and how it was chosen.
+class SpliceChoice:
+    """One of ``splices``, and what a collective costs ``before`` and if nothing is joined.
 
-    ``way`` is one of ``splices``; ``before`` is what the collective cost, ``holes`` what it costs
-    if nothing is joined (None if nodes are cut off then), in units of M/B with B the egress of a
-    node. ``num_made`` and ``num_removed`` count cross-connects.
+    ``holes``, the latter, is None if nodes are cut off then. All are BFB's exact costs, in units
+    of M/B with B the egress of a node before the loss, which those that are left still have.
     """
 
-    configuration: Configuration
-    where: Where
     splices: Splices
     way: Spliced
     before: Cost
     holes: Cost | None
-    num_removed: int
-    num_made: int
 
     @property
     def cost(self) -> Cost:
-        """What it costs now: exact BFB's."""
+        """What it costs now."""
         return self.way.cost
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SplicedConfiguration:
+    """A configuration without lost nodes, whose light was followed, and how it was chosen.
+
+    ``num_made`` and ``num_removed`` count cross-connects.
+    """
+
+    configuration: Configuration
+    where: Where
+    choice: SpliceChoice
+    num_removed: int
+    num_made: int
 
     @property
     def num_ports(self) -> int:
         """Ports of switches that lead elsewhere now."""
         return 2 * self.num_made
+
+
+def chosen(topology: Topology, splices: Splices, way: Spliced) -> SpliceChoice:
+    """A way to join ends of a topology, next to what it is compared with."""
+    before = measure_topology(topology, splices.collective).cost
+    holes = cost_without(topology, splices.ends.gone, splices.collective)
+    return SpliceChoice(splices, way, before, holes)
 
 
 def spliced_configuration(
@@ -83,22 +101,21 @@ def spliced_configuration(
     collective: Collective | str,
     where: Where | str = Where.IN_PLACE,
     *,
-    seed: int = 0,
+    most_scored: int | None = None,
 ) -> SplicedConfiguration:
     """Without these hosts: the joining of their circuits with the least t_b, then fewest steps.
 
-    See ``best_splices`` for what is proven. Raises InfeasibleError if the cables allow no joining,
-    or none that leaves all nodes joined, ValueError for hosts that are no nodes.
+    See ``best_splices`` for what is proven and ``most_scored``. ANYWHERE is in place where that
+    costs no more. Raises InfeasibleError if the cables allow no joining, or none that leaves all
+    nodes joined, ValueError for hosts that are no nodes.
     """
     where = Where(where)
     nodes = lost_nodes(configuration, hosts)
-    topology = configuration.topology
-    ends = (
-        ends_in_place(configuration, nodes)
-        if where is Where.IN_PLACE
-        else _ends_anywhere(configuration, nodes)
-    )
-    splices = best_splices(topology, ends, collective, seed=seed)
+    topology, find = configuration.topology, _ends_anywhere
+    if where is Where.IN_PLACE:
+        find = ends_in_place
+    ends = find(configuration, nodes)
+    splices = best_splices(topology, ends, collective, most_scored=most_scored)
     if not splices.found:
         proven = splices.is_exhaustive
         raise InfeasibleError(
@@ -106,6 +123,10 @@ def spliced_configuration(
             f"none of {splices.num_scored} ways to join the circuits of the lost hosts leaves all "
             f"others joined{'' if proven else ', and not all were tried'}",
         )
+    if where is Where.ANYWHERE:
+        there = _as_good_in_place(configuration, hosts, splices)
+        if there is not None:
+            return there
     refusals: list[InfeasibleError] = []
     for way in splices.found:
         try:
@@ -115,11 +136,26 @@ def spliced_configuration(
             continue
         if not makes_its_topology(new):
             raise RuntimeError("the joined circuits do not make the topology without the hosts")
-        old = measure_topology(topology, collective).cost
-        holes = cost_without(topology, nodes, collective)
-        removed, made = _changes(configuration, new)
-        return SplicedConfiguration(new, where, splices, way, old, holes, removed, made)
+        changes = _changes(configuration, new)
+        return SplicedConfiguration(new, where, chosen(topology, splices, way), *changes)
     raise refusals[0]
+
+
+def _as_good_in_place(
+    configuration: Configuration, hosts: Sequence[str], splices: Splices
+) -> SplicedConfiguration | None:
+    """The joining in place, chosen among all, if it costs no more than the best of them."""
+    try:
+        there = spliced_configuration(configuration, hosts, splices.collective)
+    except InfeasibleError:
+        return None
+    mine, best = there.choice.cost, splices.found[0].cost
+    if (mine.t_b, mine.steps) > (best.t_b, best.steps):
+        return None
+    among_all = replace(there.choice.splices, num_possible=splices.num_possible)
+    scored = max(splices.num_scored, there.choice.splices.num_scored)
+    among_all = replace(among_all, num_scored=scored)
+    return replace(there, choice=replace(there.choice, splices=among_all))
 
 
 def lost_nodes(configuration: Configuration, hosts: Sequence[str]) -> tuple[int, ...]:
