@@ -119,9 +119,10 @@ def rewire(
     if len(ends) > most:
         there = "is FROM, and TO is what is left" if without else "are FROM and TO"
         raise click.UsageError(f"{len(ends)} arguments are given: there {there}")
-    if held_path is not None and (without or len(ends) == 2):
-        other = "without" if without else "instead of"
-        raise click.UsageError(f"--held is the state of planes {other} FROM: give TO alone")
+    if len(ends) == 2 and held_path is not None:
+        raise click.UsageError("--held takes the place of FROM: give TO alone")
+    if held_path is not None and without:
+        raise click.UsageError("--held and --without: TO is what is left of FROM, so give FROM")
     if where is not None and not without:
         raise click.UsageError("--splice is how circuits of hosts are joined: name them --without")
     if bundle is not None:

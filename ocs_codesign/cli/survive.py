@@ -118,7 +118,8 @@ def survive(
     Example:
       ocs-codesign fabric example --hosts 16 --planes 4 > fabric.yaml
       ocs-codesign survive 'GeneralizedKautz(4, 16)' --fabric fabric.yaml --kinds plane
-      ocs-codesign survive 'BiRing(4, 16)' --fabric fabric.yaml --what-if --repair host:host03
+      ocs-codesign survive 'BiRing(4, 16)' --fabric fabric.yaml --what-if \\
+          --repair host:host03 --splice anywhere
     """
     if (recipe is None) == (bundle is None):
         raise click.UsageError("give --bundle DIR, or a RECIPE and its --fabric FILE")
