@@ -21,7 +21,17 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 import numpy as np
-from reporting import OURS, PUBLISHED, RING, TREE, Report, new_figure, parse_arguments, publish
+from reporting import (
+    OURS,
+    PUBLISHED,
+    RING,
+    TREE,
+    Report,
+    new_figure,
+    parse_arguments,
+    plain_log_axis,
+    publish,
+)
 
 from ocs_codesign import parse
 from ocs_codesign.bounds import bound
@@ -63,6 +73,8 @@ DESIGNS = {
         DOUBLE: "BiRing(4, 1024)",
     },
 }
+HOLES = "holes"
+LABELS = {"spliced": "spliced", HOLES: "holes left"}
 COLOURS = {FEWEST: OURS, LEAST: TREE, TORUS: PUBLISHED, DOUBLE: RING}
 FIELDS = (
     *("nodes", "design", "lost", "draws", "bound_steps", "spliced_steps", "spliced_t_b"),
@@ -135,22 +147,25 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
         above, below = panels[at], panels[len(sizes) + at]
         for name, colour in COLOURS.items():
             mine = [line for line in table if (line["nodes"], line["design"]) == (nodes, name)]
-            for kind, style in (("spliced", "-"), ("holes", ":")):
+            for kind, style in (("spliced", "-"), (HOLES, ":")):
                 known = [line for line in mine if line[f"{kind}_over_bound"] != ""]
                 lost = [int(str(line["lost"])) for line in known]
                 values = [float(str(line[f"{kind}_over_bound"])) for line in known]
                 steps = [int(str(line[f"{kind}_steps"])) for line in known]
-                label = f"{name}, {'spliced' if kind == 'spliced' else 'holes left'}"
+                label = (
+                    f"{name}, {LABELS[kind]}{' (two cut it)' * (name == DOUBLE and kind == HOLES)}"
+                )
                 look = {"color": colour, "linestyle": style, "marker": "o", "markersize": 3.5}
                 above.plot(lost, values, label=label if at == 0 else None, **look)
                 below.plot(lost, steps, **look)
         above.set_title(f"{nodes} hosts, 4 ports each", fontsize=10)
-        below.set_yscale("log")
         below.set_xticks(range(max(int(str(line["lost"])) for line in table) + 1))
         below.set_xlabel("hosts lost")
+    plain_log_axis(panels[len(sizes)], "y", [3, 10, 30, 100, 300, 1000])
     panels[0].set_ylabel("allgather t_b over the bound\n(mean of 3 draws)")
     panels[len(sizes)].set_ylabel("steps (most of 3 draws)")
-    figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8.5)
+    columns = min(4, 1 + len(sizes))
+    figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5)
     return figure
 
 
