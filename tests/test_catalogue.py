@@ -14,8 +14,15 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
-from ocs_codesign.search.catalogue.entry import Entry, Provenance
+from ocs_codesign.search.catalogue.entry import Entry, Provenance, certified, digest
 from ocs_codesign.search.catalogue.lookup import find, stored_frontier
+from ocs_codesign.search.catalogue.schema import (
+    APPLICATION_ID,
+    ENTRY_COLUMNS,
+    SCHEMA_VERSION,
+    SCHEMAS,
+    row_of,
+)
 from ocs_codesign.search.catalogue.store import Catalogue
 
 ORIGIN = Provenance("ocs-codesign sweep --nodes 8", "0.1.0", 1, 0.5)
@@ -201,3 +208,98 @@ def test_truncated_file_is_refused(path):
     path.write_bytes(data[: len(data) // 2])
     with pytest.raises(ValueError, match="damaged"), Catalogue(path) as store:
         store.check()
+
+
+def test_certificates_are_proven_bounds_and_kept(tmp_path):
+    one = certified(QUICK)
+    assert one.certificate == Fraction(11, 12)
+    assert certified(replace(QUICK, allgather=Cost(1, Fraction(1)))).certificate is None
+    with Catalogue(tmp_path / "c", writable=True) as store:
+        store.record(ASKED, [one, CHEAP], ORIGIN)
+        assert store.entries(ASKED) == (one, CHEAP)
+    with closing(sqlite3.connect(tmp_path / "c")) as connection:
+        connection.execute("UPDATE entry SET certificate_num = 1 WHERE rank = 0")
+        connection.commit()
+    with Catalogue(tmp_path / "c") as store, pytest.raises(ValueError, match="were changed"):
+        store.entries(ASKED)
+
+
+@pytest.fixture
+def older(tmp_path):
+    """A store as the version before wrote it."""
+    path = tmp_path / "older.sqlite"
+    entries = (QUICK, CHEAP, WORSE)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(SCHEMAS[2])
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 2")
+        origin = (ORIGIN.command, ORIGIN.version, ORIGIN.seed, ORIGIN.time_spent_s)
+        checksum = digest(entries, with_certificates=False)
+        connection.execute(
+            "INSERT INTO question VALUES (12, 3, 0, ?, ?, ?, ?, ?, 5)", (*origin, checksum)
+        )
+        for rank, one in enumerate(entries):
+            row = (12, 3, 0, rank, *row_of(one)[:-2])
+            connection.execute(f"INSERT INTO entry VALUES ({', '.join('?' * 16)})", row)
+        connection.commit()
+    return path
+
+
+def test_a_store_of_the_version_before_is_read_as_it_is(older):
+    before = older.read_bytes()
+    with Catalogue(older) as store:
+        store.check()
+        assert store.entries(ASKED) == tuple(map(certified, (QUICK, CHEAP, WORSE)))
+        assert store.provenance(ASKED) == replace(ORIGIN, work=5)
+    assert older.read_bytes() == before
+    with closing(sqlite3.connect(older)) as connection:
+        connection.execute("UPDATE entry SET gather_steps = 1 WHERE rank = 0")
+        connection.commit()
+    with Catalogue(older) as store, pytest.raises(ValueError, match="were changed"):
+        store.entries(ASKED)
+    with pytest.raises(ValueError, match="were changed"):
+        Catalogue(older, writable=True)
+    with Catalogue(older) as store:
+        assert store.questions() == [ASKED]  # a migration that fails leaves all as it was
+
+
+def test_a_store_of_the_version_before_is_brought_up_when_it_is_written_to(older):
+    with Catalogue(older) as store:
+        entries, origin = store.entries(ASKED), store.provenance(ASKED)
+    with Catalogue(older, writable=True) as one, Catalogue(older, writable=True) as other:
+        other.record(Question(12, 2), [], ORIGIN)
+        assert one.entries(ASKED) == entries
+        assert one.provenance(ASKED) == origin
+    with closing(sqlite3.connect(older)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+        connection.execute(f"SELECT {ENTRY_COLUMNS[SCHEMA_VERSION]} FROM entry")
+    with Catalogue(older) as store:
+        store.check()
+        assert store.questions() == [Question(12, 2), ASKED]
+
+
+def test_what_is_found_later_is_added(path):
+    new = entry("GeneralizedDeBruijn(3, 12)", 2, Fraction(35, 36))
+    with Catalogue(path, writable=True) as store:
+        spent = {"time_spent_s": 1.25, "day": "2026-11-23"}
+        assert store.add(ASKED, [CHEAP, new, new], work=7, **spent) == 1
+        assert store.add(ASKED, [new], work=8, **spent) == 0
+        assert store.entries(ASKED) == (QUICK, CHEAP, WORSE, new)
+        changed = replace(ORIGIN, time_spent_s=3.0, improved=15, day="2026-11-23")
+        assert store.provenance(ASKED) == changed
+        with pytest.raises(ValueError, match="nothing to improve"):
+            store.add(Question(13, 3), [], work=1, **spent)
+        with pytest.raises(ValueError, match="does not have the size"):
+            store.add(ASKED, [replace(new, num_nodes=13)], work=1, **spent)
+        assert store.record(ASKED, [new], replace(ORIGIN, work=2))
+        assert store.entries(ASKED) == (new, QUICK, CHEAP, WORSE)
+        assert store.provenance(ASKED).improved == 15
+        store.check()
+
+
+def test_a_catalogue_that_may_not_be_written_is_said(path):
+    path.chmod(0o444)
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)):
+        pass
+    with Catalogue(path) as store, pytest.raises(OSError, match="cannot write to"):
+        store.record(Question(13, 3), [], ORIGIN)

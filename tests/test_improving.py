@@ -165,6 +165,7 @@ def test_two_way_questions_too(path):
     assert all(one.bidirectional for one in added)
 
 
+@pytest.mark.slow
 def test_command(path, capsys):
     ask = ("catalogue", "improve", "--catalogue", path, "--nodes", "67-68", "--degrees", "3")
     code, value = run(capsys, *ask, "--workers", 1)

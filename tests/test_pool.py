@@ -82,6 +82,42 @@ def test_what_is_stored_is_not_searched_again(monkeypatch):
         pool(Question(24, 3), Effort(seed=2))
 
 
+def test_passes_count_as_a_search_for_allgathers_alone(monkeypatch, tmp_path):
+    def refuse(*_):
+        raise AssertionError("this was searched for")
+
+    monkeypatch.setattr(pooled, "lifts", refuse)
+    question, path = Question(67, 3), tmp_path / "c.sqlite"
+    entry = as_entry(measure("GeneralizedKautz(3, 67)", "allreduce"))
+    with Catalogue(path, writable=True) as store:
+        store.record(question, [entry], Provenance("test", "0", 1, 0.0))
+    with pytest.raises(AssertionError, match="searched"):
+        pool(question, catalogue=path, passes_count=True)
+    with Catalogue(path, writable=True) as store:
+        store.add(question, [], work=2**19, time_spent_s=0.0, day="2026-11-23")
+    known = pool(question, catalogue=path, passes_count=True)
+    assert (known.origin.improved, known.origin.work) == (2**19, 0)
+    assert parse(entry.recipe) in {design.recipe for design in known.designs}
+    for more in ({}, {"fresh": True}, {"effort": Effort(work=2**25)}):
+        with pytest.raises(AssertionError, match="searched"):
+            pool(question, catalogue=path, **{"passes_count": bool(more), **more})
+
+
+def test_fresh_searches_what_is_stored(monkeypatch):
+    searched_now = []
+
+    def note(question, *_):
+        searched_now.append(question)
+        return []
+
+    monkeypatch.setattr(pooled, "alltoall_recipes", note)
+    known = pool(Question(24, 3), passes_count=True)
+    assert (known.origin.work, searched_now) == (2**24, [])
+    again = pool(Question(24, 3), fresh=True, passes_count=True)
+    assert (again.origin, searched_now) == (None, [Question(24, 3)])
+    assert {one.recipe for one in again.designs} >= {one.recipe for one in known.designs}
+
+
 def test_costs_are_those_that_are_measured():
     for design in pool(Question(18, 3)).designs:
         for collective in ("allgather", "reduce-scatter", "allreduce"):

@@ -62,7 +62,7 @@ def sizes_options(default_nodes: str) -> Callable[[Callable[..., Any]], Callable
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Effort for a question: 1 takes a second or two at 1000 nodes.",
+    help="Effort for a question: 1 takes half a second to two at 1000 nodes.",
 )
 @click.option(
     "--seconds",
@@ -92,8 +92,8 @@ def improve_command(
 
     \b
     Example:
-      ocs-codesign sweep --nodes 2-12 --degrees 2 --catalogue mine.sqlite
-      ocs-codesign catalogue improve --nodes 7-12 --degrees 2 --catalogue mine.sqlite
+      ocs-codesign sweep --nodes 2-6 --degrees 2 --catalogue mine.sqlite
+      ocs-codesign catalogue improve --nodes 2-6 --degrees 2 --catalogue mine.sqlite
     """
     check_outputs(json_path)
     from ocs_codesign.answers.gaps import improved_facts, improved_json

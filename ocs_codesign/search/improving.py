@@ -22,13 +22,12 @@ from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.filling import filled, open_steps
 from ocs_codesign.search.gaps import gaps_of
 from ocs_codesign.search.pareto import pareto
-from ocs_codesign.search.pool import smaller_answers
+from ocs_codesign.search.pool import measured_both_ways, smaller_answers
 from ocs_codesign.search.search import (
     expanded,
     lifts,
     measured_designs,
     parts_of,
-    with_transposes,
 )
 from ocs_codesign.search.sweep import Answered, as_entry, today
 
@@ -42,8 +41,8 @@ if TYPE_CHECKING:
     from ocs_codesign.question import Question
     from ocs_codesign.search.catalogue.entry import Entry
 
-PASS_WORK = 2**19
-"""Work of one pass for a question: a second or two at a thousand nodes of four ports."""
+PASS_WORK = 2**17
+"""Work of one pass for a question: half a second to two at a thousand nodes."""
 _RETRIES = 3
 _MAX_STARTS = 6
 _MAX_START_TEXT = 1000
@@ -143,9 +142,9 @@ def go_on(
     found = _promising(stored, expanded(question, answers))
     if open_steps([*stored, *found], question):
         scored = [*stored, *found]
-        found += _measured_both_ways(lifts(question, scored, effort))
+        found += measured_both_ways(lifts(question, scored, effort))
         starts = [entry.design() for entry in near]
-        found += filled(question, [*stored, *found], starts, effort, _measured_both_ways)
+        found += filled(question, [*stored, *found], starts, effort, measured_both_ways)
     entries = tuple(as_entry(design) for design in _better(stored, found))
     return Answered(question, entries, time.process_time() - start)
 
@@ -191,10 +190,6 @@ def _promising(stored: list[Design], recipes: list[Recipe]) -> list[Design]:
         front, _ = pareto([*stored, *predicted], collective)
         promising.update(dict.fromkeys(one.recipe for one in front if one.recipe not in known))
     return measured_designs(list(promising)[:_MAX_EXPANDED])
-
-
-def _measured_both_ways(recipes: Iterable[Recipe]) -> list[Design]:
-    return measured_designs(with_transposes(recipes))
 
 
 def _better(stored: list[Design], found: list[Design]) -> list[Design]:

@@ -118,14 +118,15 @@ def searched(
         scored = _joined(scored, candidates_from(question, answers, effort, on_progress))
     scored = _with_compared(question, scored, effort)
     scored = _joined(scored, measured_designs(lifts(question, scored, effort), on_progress))
-    more = filled(question, scored, list(near), effort, _measured_both_ways, on_progress)
+    more = filled(question, scored, list(near), effort, measured_both_ways, on_progress)
     scored = _joined(scored, more)
     share = replace(effort, work=effort.work // _ALLTOALL_SHARE)
     found = alltoall_recipes(question, share, on_progress)
     return _joined(scored, measured_designs(with_transposes(found), on_progress)), found
 
 
-def _measured_both_ways(recipes: Iterable[Recipe]) -> list[Design]:
+def measured_both_ways(recipes: Iterable[Recipe]) -> list[Design]:
+    """The recipes and their transposes, measured for both halves of an allreduce."""
     return measured_designs(with_transposes(recipes))
 
 
