@@ -11,7 +11,11 @@ import time
 import pytest
 
 from ocs_codesign.cli import main
+from ocs_codesign.design import measure
+from ocs_codesign.question import Question
+from ocs_codesign.search.catalogue.entry import Provenance
 from ocs_codesign.search.catalogue.store import Catalogue
+from ocs_codesign.search.sweep import as_entry
 
 SIZES = ["--nodes", "6-16", "--degrees", "2-4"]
 
@@ -103,3 +107,19 @@ def test_no_scheduler_there(tmp_path):
     assert done.returncode == 2
     assert "Error: " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the cluster's own libraries
+def test_improving_on_a_cluster(cluster, tmp_path):
+    path, question = tmp_path / "c.sqlite", Question(67, 3)
+    entry = as_entry(measure("GeneralizedKautz(3, 67)", "allreduce"))
+    with Catalogue(path, writable=True) as store:
+        store.record(question, [entry], Provenance("test", "0", 1, 0.0))
+    ask = ["catalogue", "improve", "--catalogue", str(path), "--nodes", "67", "--degrees", "3"]
+    assert main([*ask, "--dask", cluster]) == 0
+    with Catalogue(path) as store:
+        store.check()
+        entries = store.entries(question)
+    assert entries[0] == entry
+    assert min(one.allgather.t_b for one in entries) < entry.allgather.t_b
