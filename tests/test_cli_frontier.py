@@ -8,12 +8,14 @@ from fractions import Fraction
 import pytest
 from fake_frontier import FakeFrontier, candidate
 
+from ocs_codesign.answers.catalogue import origin_sentence
 from ocs_codesign.answers.frontier import MAX_DOMINATED_ROWS
 from ocs_codesign.cli import main
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.design import measure
 from ocs_codesign.graphs.handle import handle
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.search.catalogue.entry import Provenance
 
 ASK = ["frontier", "--nodes", "1024", "--degree", "4"]
 MODEL = ["--alpha", "10us", "--bandwidth", "100Gbps", "--message", "1MiB"]
@@ -210,3 +212,42 @@ def test_forests_are_a_criterion(capsys, tmp_path):
 def test_forests_are_for_one_collective(capsys, more):
     assert main([*ASK, "--forests", *more]) == 2
     assert "--forests is for one collective that is not alltoall" in capsys.readouterr().err
+
+
+def test_what_the_catalogue_has_searched_is_said(capsys):
+    assert main(["frontier", "--nodes", "64", "--degree", "4"]) == 0
+    said = "From the catalogue: searched with 16 times the default effort; --fresh searches now."
+    assert capsys.readouterr().out.count(said) == 1
+    assert main(["frontier", "--nodes", "64", "--degree", "4", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["catalogue"]["work"] == 16 * 2**24
+    assert main(["frontier", "--nodes", "6", "--degree", "2", "--fresh"]) == 0
+    assert "From the catalogue" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("origin", "said"),
+    [
+        (Provenance("c", "0", 1, 1.0, 2**24), "searched with 1 times the default effort;"),
+        (
+            Provenance("c", "0", 1, 1.0, 0, 2**19, "2026-11-23"),
+            "improved by local searches of 0.031 times the default effort, last on 2026-11-23;",
+        ),
+        (
+            Provenance("c", "0", 1, 1.0, 2**25, 2**23, "2026-11-23"),
+            "searched with 2 times the default effort and improved by local searches of "
+            "0.5 times the default effort, last on 2026-11-23;",
+        ),
+        (Provenance("c", "0", 1, 1.0), "local searches have nothing left to find;"),
+    ],
+)
+def test_how_much_was_searched_and_when(origin, said):
+    assert origin_sentence(origin) == f"From the catalogue: {said} --fresh searches now."
+
+
+@pytest.mark.parametrize("more", [["--joint"], ["--collective", "alltoall"], ["--delta", "1ms"]])
+def test_fresh_is_for_gathering_alone(more, capsys):
+    assert main(["frontier", "--nodes", "12", "--degree", "3", "--fresh", *more]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("Error: ")
+    assert err.count("\n") == 1
+    assert "--fresh" in err
