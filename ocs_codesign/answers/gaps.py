@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.search.gaps import Gap, Shares
+    from ocs_codesign.search.gaps import Gap, SharesNearBound
     from ocs_codesign.search.improving import Improved
 
 _OFFSETS = ("fewest", *(f"+{offset}" for offset in range(1, NUM_OFFSETS)))
@@ -37,7 +37,7 @@ def gaps_json(gaps: list[Gap]) -> dict[str, Any]:
     }
 
 
-def _shares_json(shares: Shares) -> dict[str, Any]:
+def _shares_json(shares: SharesNearBound) -> dict[str, Any]:
     return {
         "degree": shares.degree,
         "bidirectional": shares.bidirectional,

@@ -74,7 +74,7 @@ def gaps_of(catalogue: Catalogue, questions: Iterable[Question]) -> list[Gap]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Shares:
+class SharesNearBound:
     """How the gaps of many sizes are at one number of steps above the fewest, of one degree.
 
     ``within[i]`` is the share of the sizes whose excess is at most THRESHOLDS[i], ``with_design``
@@ -95,7 +95,7 @@ class Shares:
 THRESHOLDS = tuple(Fraction(percent, 100) for percent in (1, 4, 7, 8, 12, 18, 30))
 
 
-def shares_of(gaps: Iterable[Gap]) -> list[Shares]:
+def shares_of(gaps: Iterable[Gap]) -> list[SharesNearBound]:
     """The shares of every degree and kind of links, at every number of steps.
 
     >>> from ocs_codesign.question import Question
@@ -112,7 +112,7 @@ def shares_of(gaps: Iterable[Gap]) -> list[Shares]:
         for offset in range(len(group[0].excess)):
             known = [over for gap in group if (over := gap.excess[offset]) is not None]
             found.append(
-                Shares(
+                SharesNearBound(
                     degree,
                     bidirectional,
                     offset,
