@@ -117,3 +117,65 @@ def test_what_is_refused_in_a_sentence(capsys, words, message):
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert message in err
+
+
+GROUPS = str(EXAMPLES / "groups.yaml")
+ON_LINKS = ["iterate", GROUPS, "--network", "leaf_spine(2,2,1,1,1)", "--latency", "125ns"]
+
+
+def test_iterate_on_links(capsys, tmp_path):
+    picture = tmp_path / "links.svg"
+    found = answer_of(capsys, *ON_LINKS, "--cut-through", "--plot", str(picture))
+    assert found["fidelity"] == "transfers"
+    even, odd = found["messages"][1:]
+    # Alone the formula is right; together the second waits until the first has crossed.
+    for group in (even, odd):
+        assert group["alone_s"] == pytest.approx(group["formula_s"], rel=1e-3)
+    assert even["label"] == "sum even"
+    assert odd["factor"] == pytest.approx(1.95, abs=0.01)
+    assert found["period_s"] > found["formula"]["period_s"] > 0
+    assert found["bound_s"] <= found["period_s"]
+    waited = [link for link in found["links"] if link["waited_s"]]
+    assert {link["name"] for link in waited} == {"s0 to s2", "s1 to s2"}
+    for link in waited:
+        assert link["groups"] == {"tokens": 1, "sum even": 1, "sum odd": 1}
+    text = picture.read_text(encoding="utf-8")
+    assert "sum odd" in text
+    assert main([*ON_LINKS, "--cut-through"]) == 0
+    assert "at 2 messages wait behind others" in capsys.readouterr().out
+    formula = answer_of(capsys, "iterate", GROUPS)
+    assert formula["period_s"] == found["formula"]["period_s"]
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        (["--fidelity", "transfers"], "needs --network"),
+        (["--fidelity", "formula", "--network", "star(4,1)"], "are for --fidelity transfers"),
+        (["--cut-through"], "are for --fidelity transfers"),
+        (["--network", "star(2,1)"], "4 ranks on a network of 2 hosts"),
+        (["--network", "star(4,1)", "--book", "none"], "none"),
+        (["--network", "star(4,1)", "--latency", "1500ps"], "1.5 ticks"),
+    ],
+)
+def test_iterate_on_links_refuses(capsys, words, rule):
+    assert main(["iterate", GROUPS, *words]) == 2
+    assert rule in capsys.readouterr().err
+
+
+def test_iterate_with_a_book(capsys, tmp_path):
+    book = str(tmp_path / "book")
+    words = ["compare", "Complete(4)", "--collective", "alltoall", "--message", "4MiB"]
+    rates = ["--latency", "500ns", "--bandwidth", "150GB/s"]
+    assert main([*words, *rates, "--out", book]) == 0
+    capsys.readouterr()
+    on = ["iterate", GROUPS, "--network", "Complete(4)", "--latency", "500ns"]
+    found = answer_of(capsys, *on, "--book", book)
+    tokens = found["messages"][0]
+    assert tokens["label"] == "tokens"
+    assert tokens["alone_s"] == pytest.approx(21.47e-6, rel=1e-3)
+    assert main([*on, "--book", book, "--book", book]) == 2
+    assert "another book of alltoall" in capsys.readouterr().err
+    other = ["iterate", GROUPS, "--network", "star(4,1)", "--book", book]
+    assert main(other) == 2
+    assert "other links than --network" in capsys.readouterr().err

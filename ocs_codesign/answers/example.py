@@ -33,6 +33,10 @@ EXAMPLES = {
         "select --fabric fabric64.yaml --workload moe_workload.yaml",
     ),
     "layers.yaml": ("the layers of a training step", "compare-policies layers.yaml"),
+    "groups.yaml": (
+        "two groups at once",
+        "iterate groups.yaml --network 'leaf_spine(2,2,1,1,1)' --cut-through",
+    ),
     "gpt3.yaml": ("GPT-3 and how it is divided", "iterate gpt3.yaml"),
     "mixtral.yaml": ("a mixture of experts", "iterate mixtral.yaml"),
     "dlrm.yaml": ("a recommender", "iterate dlrm.yaml"),

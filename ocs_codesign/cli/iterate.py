@@ -9,20 +9,30 @@ import click
 
 from ocs_codesign.cli.file_options import INPUT, plot_option
 from ocs_codesign.cli.job_options import machine_options
+from ocs_codesign.cli.link_options import link_options
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
+    from ocs_codesign.answers.link_iteration import LinkIteration
+    from ocs_codesign.cli.link_options import AskedLinks
     from ocs_codesign.formats.jobs.job_files import GivenMachine
 
 
 @click.command(short_help="Simulate the iterations of a training job.")
 @click.argument("job", type=INPUT, metavar="FILE")
 @machine_options
+@link_options
 @plot_option("what ranks compute and send when")
 @json_option
-def iterate(job: str, given: GivenMachine | None, plot: str | None, json_path: str | None) -> int:
+def iterate(
+    job: str,
+    given: GivenMachine | None,
+    links: AskedLinks | None,
+    plot: str | None,
+    json_path: str | None,
+) -> int:
     """Simulate the job in FILE, iteration after iteration, with ASTRA-sim's rule.
 
     A rank computes one node at a time, and sends one message at a time: of those that are ready,
@@ -31,12 +41,32 @@ def iterate(job: str, given: GivenMachine | None, plot: str | None, json_path: s
     as classes; or give a trace of collectives, one of PyTorch's profiler, or a directory of
     Chakra's. Messages take alpha-beta costs of the level of the machine that they stay in.
 
+    With --fidelity transfers every message becomes the transfers of a schedule: of a --book, of a
+    topology of the machine, or of its algorithm, a ring if it has none. They queue at the links of
+    the NETWORK in the order in which they ask, whatever group they are of; every rank is simulated
+    by itself. The answer has both fidelities, what messages take alone, and at which links those of
+    which groups wait for each other. Where links have no unit, --bandwidth, or that of the
+    machine's outermost level, is what leaves a host in all.
+
     \b
     Example:
       ocs-codesign example .
       ocs-codesign iterate layers.yaml
+      ocs-codesign iterate groups.yaml --network 'leaf_spine(2,2,1,1,1)' --cut-through
     """
     check_outputs(json_path, plot)
+    if links is not None:
+        with progress("Simulating"):
+            on_links = _on_links(job, given, links)
+            files = _picture(on_links, plot)
+        from ocs_codesign.answers.link_iteration import (
+            link_iteration_json,
+            link_iteration_sections,
+        )
+
+        sections = link_iteration_sections(on_links)
+        emit(link_iteration_json(on_links), json_path, sections, files)
+        return 0
     from ocs_codesign.answers.iteration import JobIteration, iteration_json, iteration_sections
     from ocs_codesign.formats.jobs.job_files import load_job
     from ocs_codesign.workload.period import period_bound_s, steady
@@ -56,3 +86,35 @@ def iterate(job: str, given: GivenMachine | None, plot: str | None, json_path: s
             files[plot] = figure_bytes(figure, Path(plot).suffix)
     emit(iteration_json(answer), json_path, iteration_sections(answer), files)
     return 0
+
+
+def _on_links(path: str, given: GivenMachine | None, links: AskedLinks) -> LinkIteration:
+    from ocs_codesign.answers.link_iteration import LinkIteration
+    from ocs_codesign.formats.jobs.job_files import load_job
+    from ocs_codesign.workload.on_links import (
+        alone_ticks,
+        bound_on_links_s,
+        on_clock,
+        steady_on_links,
+    )
+    from ocs_codesign.workload.period import steady
+
+    job = load_job(path, given, ranks_alone=True)
+    egress = None if given is None else float(given.model.node_bandwidth_Bps)
+    placed = links.placed(job, egress)
+    graph = on_clock(job.graph, placed.network.tick_s)
+    found, link_run = steady_on_links(graph, placed)
+    return LinkIteration(
+        *(job.name, job.text, job.graph, steady(job.graph), found, link_run),
+        *(alone_ticks(placed), bound_on_links_s(graph, placed)),
+    )
+
+
+def _picture(answer: LinkIteration, plot: str | None) -> dict[str, bytes]:
+    if plot is None:
+        return {}
+    from ocs_codesign.plot.files import figure_bytes
+    from ocs_codesign.plot.jobs import link_job_figure
+
+    figure = link_job_figure(answer.link_run, f"{answer.name}, {answer.times} iterations")
+    return {plot: figure_bytes(figure, Path(plot).suffix)}

@@ -11,6 +11,7 @@ from ocs_codesign.plot.gantt import bar_colour, set_time_axis
 from ocs_codesign.plot.labels import FONT_SIZE
 from ocs_codesign.quantities import format_time
 from ocs_codesign.workload.job_graph import COMPUTE
+from ocs_codesign.workload.on_links import MAX_LANES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from ocs_codesign.workload.issue import JobRun
+    from ocs_codesign.workload.on_links import LinkRun
     from ocs_codesign.workload.policies import PolicyOutcome
 
 MAX_OWNERS, MAX_BARS = 16, 20_000
@@ -47,15 +50,61 @@ def draw_job(axes: Axes, done: JobRun, title: str = "") -> Axes:
     return axes
 
 
-def _draw_timeline(axes: Axes, done: JobRun, num_owners: int) -> str:
-    graph, tick_s = done.graph, float(done.graph.tick_s)
+def link_job_figure(run: LinkRun, title: str = "") -> Figure:
+    """The same of a job on links, with a row for each of the busiest links below.
+
+    A link's bar is coloured by the label of the message that it sends.
+    """
+    done = run.job_run
+    num = min(done.graph.num_owners, MAX_OWNERS - MAX_LANES)
+    with drawing(10, 1.6 + 0.5 * num + 0.25 * len(run.lanes), "constrained") as figure:
+        axes = figure.add_subplot()
+        note = _draw_timeline(axes, done, num, run)
+        named = f"{title}: " if title else ""
+        axes.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
+    return figure
+
+
+def _bars(done: JobRun, num_owners: int, links: LinkRun | None) -> tuple[NDArray[np.int64], ...]:
+    """Row, begin, width and label (-1: it computes) of every bar, owners first, then links."""
+    graph = done.graph
     owner, node, begin, end = done.channel_pieces()
     computes = np.flatnonzero(graph.kind == COMPUTE)
-    rows = np.concatenate([2 * graph.owner[computes].astype(np.int64), 2 * owner + 1])
-    begins = np.concatenate([done.start[computes], begin])
-    widths = np.concatenate([done.end[computes], end]) - begins
-    labels = np.concatenate([np.full(len(computes), -1), graph.label[node]])
-    chosen = np.flatnonzero((rows < 2 * num_owners) & (widths > 0))
+    rows = [2 * graph.owner[computes].astype(np.int64), 2 * owner + 1]
+    begins, ends = [done.start[computes], begin], [done.end[computes], end]
+    labels = [np.full(len(computes), -1), graph.label[node]]
+    keep = np.concatenate(rows) < 2 * num_owners
+    if links is not None:
+        talks = graph.is_communication
+        of_instance = np.zeros(graph.num_instances, dtype=np.int64)
+        of_instance[graph.instance[talks]] = graph.label[talks]
+        place = np.zeros(int(links.lanes.max(initial=0)) + 1, dtype=np.int64)
+        place[links.lanes] = np.arange(len(links.lanes))
+        rows.append(2 * num_owners + place[links.bar_link])
+        begins.append(links.bar_begin)
+        ends.append(links.bar_end)
+        labels.append(of_instance[links.bar_instance])
+        keep = np.append(keep, np.ones(len(links.bar_link), dtype=bool))
+    begin = np.concatenate(begins)
+    columns = np.concatenate(rows), begin, np.concatenate(ends) - begin, np.concatenate(labels)
+    return tuple(column[keep & (columns[2] > 0)] for column in columns)
+
+
+def _row_names(num_owners: int, links: LinkRun | None) -> list[str]:
+    what = "rank" if links is not None else "class"
+    names = [f"{text} {one}" for one in range(num_owners) for text in (what, "sends")]
+    if links is not None:
+        network = links.placed.network
+        for link in links.lanes.tolist():
+            ends = int(network.tail[link]), int(network.head[link])
+            names.append(" to ".join(map(network.name, ends)))
+    return names
+
+
+def _draw_timeline(axes: Axes, done: JobRun, num_owners: int, links: LinkRun | None = None) -> str:
+    graph, tick_s = done.graph, float(done.graph.tick_s)
+    rows, begins, widths, labels = _bars(done, num_owners, links)
+    chosen = np.arange(len(rows))
     drawn = chosen[np.argsort(begins[chosen], kind="stable")][:MAX_BARS]
     for label in np.unique(labels[drawn]).tolist():
         first = True
@@ -72,15 +121,16 @@ def _draw_timeline(axes: Axes, done: JobRun, num_owners: int) -> str:
                 label=name if first else None,
             )
             first = False
-    names = [f"{what} {one}" for one in range(num_owners) for what in ("class", "sends")]
-    axes.set_yticks(range(2 * num_owners), names, fontsize=FONT_SIZE)
-    axes.set_ylim(2 * num_owners - 0.5, -0.5)
+    names = _row_names(num_owners, links)
+    axes.set_yticks(range(len(names)), names, fontsize=FONT_SIZE)
+    axes.set_ylim(len(names) - 0.5, -0.5)
     is_cut = len(drawn) < len(chosen)
     until = float((begins + widths)[drawn].max()) * tick_s if is_cut else float(done.total_s)
     axes.set_xlim(0, until or 1.0)
     set_time_axis(axes, until or 1.0)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=FONT_SIZE)
-    notes = [f"the first {num_owners} of {graph.num_owners} classes"] * (
+    what = "classes" if links is None else "ranks"
+    notes = [f"the first {num_owners} of {graph.num_owners} {what}"] * (
         num_owners < graph.num_owners
     )
     notes += [f"the first {MAX_BARS} bars"] * is_cut

@@ -159,11 +159,27 @@ def run(graph: JobGraph, discipline: Discipline | None = None) -> JobRun:
     """
     discipline = discipline or Discipline()
     num = graph.num_nodes
+    start, end = np.full((2, num), -1, dtype=np.int64)
+    pieces = np.zeros((3, 2 * num + 1), dtype=np.int64)
+    kind, owner, *columns = issue_columns(graph)
+    loop = for_work(run_job, _ROUNDS_A_NODE * num)
+    ended, num_pieces = loop(
+        *(kind, owner, graph.work, graph.latency, *columns),
+        *(discipline.order.value, discipline.window, discipline.exclusive, discipline.preemptive),
+        *(start, end, *pieces),
+    )
+    if ended < num:
+        raise_stuck(graph, end)
+    return JobRun(graph, start, end, *(column[:num_pieces] for column in pieces))
+
+
+def issue_columns(graph: JobGraph) -> tuple[NDArray[Any], ...]:
+    """What loops of events read of a job: kinds (0 to 3) and owners, then who meets and waits."""
+    num = graph.num_nodes
     kind = np.minimum(graph.kind, FIRST_COLLECTIVE)
     order = np.lexsort((np.arange(num), graph.priority))
     rank = np.empty(num, dtype=np.int64)
     rank[order] = np.arange(num)
-    member_start, members = members_of(graph)
     talks = graph.is_communication
     num_members = _sums(graph.instance[talks], np.ones(int(talks.sum())), graph.num_instances)
     slots = np.stack(
@@ -172,20 +188,11 @@ def run(graph: JobGraph, discipline: Discipline | None = None) -> JobRun:
             for which in (kind == COMPUTE, talks)
         ]
     ).astype(np.int64)
-    after_start, after = graph.after()
     waits = np.diff(graph.wait_start)
-    start, end = np.full((2, num), -1, dtype=np.int64)
-    pieces = np.zeros((3, 2 * num + 1), dtype=np.int64)
-    loop = for_work(run_job, _ROUNDS_A_NODE * num)
-    ended, num_pieces = loop(
-        *(kind, graph.owner, graph.work, graph.latency, graph.instance, num_members),
-        *(member_start, members, waits, after_start, after, rank, order, slots),
-        *(discipline.order.value, discipline.window, discipline.exclusive, discipline.preemptive),
-        *(start, end, *pieces),
+    return (
+        *(kind, graph.owner, graph.instance, num_members, *members_of(graph)),
+        *(waits, *graph.after(), rank, order, slots),
     )
-    if ended < num:
-        _raise_stuck(graph, end)
-    return JobRun(graph, start, end, *(column[:num_pieces] for column in pieces))
 
 
 def members_of(graph: JobGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -196,7 +203,8 @@ def members_of(graph: JobGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return starts_of(counts).astype(np.int64), nodes
 
 
-def _raise_stuck(graph: JobGraph, end: NDArray[np.int64]) -> None:
+def raise_stuck(graph: JobGraph, end: NDArray[np.int64]) -> None:
+    """RanksStuckError that names the first nodes that could begin but for others' messages."""
     before, node = graph.edges()
     waits = np.bincount(node, end[before] < 0, minlength=graph.num_nodes)
     stuck = np.flatnonzero((end < 0) & (waits == 0))

@@ -75,14 +75,18 @@ class LayerTimes:
         channel = self.backward_s[-1] + sum(self.allreduce_s, Fraction(0)) + min(self.forward_s)
         return max(computes, channel)
 
-    def graph(self, num_ranks: int = 1) -> JobGraph:
-        """The job of so many ranks alike, one class of them: backward, allreduces, next forward."""
+    def graph(self, num_ranks: int = 1, gradient_bytes: Sequence[int] | None = None) -> JobGraph:
+        """The job of so many ranks alike, one class of them: backward, allreduces, next forward.
+
+        ``gradient_bytes`` are M of the layers' allreduces, where they are known.
+        """
         times = (*self.forward_s, *self.backward_s, *self.allreduce_s, self.latency_s)
         tick_s = Fraction(1, lcm(*(time.denominator for time in times)))
         forward, backward, allreduce = (
             [int(time / tick_s) for time in times]
             for times in (self.forward_s, self.backward_s, self.allreduce_s)
         )
+        sizes = [0] * self.num_layers if gradient_bytes is None else gradient_bytes
         draft = JobDraft(1, [num_ranks], tick_s)
         down = [
             draft.compute(0, backward[layer], label="backward", priority=layer)
@@ -96,7 +100,7 @@ class LayerTimes:
         draft.carry(up[-1], down[0])
         for layer, ticks in enumerate(allreduce):
             (node,) = draft.collective(
-                *("allreduce", (0,), 0, {0: [down[-1 - layer]]}),
+                *("allreduce", (0,), sizes[layer], {0: [down[-1 - layer]]}),
                 num_ranks=num_ranks,
                 label="allreduce",
                 priority=layer,

@@ -14,6 +14,8 @@ from ocs_codesign.workload.job_graph import COMPUTE, MAX_NODES, JobGraph, csr
 from ocs_codesign.workload.order_kernels import longest_between, topological_order
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 _FIRST_TIMES, _MOST_TIMES = 4, 32
@@ -36,8 +38,14 @@ class Steady:
     job_run: JobRun
 
 
-def steady(graph: JobGraph, discipline: Discipline | None = None) -> Steady:
+def steady(
+    graph: JobGraph,
+    discipline: Discipline | None = None,
+    run_once: Callable[[JobGraph, Discipline | None], JobRun] = run,
+) -> Steady:
     """The period of iterations one after the other, exact where it repeats.
+
+    ``run_once`` puts several of them, as one graph, on the clock.
 
     >>> from ocs_codesign.workload.layer_times import LayerTimes
     >>> job = LayerTimes([10] * 3, [20] * 3, [40, 20, 30]).graph()
@@ -46,7 +54,7 @@ def steady(graph: JobGraph, discipline: Discipline | None = None) -> Steady:
     """
     times = _FIRST_TIMES if len(graph.carried) else 1
     while True:
-        done = run(graph.unrolled(times), discipline)
+        done = run_once(graph.unrolled(times), discipline)
         ends = _ends(done, graph, times)
         lasts = np.diff(ends, prepend=0)
         is_steady = times == 1 or lasts[-1] == lasts[-2]

@@ -73,7 +73,8 @@ class Level:
     """Blocks of ``num_ranks`` consecutive ranks, and what messages inside a block cost.
 
     Collectives cost what a schedule of ``costs`` does, by name and number of ranks, and without one
-    what ``algorithm`` does, one of ALGORITHMS.
+    what ``algorithm`` does, one of ALGORITHMS. ``topologies`` are the recipes of those schedules by
+    their number of ranks.
 
     >>> level = Level(8, CostModel(0, 1), costs={("allgather", 4): Cost(2, Fraction(3, 4))})
     >>> level.cost("allgather", 4).steps, level.cost("allgather", 8).steps
@@ -84,6 +85,7 @@ class Level:
     model: CostModel
     algorithm: str = "ring"
     costs: Mapping[tuple[str, int], Cost] = field(default_factory=dict)
+    topologies: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.num_ranks < 1:

@@ -37,6 +37,7 @@ from ocs_codesign.formats.jobs.parts import (
     LevelPart,
     MachinePart,
     NodePart,
+    gradient_bytes,
     graph_of_nodes,
     layers_of,
 )
@@ -58,11 +59,15 @@ MAX_JOB_BYTES = 64 * 2**20
 @final
 @dataclass(frozen=True, slots=True)
 class LoadedJob:
-    """A job that was read: its name, its graph with the time of every message, and what it is."""
+    """A job that was read: its name, its graph with the time of every message, and what it is.
+
+    ``machine`` is what its messages were priced on, None if they have times of their own.
+    """
 
     name: str
     graph: JobGraph
     text: str
+    machine: Machine | None = None
 
 
 @final
@@ -110,13 +115,16 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
 }
 
 
-def load_job(path: str | Path, given: GivenMachine | None = None) -> LoadedJob:
+def load_job(
+    path: str | Path, given: GivenMachine | None = None, *, ranks_alone: bool = False
+) -> LoadedJob:
     """The job in a file, or in the execution traces of Chakra in a directory.
 
     A file is a job file, YAML or JSON, a trace of collectives (CSV or JSON), or one of PyTorch's
-    profiler. Where it has no machine, messages take what ``given`` says. Raises OSError if the file
-    cannot be read, and ValueError with the file, the line (of YAML), the path in it, the value and
-    the rule for anything else.
+    profiler. Where it has no machine, messages take what ``given`` says. With ``ranks_alone`` every
+    rank of a model is an owner, not a class of like ones. Raises OSError if the file cannot be
+    read, and ValueError with the file, the line (of YAML), the path in it, the value and the rule
+    for anything else.
     """
     path = Path(path)
     if path.is_dir() or path.suffix.lower() == ".et":
@@ -133,7 +141,7 @@ def load_job(path: str | Path, given: GivenMachine | None = None) -> LoadedJob:
             return _given_times(path.name, graph, given, "a profile of PyTorch")
         if isinstance(value, list) or (isinstance(value, dict) and "jobs" in value):
             return _chain(parse_trace(data, str(path), is_json=True), path, given)
-    return parse_job(data, str(path), is_json=is_json, given=given)
+    return parse_job(data, str(path), is_json=is_json, given=given, ranks_alone=ranks_alone)
 
 
 def _chain(trace: Trace, path: Path, given: GivenMachine | None) -> LoadedJob:
@@ -144,16 +152,23 @@ def _chain(trace: Trace, path: Path, given: GivenMachine | None) -> LoadedJob:
 
 def _given_times(name: str, graph: JobGraph, given: GivenMachine | None, text: str) -> LoadedJob:
     """The job with what its messages take on the machine that was given."""
+    machine = None
     if graph.is_communication.any():
         if given is None:
             raise ValueError(f"{name} does not say what messages take: --alpha and --bandwidth do")
         last = int(max(graph.last_rank.max(), int(graph.ranks.sum()) - 1))
-        graph = priced(graph, given.machine(max(last + 1, given.num_ranks or 1)))
-    return LoadedJob(name, graph, f"{text}, {graph.num_nodes} nodes")
+        machine = given.machine(max(last + 1, given.num_ranks or 1))
+        graph = priced(graph, machine)
+    return LoadedJob(name, graph, f"{text}, {graph.num_nodes} nodes", machine)
 
 
 def parse_job(
-    data: bytes, name: str, *, is_json: bool = False, given: GivenMachine | None = None
+    data: bytes,
+    name: str,
+    *,
+    is_json: bool = False,
+    given: GivenMachine | None = None,
+    ranks_alone: bool = False,
 ) -> LoadedJob:
     """The job in the content of a job file called ``name``; ValueError as in ``load_job``.
 
@@ -171,7 +186,7 @@ as in 1.5ms
         plain, name, JobPart, partial(_keys_at, kind), "job", tags=MODEL_KINDS, keys=keys
     )
     try:
-        return _loaded(part, given)
+        return _loaded(part, given, ranks_alone=ranks_alone)
     except ValueError as error:
         raise file_error(name, plain, (), f": {error}", "the job") from None
 
@@ -195,7 +210,7 @@ def _keys_at(kind: str, place: Place) -> list[str]:
     return list(_MODELS.get(names, JobPart).model_fields)
 
 
-def _loaded(part: JobPart, given: GivenMachine | None) -> LoadedJob:
+def _loaded(part: JobPart, given: GivenMachine | None, *, ranks_alone: bool) -> LoadedJob:
     if part.machine is not None and given is not None:
         raise ValueError("it has a machine: another one is not taken")
     machine = None if part.machine is None else part.machine.machine()
@@ -204,20 +219,25 @@ def _loaded(part: JobPart, given: GivenMachine | None) -> LoadedJob:
     if part.model is not None:
         if machine is None or part.accelerator is None:
             raise ValueError("a model needs a machine and an accelerator: what its work takes")
-        graph, text = graph_of_model(part.model, part.parallel, part.accelerator, machine)
-        return LoadedJob(part.name, _with_times(graph, priced(graph, machine)), text)
+        graph, text = graph_of_model(
+            part.model, part.parallel, part.accelerator, machine, ranks_alone=ranks_alone
+        )
+        return LoadedJob(part.name, _with_times(graph, priced(graph, machine)), text, machine)
     if part.layers is not None:
         layers, ranks = layers_of(part.layers, part.latency, machine)
-        return LoadedJob(part.name, layers.graph(ranks), f"{layers.num_layers} layers")
+        graph = layers.graph(ranks, gradient_bytes(part.layers))
+        return LoadedJob(part.name, graph, f"{layers.num_layers} layers", machine)
     graph = graph_of_nodes(part.nodes or [], part.ranks)
     sized = graph.is_communication & (graph.size_bytes > 0)
     if machine is not None:
         graph = _with_times(graph, priced(graph, machine))
     elif given is not None:
-        graph = _with_times(graph, priced(graph, given.machine(part.ranks)))
+        machine = given.machine(part.ranks)
+        graph = _with_times(graph, priced(graph, machine))
     elif sized.any():
         raise ValueError("messages have a size: the file needs a machine for them")
-    return LoadedJob(part.name, graph, f"{graph.num_nodes} nodes of {graph.num_owners} ranks")
+    text = f"{graph.num_nodes} nodes of {graph.num_owners} ranks"
+    return LoadedJob(part.name, graph, text, machine)
 
 
 def _with_times(given: JobGraph, graph: JobGraph) -> JobGraph:

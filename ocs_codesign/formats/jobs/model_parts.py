@@ -111,8 +111,13 @@ def graph_of_model(
     divided: ParallelPart | None,
     processor: AcceleratorPart,
     machine: Machine,
+    *,
+    ranks_alone: bool = False,
 ) -> tuple[JobGraph, str]:
-    """The job of a model, unpriced, and what it is; ValueError with the rule if it cannot be."""
+    """The job of a model, unpriced, and what it is; ValueError with the rule if it cannot be.
+
+    With ``ranks_alone`` every rank of one that is not a recommender is an owner.
+    """
     parallel = Parallel() if divided is None else Parallel(**divided.model_dump())
     parallel.check_alike(machine)
     accelerator = Accelerator(processor.peak, float(processor.memory), processor.workgroups)
@@ -130,7 +135,7 @@ def graph_of_model(
         trained = ResidualNetwork(**{**values, "blocks": tuple(part.blocks)})
     on_ranks = trained.on_ranks(parallel)
     text = f"{trained.num_parameters / 1e9:.4g} billion parameters, {_degrees(parallel)}"
-    return job_of(on_ranks, parallel, accelerator), text
+    return job_of(on_ranks, parallel, accelerator, ranks_alone=ranks_alone), text
 
 
 def _degrees(parallel: Parallel) -> str:

@@ -46,7 +46,9 @@ class LevelPart(BaseModel):
     def level(self) -> Level:
         """The level of a machine."""
         model = CostModel(self.alpha, self.bandwidth)
-        return Level(self.ranks, model, self.algorithm, _schedule_costs(self.topologies))
+        costs = _schedule_costs(self.topologies)
+        recipes = {parse(text).num_nodes: text for text in self.topologies}
+        return Level(self.ranks, model, self.algorithm, costs, recipes)
 
 
 def _schedule_costs(recipes: list[str]) -> dict[tuple[str, int], Cost]:
@@ -110,6 +112,11 @@ def layers_of(
         backward += [part.backward] * part.count
         allreduce += [time_s] * part.count
     return LayerTimes(forward, backward, allreduce, latency_s), ranks
+
+
+def gradient_bytes(parts: list[LayerPart]) -> list[int]:
+    """Bytes of the gradient of every layer, 0 where its allreduce has a time."""
+    return [int(part.gradient or 0) for part in parts for _ in range(part.count)]
 
 
 class NodePart(BaseModel):
