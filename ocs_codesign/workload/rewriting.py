@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,17 +38,17 @@ def cut(graph: JobGraph, slice_ticks: int) -> JobGraph:
     parts = np.maximum(parts, 1)
     if int(parts.sum()) > MAX_PARTS:
         raise ValueError(f"{int(parts.sum())} slices: at most {MAX_PARTS} are scheduled")
-    whole, at = _parts(parts)
+    whole, at = parts_of(parts)
     work = np.minimum(slice_ticks, graph.work[whole] - at * slice_ticks)
     work = np.where(parts[whole] > 1, work, graph.work[whole])
     size = -(-graph.size_bytes[whole] // parts[whole])
-    columns = _columns_of(graph, whole, at, parts)
+    columns = columns_of_parts(graph, whole, at, parts)
     start = starts_of(parts)
     waits, carried = (
         _all_to_all_parts(pairs, start, parts)
         for pairs in (np.stack(graph.edges(), axis=1), graph.carried)
     )
-    return _with_edges(graph, {**columns, "work": work, "size_bytes": size}, waits, carried)
+    return with_edges(graph, {**columns, "work": work, "size_bytes": size}, waits, carried)
 
 
 def decoupled(graph: JobGraph, *, gathers_last: bool = False) -> JobGraph:
@@ -68,8 +68,8 @@ def decoupled(graph: JobGraph, *, gathers_last: bool = False) -> JobGraph:
             work=2 * graph.work, latency=2 * graph.latency, tick_s=graph.tick_s / 2
         )
     parts = np.where(is_cut, 2, 1)
-    whole, at = _parts(parts)
-    columns = _columns_of(graph, whole, at, parts)
+    whole, at = parts_of(parts)
+    columns = columns_of_parts(graph, whole, at, parts)
     halved = is_cut[whole]
     columns["kind"] = np.where(
         halved, np.where(at == 0, REDUCE_SCATTER, ALLGATHER), columns["kind"]
@@ -88,7 +88,7 @@ def decoupled(graph: JobGraph, *, gathers_last: bool = False) -> JobGraph:
     if gathers_last:
         waits.append(_gathers_after(graph, is_cut, first))
     carried = np.stack([last[graph.carried[:, 0]], first[graph.carried[:, 1]]], axis=1)
-    return _with_edges(graph, columns, np.concatenate(waits), carried)
+    return with_edges(graph, columns, np.concatenate(waits), carried)
 
 
 def merged(graph: JobGraph, bucket: NDArray[np.int64]) -> JobGraph:
@@ -117,7 +117,7 @@ def merged(graph: JobGraph, bucket: NDArray[np.int64]) -> JobGraph:
     position = np.empty(len(first), dtype=np.int64)
     position[order] = np.arange(len(first))
     place, first = position[place], first[order]
-    columns = _columns_of(graph, first, np.zeros(len(first), dtype=np.int64), None)
+    columns = columns_of_parts(graph, first, np.zeros(len(first), dtype=np.int64), None)
     for name, ufunc in (
         ("work", np.add),
         ("size_bytes", np.add),
@@ -133,20 +133,20 @@ def merged(graph: JobGraph, bucket: NDArray[np.int64]) -> JobGraph:
     _, renamed = np.unique(old, return_inverse=True)
     columns["instance"] = (renamed - int((old < 0).any()))[first].astype(np.int32)
     waits = place[np.stack(graph.edges(), axis=1)]
-    return _with_edges(graph, columns, waits, place[graph.carried])
+    return with_edges(graph, columns, waits, place[graph.carried])
 
 
-def _parts(parts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def parts_of(parts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The node of every part, and its number in it."""
     return places(np.zeros(len(parts), dtype=np.int64), parts)
 
 
-def _columns_of(
+def columns_of_parts(
     graph: JobGraph,
     whole: NDArray[np.int64],
     at: NDArray[np.int64],
     parts: NDArray[np.int64] | None,
-) -> dict[str, NDArray[np.generic]]:
+) -> dict[str, NDArray[Any]]:
     """Columns of parts of nodes; the parts of an instance are instances."""
     names = (
         *("kind", "owner", "work", "latency", "size_bytes", "priority", "label", "is_gradient"),
@@ -183,12 +183,13 @@ def _gathers_after(
     return np.concatenate(rows) if rows else np.zeros((0, 2), dtype=np.int64)
 
 
-def _with_edges(
+def with_edges(
     graph: JobGraph,
-    columns: dict[str, NDArray[np.generic]],
+    columns: dict[str, NDArray[Any]],
     waits: NDArray[np.int64],
     carried: NDArray[np.int64],
 ) -> JobGraph:
+    """The job with other columns and pairs of who is waited for and who waits."""
     waits = waits[waits[:, 0] != waits[:, 1]]
     start, wait_for = csr(waits[:, 1], waits[:, 0], len(columns["kind"]))
     carried = np.unique(carried.reshape(-1, 2), axis=0)
