@@ -15,6 +15,7 @@ from ocs_codesign.formats.jobs.chakra_traces import job_of_traces
 from ocs_codesign.formats.jobs.job_files import GivenMachine, load_job
 from ocs_codesign.formats.jobs.profiler import job_of_profile
 from ocs_codesign.formats.programs.chakra.graph import EtGraph
+from ocs_codesign.formats.programs.chakra.reading import read_graph
 from ocs_codesign.formats.programs.chakra.workload import (
     CollectiveNode,
     ComputationNode,
@@ -69,6 +70,43 @@ def test_chakra_graphs(tmp_path):
     assert load_job(tmp_path / "w.0.et", GIVEN).graph.num_nodes == 16
     with pytest.raises(ValueError, match="--alpha and --bandwidth do"):
         load_job(tmp_path)
+
+
+def with_groups(names, sizes=None):
+    """A collective of every rank in the group that it names."""
+    num, nothing = len(names), np.full(len(names), -1)
+    return EtGraph(
+        num,
+        *(np.arange(num, dtype=np.int32), np.full(num, 4), np.full(num, 7, dtype=np.int8)),
+        *(("sum",) * num, nothing.astype(np.int32), nothing),
+        np.array(sizes or [4000] * num),
+        *(np.zeros(num, dtype=np.int8), np.zeros(num, dtype=np.int64)),
+        *(np.zeros(num + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)),
+        tuple(names),
+    )
+
+
+def test_process_groups_of_chakra(tmp_path):
+    traces = with_groups(["even", "odd", "even", "odd"])
+    for name, content in write_graph(traces, "g").items():
+        (tmp_path / name).write_bytes(content)
+    assert read_graph(tmp_path) == traces
+    job = load_job(tmp_path, GIVEN).graph
+    assert job.group_size.tolist() == [2, 2]
+    assert sorted(job.group_owner.tolist()) == [0, 1, 2, 3]
+    # An allreduce of two ranks: two steps of half of 4000 bytes.
+    assert run(job).total_s == Fraction(4000, 10**9) + run_latency(2)
+    one = job_of_traces(with_groups(["", "", "", ""]))
+    assert one.group_size.tolist() == [4]
+    mixed = with_groups(["a", "a", "b", ""])
+    with pytest.raises(ValueError, match="not have as many collectives of all ranks"):
+        job_of_traces(mixed)
+    with pytest.raises(ValueError, match="differs from rank 0, node 4"):
+        job_of_traces(with_groups(["a", "a"], [10, 20]))
+
+
+def run_latency(steps):
+    return steps * GIVEN.model.alpha_s
 
 
 def messages(sizes=(100, 100), kinds=(5, 6), peers=(1, 0)):

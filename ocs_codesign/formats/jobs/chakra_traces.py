@@ -35,8 +35,9 @@ def load_chakra_job(path: Path) -> JobGraph:
 def job_of_traces(traces: EtGraph) -> JobGraph:
     """The job of traces of all ranks, every rank an owner; a node's id is its priority.
 
-    Collective k of a rank is collective k of all others; messages of the same ends and tag meet in
-    the order of the files. An allgather's size is a shard, as ASTRA-sim has it; a computation of 0
+    Collective k of a rank is collective k of all others, or of those that name the same process
+    group (``pg_name``); messages of the same ends and tag meet in the order of the files. An
+    allgather's size is a shard, as ASTRA-sim has it; a computation of 0
     takes a nanosecond. Raises ValueError for messages without a partner, for collectives that
     differ, and for those that jobs do not have.
     """
@@ -84,28 +85,38 @@ def _add_messages(draft: JobDraft, traces: EtGraph, made: list[int]) -> None:
 
 
 def _add_collectives(draft: JobDraft, traces: EtGraph, made: list[int]) -> None:
-    rows = [
-        ((traces.kind == schema.COLL) & (traces.rank == rank)).nonzero()[0].tolist()
-        for rank in range(traces.num_ranks)
-    ]
-    if len({len(own) for own in rows}) > 1:
-        raise ValueError("the ranks do not have as many collectives: those of all ranks are read")
-    for together in zip(*rows, strict=True):
-        first = together[0]
-        name = schema.COMM_TYPES[traces.comm_type[first]]
-        if name not in COLLECTIVES:
-            raise ValueError(f"{traces.place(first)} is a {name}: it has no place in a job")
-        for row in together:
-            if (traces.comm_type[row], traces.size[row]) != (
-                traces.comm_type[first],
-                traces.size[first],
-            ):
-                raise ValueError(f"{traces.place(row)} differs from {traces.place(first)}")
-        size = int(traces.size[first]) * (traces.num_ranks if name == "allgather" else 1)
-        nodes = draft.collective(
-            *(name, range(traces.num_ranks), size, {}),
-            label=name,
-            priority=int(traces.id[first]),
-        )
-        for row, node in zip(together, nodes, strict=True):
-            made[row] = node
+    """Those of all ranks, and of every process group, whose ranks are those that name it."""
+    everyone = list(range(traces.num_ranks))
+    rows: dict[str, dict[int, list[int]]] = {"": {rank: [] for rank in everyone}}
+    for row in (traces.kind == schema.COLL).nonzero()[0].tolist():
+        ranks = rows.setdefault(traces.group_of(row), {})
+        ranks.setdefault(int(traces.rank[row]), []).append(row)
+    for group, by_rank in rows.items():
+        if len({len(own) for own in by_rank.values()}) > 1:
+            who = f"of group {group!r}" if group else "of all ranks"
+            raise ValueError(f"the ranks do not have as many collectives {who}")
+        for together in zip(*by_rank.values(), strict=True):
+            _add_collective(draft, traces, made, list(by_rank), together)
+
+
+def _add_collective(
+    draft: JobDraft,
+    traces: EtGraph,
+    made: list[int],
+    ranks: list[int],
+    together: tuple[int, ...],
+) -> None:
+    first = together[0]
+    name = schema.COMM_TYPES[traces.comm_type[first]]
+    if name not in COLLECTIVES:
+        raise ValueError(f"{traces.place(first)} is a {name}: it has no place in a job")
+    for row in together:
+        if (traces.comm_type[row], traces.size[row]) != (
+            traces.comm_type[first],
+            traces.size[first],
+        ):
+            raise ValueError(f"{traces.place(row)} differs from {traces.place(first)}")
+    size = int(traces.size[first]) * (len(ranks) if name == "allgather" else 1)
+    nodes = draft.collective(*(name, ranks, size, {}), label=name, priority=int(traces.id[first]))
+    for row, node in zip(together, nodes, strict=True):
+        made[row] = node

@@ -25,8 +25,9 @@ class EtGraph:
     ``comm_type`` (int8, -1 for others) and a ``size``, a computation takes ``micros`` (int64)
     microseconds. Node i begins when the nodes in rows ``wait[wait_start[i] : wait_start[i + 1]]``
     (int64) are done, of which ``is_data`` (bool) marks those that bring it data: all are of its own
-    rank, and those that do not come first. Arrays are made read-only. Raises ValueError for columns
-    that do not fit each other.
+    rank, and those that do not come first. ``group`` has the name of every collective's process
+    group, "" for one of all ranks and for what is none; it is empty if all of them are. Arrays are
+    made read-only. Raises ValueError for columns that do not fit each other.
     """
 
     num_ranks: int
@@ -42,12 +43,15 @@ class EtGraph:
     wait_start: NDArray[np.int64]
     wait: NDArray[np.int64]
     is_data: NDArray[np.bool_]
+    group: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         nodes = len(self.rank)
         columns = (self.id, self.kind, self.name, self.peer, self.tag, self.size, self.comm_type)
         if any(len(column) != nodes for column in (*columns, self.micros)):
             raise ValueError("the columns of a graph must be equally long")
+        if self.group and len(self.group) != nodes:
+            raise ValueError("group has a name for every node, or none at all")
         if len(self.wait_start) != nodes + 1 or len(self.is_data) != len(self.wait):
             raise ValueError("wait_start says where the waits of every node begin, and all end")
         if (np.diff(self.rank) < 0).any():
@@ -76,6 +80,10 @@ class EtGraph:
     def waiting(self) -> NDArray[np.int64]:
         """Of every entry of ``wait`` the row of the node that waits."""
         return np.repeat(np.arange(self.num_nodes), np.diff(self.wait_start))
+
+    def group_of(self, row: int) -> str:
+        """The name of the process group of a collective, "" if it is of all ranks."""
+        return self.group[row] if self.group else ""
 
     def place(self, row: int) -> str:
         """A node as errors call it."""

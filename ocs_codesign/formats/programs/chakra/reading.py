@@ -32,6 +32,7 @@ MAX_NAME = 200
 _FILE = re.compile(r"(.+)\.(0|[1-9][0-9]{0,6})\.et")
 _LIMIT = 2**62
 _KNOWN = (schema.COMP, schema.SEND, schema.RECV, schema.COLL)
+_GROUP = "pg_name"
 _READ = ("comm_src", "comm_dst", "comm_size", "comm_tag", "comm_type")
 
 
@@ -124,6 +125,7 @@ class _Gathered:
         self.classes = schema.schema()
         self.columns = {name: array("q") for name in _COLUMNS}
         self.names: list[str] = []
+        self.groups: list[str] = []
         self.wait, self.is_data = array("q"), array("b")
         self.wait_count = array("q")
 
@@ -187,6 +189,7 @@ class _Gathered:
         for name, column in self.columns.items():
             column.append(row[name])
         self.names.append(node.name)
+        self.groups.append(_group(node) if node.type == schema.COLL else "")
 
     def graph(self, num_ranks: int) -> EtGraph:
         """What was gathered."""
@@ -202,6 +205,7 @@ class _Gathered:
             wait_start=start,
             wait=np.array(self.wait, dtype=np.int64),
             is_data=np.array(self.is_data, dtype=bool),
+            group=tuple(self.groups) if any(self.groups) else (),
         )
 
 
@@ -237,6 +241,19 @@ def _integers(node: Any) -> dict[str, int]:
             raise ValueError(f"{attribute.name} is {kind}: ASTRA-sim takes integers only")
         given[attribute.name] = getattr(attribute, field)
     return given
+
+
+def _group(node: Any) -> str:
+    """The name of the process group of a collective, "" if it has none."""
+    named = [attribute for attribute in node.attr if attribute.name == _GROUP]
+    if not named:
+        return ""
+    if len(named) > 1 or named[0].WhichOneof("value") != "string_val":
+        raise ValueError(f"{_GROUP} is one text: the name of a process group")
+    name: str = named[0].string_val
+    if len(name) > MAX_NAME or not name.isprintable():
+        raise ValueError(f"{_GROUP} is no line of at most {MAX_NAME} printable characters")
+    return name
 
 
 def _within(given: Mapping[str, int], name: str, least: int, most: int) -> int:

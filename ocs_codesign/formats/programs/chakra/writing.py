@@ -59,12 +59,13 @@ def _nodes(graph: EtGraph, classes: schema.Schema) -> list[bytes]:
     rows = zip(
         *(column.tolist() for column in (*columns, graph.comm_type, graph.micros)),
         graph.name,
+        graph.group or [""] * graph.num_nodes,
         graph.wait_start[:-1].tolist(),
         graph.wait_start[1:].tolist(),
         strict=True,
     )
     is_data, content = graph.is_data.tolist(), []
-    for rank, number, kind, peer, tag, size, comm_type, micros, name, first, last in rows:
+    for rank, number, kind, peer, tag, size, comm_type, micros, name, group, first, last in rows:
         waits = range(first, last)
         attributes: list[Any] = [on_device]
         if kind in (schema.SEND, schema.RECV):
@@ -77,6 +78,7 @@ def _nodes(graph: EtGraph, classes: schema.Schema) -> list[bytes]:
             ]
         elif kind == schema.COLL:
             attributes += [
+                *([attribute(name="pg_name", string_val=group)] if group else []),
                 attribute(name="comm_type", int64_val=comm_type),
                 attribute(name="comm_size", int64_val=size),
             ]
