@@ -12,7 +12,7 @@ from ocs_codesign.cli import main
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import CostModel
 from ocs_codesign.formats.jobs.chakra_traces import job_of_traces
-from ocs_codesign.formats.jobs.job_files import GivenMachine, load_job
+from ocs_codesign.formats.jobs.job_files import GivenMachine, load_job, parse_job
 from ocs_codesign.formats.jobs.profiler import job_of_profile
 from ocs_codesign.formats.programs.chakra.graph import EtGraph
 from ocs_codesign.formats.programs.chakra.reading import read_graph
@@ -217,3 +217,20 @@ def test_commands_take_traces(capsys, tmp_path):
     assert main(["example", str(tmp_path)]) == 0
     assert main(["iterate", str(tmp_path / "dlrm.yaml"), *words[2:6]]) == 2
     assert "it has a machine: another one is not taken" in capsys.readouterr().err
+
+
+def test_rules_on_several_nodes_have_a_line():
+    text = """name: c
+ranks: 2
+nodes:
+- {name: a, kind: compute, time: 1us}
+- {name: x, kind: allreduce, time: 1us, after: [a]}
+- {name: y, kind: allreduce, time: 1us, after: [x]}
+- {name: y, kind: allreduce, time: 1us}
+"""
+    with pytest.raises(ValueError, match=r"c.yaml, line 7: nodes\[3\].name is 'y': another node"):
+        parse_job(text.encode(), "c.yaml")
+    twice = text.replace("- {name: y, kind: allreduce, time: 1us}\n", "")
+    wrong = twice.replace("after: [x]", "group: [0, 0]")
+    with pytest.raises(ValueError, match=r"c.yaml, line 6: nodes\[2\].group names a rank twice"):
+        parse_job(wrong.encode(), "c.yaml")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ocs_codesign.files.naming import shown
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     Model = TypeVar("Model", bound=BaseModel)
 
+_PATH = re.compile(r"[a-z_]+(\[\d+\])*(\.[a-z_]+(\[\d+\])*)*(?=[ :])")
 _SENTENCES = {
     "missing": "is missing",
     "int_type": "is {input}: it must be a whole number",
@@ -84,6 +86,37 @@ def file_error(name: str, plain: PlainText, place: Place, rule: str, whole: str)
     line = plain.line(place)
     where = f"{name}:" if line is None else f"{name}, line {line}:"
     return ValueError(f"{where} {path_text(place) or whole}{rule}")
+
+
+def spanning_error(
+    name: str, plain: PlainText, error: ValueError, whole: str, parts: Sequence[str] = ()
+) -> ValueError:
+    """The error of a rule on several keys, at the place that its sentence begins with.
+
+    That is a path from the top, or from one of the ``parts`` of the file; else it is the whole's.
+
+    >>> from ocs_codesign.files.plain_text import read_plain_text
+    >>> plain = read_plain_text(b"name: x\\nparallel:\\n  expert: 3\\n", "j.yaml", is_json=False)
+    >>> spanning_error("j.yaml", plain, ValueError("expert is 3: odd"), "the job", ["parallel"])
+    ValueError('j.yaml, line 3: parallel.expert is 3: odd')
+    """
+    text = str(error)
+    told = _PATH.match(text)
+    keys = [
+        int(key) if key.isdigit() else key for key in re.findall(r"\w+", told[0] if told else "")
+    ]
+    for place in ((), *((part,) for part in parts)):
+        if told and _is_there(plain.value, (*place, keys[0])):
+            return file_error(name, plain, (*place, *keys), text[told.end() :], whole)
+    return file_error(name, plain, (), f": {text}", whole)
+
+
+def _is_there(value: Any, place: Place) -> bool:
+    for key in place:
+        if not isinstance(value, dict) or key not in value:
+            return False
+        value = value[key]
+    return True
 
 
 def _sentence(place: Place, error: Any, keys_at: Callable[[Place], Sequence[str]]) -> str:

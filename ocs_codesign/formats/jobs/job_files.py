@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ocs_codesign.files.broken_rules import checked_part, file_error
+from ocs_codesign.files.broken_rules import checked_part, spanning_error
 from ocs_codesign.files.limited import check_size, read_limited
 from ocs_codesign.files.places import errors_at
 from ocs_codesign.files.plain_text import read_plain_text
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure.hold.trace import Trace
     from ocs_codesign.workload.job_graph import JobGraph
 
+_PARTS = ("parallel", "model", "accelerator", "machine")
 MAX_JOB_BYTES = 64 * 2**20
 
 
@@ -188,7 +189,7 @@ as in 1.5ms
     try:
         return _loaded(part, given, ranks_alone=ranks_alone)
     except ValueError as error:
-        raise file_error(name, plain, (), f": {error}", "the job") from None
+        raise spanning_error(name, plain, error, "the job", _PARTS) from None
 
 
 def job_json_schema() -> dict[str, Any]:
@@ -212,13 +213,13 @@ def _keys_at(kind: str, place: Place) -> list[str]:
 
 def _loaded(part: JobPart, given: GivenMachine | None, *, ranks_alone: bool) -> LoadedJob:
     if part.machine is not None and given is not None:
-        raise ValueError("it has a machine: another one is not taken")
+        raise ValueError("machine: it has a machine: another one is not taken")
     machine = None if part.machine is None else part.machine.machine()
     if sum(each is not None for each in (part.layers, part.nodes, part.model)) != 1:
         raise ValueError("it has one of layers, nodes and a model")
     if part.model is not None:
         if machine is None or part.accelerator is None:
-            raise ValueError("a model needs a machine and an accelerator: what its work takes")
+            raise ValueError("model: it needs a machine and an accelerator: what its work takes")
         graph, text = graph_of_model(
             part.model, part.parallel, part.accelerator, machine, ranks_alone=ranks_alone
         )
@@ -235,7 +236,8 @@ def _loaded(part: JobPart, given: GivenMachine | None, *, ranks_alone: bool) -> 
         machine = given.machine(part.ranks)
         graph = _with_times(graph, priced(graph, machine))
     elif sized.any():
-        raise ValueError("messages have a size: the file needs a machine for them")
+        at = next(at for at, node in enumerate(part.nodes or []) if node.size)
+        raise ValueError(f"nodes[{at}].size is given: the file needs a machine for it")
     text = f"{graph.num_nodes} nodes of {graph.num_owners} ranks"
     return LoadedJob(part.name, graph, text, machine)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from ocs_codesign.collective import GATHERING
 from ocs_codesign.cost import Cost, CostModel
 from ocs_codesign.design import measure
+from ocs_codesign.files.places import errors_at
 from ocs_codesign.formats.fabric.scalars import Name
 from ocs_codesign.formats.jobs.scalars import Algorithm, JobBandwidth, JobSize, JobTime, one_of
 from ocs_codesign.graphs.text import parse
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_RANKS, MAX_LAYERS, MAX_NODES_READ = 2**20, 10_000, 1_000_000
 _KINDS = ("compute", "send", *COLLECTIVES)
+_NODE = re.compile(r"node \d+ \((.*)\), [a-z-]+ of rank ")
 _PICO = NANOSECOND / 1000
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -73,7 +76,12 @@ class MachinePart(BaseModel):
 
     def machine(self) -> Machine:
         """The machine; ValueError if a level is not made of whole blocks."""
-        return Machine(tuple(level.level() for level in self.levels))
+        levels = []
+        for at, part in enumerate(self.levels):
+            with errors_at(f"machine.levels[{at}]"):
+                levels.append(part.level())
+        with errors_at("machine.levels"):
+            return Machine(tuple(levels))
 
 
 class LayerPart(BaseModel):
@@ -154,7 +162,12 @@ def graph_of_nodes(parts: list[NodePart], num_ranks: int) -> JobGraph:
                 before = _named(made, name, at, "after_last").get(rank)
                 if before is not None:
                     draft.carry(before, node)
-    return draft.graph()
+    try:
+        return draft.graph()
+    except ValueError as error:
+        told = _NODE.match(str(error))
+        where = "" if told is None else f"nodes[{list(made).index(told[1])}]: "
+        raise ValueError(f"{where}{error}") from None
 
 
 def _ranks_of(part: NodePart, num_ranks: int, at: int) -> list[int]:
@@ -171,6 +184,8 @@ def _ranks_of(part: NodePart, num_ranks: int, at: int) -> list[int]:
         ranks = list(range(num_ranks)) if part.group is None else part.group
     if part.group is not None and part.kind in ("send", "compute"):
         raise ValueError(f"nodes[{at}].group is given: only a collective has it")
+    if len(set(ranks)) < len(ranks):
+        raise ValueError(f"nodes[{at}].group names a rank twice")
     if not ranks or min(ranks) < 0 or max(ranks) >= num_ranks:
         raise ValueError(f"nodes[{at}] names ranks {ranks[:8]}: they are 0 to {num_ranks - 1}")
     return ranks
