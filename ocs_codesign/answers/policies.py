@@ -73,7 +73,7 @@ def policies_sections(answer: PolicyComparison) -> Iterator[Section]:
     yield Facts(
         ("job", f"{answer.name}, {answer.text}"),
         ("ranks", int(answer.graph.ranks.sum())),
-        ("bound", f"{format_time(answer.bound_s)}: no order is below"),
+        ("bound", f"{format_time(answer.bound_s)}: none of them is below"),
     )
     yield ""
     rows = []
