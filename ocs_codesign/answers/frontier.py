@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.catalogue import origin_sentence, provenance_json
+from ocs_codesign.answers.exhaustion import proof_json, proof_sections
 from ocs_codesign.answers.sections import Recipes, Table, counted
 from ocs_codesign.answers.texts import (
     ASK_FOR_A_MODEL,
@@ -52,6 +53,7 @@ def frontier_json(answer: Frontier, asked: MessageSizes | None = None) -> dict[s
             for candidate in answer.candidates
         ],
         "bound": cost_json(answer.bound),
+        "exhaustion": proof_json(answer.question, answer.collective, answer.candidates),
         "published": [repr(candidate.recipe) for candidate in answer.published],
         "baselines": [
             baseline_json(design, asked)
@@ -102,6 +104,7 @@ def frontier_sections(
     )
     yield _candidates(answer.candidates, asked)
     yield from _above_bound(answer)
+    yield from proof_sections(answer.question, answer.collective, answer.candidates)
     yield (
         f"These are the best of {len(answer.looked_at)} designs known or found; no topology of "
         f"this size can beat {cost_text(answer.bound)}."

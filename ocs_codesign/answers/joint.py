@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.catalogue import NONE_WITHIN, nearest_sentence
+from ocs_codesign.answers.exhaustion import proof_json, proof_sections
 from ocs_codesign.answers.frontier import MAX_DOMINATED_ROWS, more_dominated
 from ocs_codesign.answers.sections import Recipes, Table, counted
 from ocs_codesign.answers.texts import (
@@ -50,6 +51,7 @@ def joint_json(answer: Frontier, asked: MessageSizes | None = None) -> dict[str,
         "with_allgather": counts_allgather(answer),
         "candidates": [entry_json(answer, one, asked) for one in answer.candidates],
         "bound": str(answer.bound.t_b),
+        "exhaustion": proof_json(answer.question, answer.collective, answer.candidates),
         "baselines": [entry_json(answer, one, asked) for one in answer.baselines],
         "fat_tree": cost_json(fat_tree(answer.num_nodes, answer.collective).cost),
         "dominated": dominated,
@@ -125,6 +127,7 @@ def joint_sections(
         f"no topology of this size can be below {answer.bound.t_b} "
         f"({float(answer.bound.t_b):.6g}); messages may split over paths."
     )
+    yield from proof_sections(answer.question, answer.collective, answer.candidates)
     if asked is None:
         yield ASK_FOR_A_MODEL
     elif answer.candidates:

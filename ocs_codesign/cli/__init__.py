@@ -29,6 +29,7 @@ SECTIONS = {
         "catalogue": "catalogue",
         "explore": "explore",
         "sweep": "sweep",
+        "exhaust": "exhaust",
     },
     "Schedules": {
         "build": "build",

@@ -20,6 +20,7 @@ from ocs_codesign.search.baselines import baseline_recipes
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import neighbours
 from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.exhaustion.stored import exhausted_recipes
 from ocs_codesign.search.filling import filled, open_steps
 from ocs_codesign.search.literature import literature
 from ocs_codesign.search.search import (
@@ -177,8 +178,9 @@ def _answers(
 
 
 def _with_compared(question: Question, scored: list[Design], effort: Effort) -> list[Design]:
-    """The designs, those of the literature and the baselines, all measured where anything is."""
-    known = (*literature(question.num_nodes, question.degree), *baseline_recipes(question))
+    """The designs, those of the literature, the baselines and what is proven to be the best."""
+    known = [*literature(question.num_nodes, question.degree), *baseline_recipes(question)]
+    known += exhausted_recipes(question) if effort.work >= Effort().work else []
     recipes = dict.fromkeys(filter(question.is_answered_by, filter(has_cost, known)))
     if not effort.num_measured:
         return _joined(scored, [predict(recipe, Collective.ALLREDUCE) for recipe in recipes])

@@ -1,0 +1,236 @@
+"""Every regular digraph of a size, each isomorphism class once: what none of them beats.
+
+All digraphs are made that have d links in and out of every node, or d two-way links, and are
+connected; each is scored by exact BFB in both directions. What is left undominated is proven for
+BFB by exhaustion. All-to-all is solved for those whose distances leave room for less than the best
+so far, so its frontier is proven for any routing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import factorial, lcm, prod
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost, undominated
+from ocs_codesign.graphs.expansions.reverse import Transpose
+from ocs_codesign.graphs.families.lift import Lift
+from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.kernels import compiled
+from ocs_codesign.lp import Options
+from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.search.exhaustion.kernels import BILLION, END, visit
+from ocs_codesign.verification.labelled import connected_digraphs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.question import Question
+
+MAX_CLASSES = 2**23
+"""Isomorphism classes that an exhaustion may have about; more take hours."""
+MAX_NODES, MAX_DEGREE = 24, 6
+_CLASSES_A_VISIT, _KEPT = 20_000, 2_000
+_NEVER = 1 << 40
+_MARGIN = 64
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Point:
+    """An undominated cost, and a recipe that has it."""
+
+    cost: Cost
+    recipe: Recipe
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Exhaustion:
+    """What is proven of a question by looking at all topologies there are.
+
+    Without loops and parallel links if ``simple``. There are ``num_classes`` up to isomorphism, and
+    ``num_labelled`` on labelled nodes. ``allgather`` and ``allreduce`` are the undominated BFB
+    schedules, ``alltoall`` (diameter, t_b) by any routing, None if it was not solved.
+    """
+
+    question: Question
+    simple: bool
+    num_classes: int
+    num_labelled: int
+    allgather: tuple[Point, ...]
+    allreduce: tuple[Point, ...]
+    alltoall: tuple[Point, ...] | None = None
+
+    def points(self, collective: Collective) -> tuple[Point, ...] | None:
+        """The frontier of a collective; a reduce-scatter is an allgather on the reverse."""
+        if collective == Collective.ALLTOALL:
+            return self.alltoall
+        return self.allreduce if collective == Collective.ALLREDUCE else self.allgather
+
+    def proves(self, cost: Cost, collective: Collective) -> bool:
+        """Whether no topology has less of one, steps or t_b, and no more of the other."""
+        return any(point.cost.point() == cost.point() for point in self.points(collective) or ())
+
+
+def exhaust(
+    question: Question,
+    *,
+    simple: bool = False,
+    alltoall: bool = False,
+    on_progress: Callable[[int], None] | None = None,
+) -> Exhaustion:
+    """Look at every topology of a size; loops and parallel links too, unless ``simple``.
+
+    Two-way topologies never have loops. That none was left out is checked: what was visited, N! /
+    automorphisms labelled digraphs a class, adds up to what ``connected_digraphs`` counts by other
+    means, or RuntimeError. ``on_progress(classes)`` is told how many there were. Raises ValueError
+    if there are too many, or none.
+
+    >>> from ocs_codesign.question import Question
+    >>> found = exhaust(Question(6, 2), simple=True)
+    >>> found.num_classes, [str(point.cost.t_b) for point in found.allgather]
+    (22, ['1', '5/6'])
+    """
+    expected = _expected(question, simple)
+    visits = _Visits(question, simple, alltoall)
+    while visits.goes_on():
+        if on_progress is not None:
+            on_progress(visits.num_classes)
+    if visits.num_labelled != expected:
+        raise RuntimeError(
+            f"{visits.num_labelled} labelled topologies were visited of {expected} there are"
+        )
+    gather, both = visits.points(0), visits.points(1)
+    solved = tuple(visits.solved) if alltoall else None
+    return Exhaustion(question, simple, visits.num_classes, expected, gather, both, solved)
+
+
+def _expected(question: Question, simple: bool) -> int:
+    """How many labelled topologies there are to visit; ValueError if too many, or none."""
+    nodes, degree = question.num_nodes, question.degree
+    if not (2 <= nodes <= MAX_NODES and 1 <= degree <= MAX_DEGREE):
+        raise ValueError(
+            f"{nodes} nodes of degree {degree}: all topologies are looked at for 2 to {MAX_NODES} "
+            f"nodes of degree 1 to {MAX_DEGREE}"
+        )
+    about = _about(question)
+    if about > _MARGIN * MAX_CLASSES:
+        raise ValueError(_too_many(question, f"about {float(about):.2g}"))
+    labelled = connected_digraphs(
+        nodes, degree, bidirectional=question.bidirectional, simple=simple
+    )
+    if not labelled:
+        raise ValueError(f"there is no such topology of {nodes} nodes and degree {degree}")
+    least = labelled // factorial(nodes)
+    if least > MAX_CLASSES:
+        raise ValueError(_too_many(question, f"{least} or more"))
+    return labelled
+
+
+def _about(question: Question) -> int:
+    """Ways to join ports at random, over those of numbering nodes and their ports."""
+    nodes, degree = question.num_nodes, question.degree
+    ends, ports = nodes * degree, prod(factorial(degree) for _ in range(nodes))
+    if question.bidirectional:
+        pairs = ends // 2
+        return factorial(ends) // ((factorial(pairs) << pairs) * factorial(nodes) * ports)
+    return factorial(ends) // (factorial(nodes) * ports * ports)
+
+
+def _too_many(question: Question, number: str) -> str:
+    return (
+        f"{question.num_nodes} nodes of degree {question.degree} have {number} topologies: at most "
+        f"{MAX_CLASSES} can all be looked at"
+    )
+
+
+@final
+class _Visits:
+    """The state of an enumeration between visits, and the best so far."""
+
+    def __init__(self, question: Question, simple: bool, alltoall: bool) -> None:
+        nodes, degree = question.num_nodes, question.degree
+        self._nodes, self._degree, self._both = nodes, degree, question.bidirectional
+        self._simple = simple
+        self._unit = lcm(*range(1, degree + 1))
+        self._sizes = np.array([links.bit_count() for links in range(1 << degree)])
+        self._heads = np.full((nodes, degree), -1, dtype=np.int64)
+        self._used = np.zeros(nodes, dtype=np.int64)
+        self._state = np.zeros(6, dtype=np.int64)
+        length = max(nodes, degree) + 1
+        self._work = tuple(np.zeros(length, dtype=np.int64) for _ in range(6))
+        self._best = np.full((2, nodes + 1), _NEVER, dtype=np.int64)
+        self._shown = np.zeros((2, nodes + 1, nodes + 1, degree), dtype=np.int64)
+        self._most_hops = np.full(nodes + 1, nodes**3 if alltoall else -1, dtype=np.int64)
+        self._short = np.zeros((_KEPT, nodes, degree), dtype=np.int64)
+        self.solved: list[Point] = []
+
+    @property
+    def num_classes(self) -> int:
+        """Isomorphism classes visited."""
+        return int(self._state[2])
+
+    @property
+    def num_labelled(self) -> int:
+        """Labelled digraphs that they stand for."""
+        return int(self._state[3]) + int(self._state[4]) * BILLION
+
+    def goes_on(self) -> bool:
+        """Visit some more; False when there are no more."""
+        given = (self._both, self._simple, self._unit, self._sizes, self._heads, self._used)
+        records = (self._best, self._shown, self._most_hops, self._short)
+        end = compiled(visit)(*given, self._state, self._work, *records, _CLASSES_A_VISIT)
+        self._solve(self._short[: self._state[5]])
+        self._state[5] = 0
+        return bool(end != END)
+
+    def points(self, kind: int) -> tuple[Point, ...]:
+        """The undominated costs of an allgather (0) or an allreduce (1)."""
+        found = []
+        for steps in np.flatnonzero(self._best[kind] < _NEVER).tolist():
+            t_b = Fraction(int(self._best[kind, steps]) * self._degree, self._unit * self._nodes)
+            recipe: Recipe = recipe_of(self._shown[kind, steps, :-1])
+            if self._shown[kind, steps, -1, 0]:
+                recipe = Transpose(recipe)
+            found.append(Point(Cost(steps * (kind + 1), t_b), recipe))
+        return tuple(undominated(found, lambda point: point.cost))
+
+    def _solve(self, digraphs: NDArray[np.int64]) -> None:
+        """Solve an all-to-all where distances leave room for less than is known, shortest first."""
+        hops = [_hops(rows) for rows in digraphs]
+        for place in sorted(range(len(hops)), key=hops.__getitem__):
+            diameter, total = _diameter(digraphs[place]), hops[place]
+            if total > self._most_hops[diameter]:
+                continue
+            recipe = recipe_of(digraphs[place].copy())
+            found = throughput(recipe.topology(), Options())
+            if found.time != found.bound:
+                raise RuntimeError(f"the all-to-all of {recipe!r} was not solved exactly")
+            point = Point(Cost(diameter, found.time), recipe)
+            self.solved = undominated([*self.solved, point], lambda one: one.cost)
+            for steps in range(self._nodes + 1):
+                times = [one.cost.t_b for one in self.solved if one.cost.steps <= steps]
+                if times:
+                    room = min(times) * self._nodes**2
+                    self._most_hops[steps] = -(-room.numerator // room.denominator) - 1
+
+
+def recipe_of(rows: NDArray[np.int64]) -> Lift:
+    """The digraph of these out-neighbours of every node."""
+    return Lift(Cyclic(1), tuple(tuple(row) for row in rows.tolist()))
+
+
+def _hops(rows: NDArray[np.int64]) -> int:
+    return int(recipe_of(rows).topology().distances().sum())
+
+
+def _diameter(rows: NDArray[np.int64]) -> int:
+    return recipe_of(rows).topology().diameter()
