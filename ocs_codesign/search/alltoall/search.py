@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ocs_codesign.question import Question
 from ocs_codesign.search.alltoall.climbs import Climbed, climbed
+from ocs_codesign.search.alltoall.priced import priced_recipes
 from ocs_codesign.search.bases import MAX_SEARCHED_DEGREE, MAX_SEARCHED_NODES, cayley_recipe
 from ocs_codesign.search.generators import (
     generator_sets,
@@ -43,7 +44,7 @@ def alltoall_recipes(
 ) -> list[Recipe]:
     """Recipes of a size that all-to-all may take little time on, nothing where search is too much.
 
-    The best digraphs that climbs find come first, then Cayley digraphs.
+    The best general digraph and the best that climbs find come first, then Cayley digraphs.
     ``effort.work`` bounds the generator sets tried in each group and the climbs at every size.
     """
     nodes, degree = question.num_nodes, question.degree
@@ -52,7 +53,8 @@ def alltoall_recipes(
         return []
     best = shortest_digraphs(question, effort, on_progress)
     climbs = (one.digraph.recipe() for one in best)
-    return list(dict.fromkeys([*climbs, *_cayley(question, effort)]))
+    priced = priced_recipes(question, effort)
+    return list(dict.fromkeys([*priced[:1], *climbs, *priced[1:], *_cayley(question, effort)]))
 
 
 def shortest_digraphs(
