@@ -41,6 +41,14 @@ EXAMPLES = {
     "mixtral.yaml": ("a mixture of experts", "iterate mixtral.yaml"),
     "dlrm.yaml": ("a recommender", "iterate dlrm.yaml"),
     "resnet50.yaml": ("a residual network", "compare-policies resnet50.yaml"),
+    "cluster256.yaml": (
+        "accelerators in servers",
+        "codesign mixtral.yaml cluster256.yaml",
+    ),
+    "cluster250.yaml": (
+        "250 hosts of one accelerator",
+        "codesign resnet50.yaml cluster250.yaml",
+    ),
     "gpt3_budget.yaml": (
         "what GPT-3 sends in four dimensions",
         "allocate gpt3_budget.yaml --total 600GB/s",

@@ -46,6 +46,7 @@ SECTIONS = {
         "compare-policies": "compare_policies",
         "fuse": "fuse",
         "allocate": "allocate",
+        "codesign": "codesign",
     },
     "Circuits that change": {
         "sequence": "sequence",

@@ -44,7 +44,7 @@ def job_figure(done: JobRun, title: str = "") -> Figure:
 
 def draw_job(axes: Axes, done: JobRun, title: str = "") -> Axes:
     """The same in these axes, which are returned."""
-    note = _draw_timeline(axes, done, min(done.graph.num_owners, MAX_OWNERS))
+    note = draw_timeline(axes, done, min(done.graph.num_owners, MAX_OWNERS))
     named = f"{title}: " if title else ""
     axes.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
     return axes
@@ -59,7 +59,7 @@ def link_job_figure(run: LinkRun, title: str = "") -> Figure:
     num = min(done.graph.num_owners, MAX_OWNERS - MAX_LANES)
     with drawing(10, 1.6 + 0.5 * num + 0.25 * len(run.lanes), "constrained") as figure:
         axes = figure.add_subplot()
-        note = _draw_timeline(axes, done, num, run)
+        note = draw_timeline(axes, done, num, run)
         named = f"{title}: " if title else ""
         axes.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
     return figure
@@ -101,7 +101,8 @@ def _row_names(num_owners: int, links: LinkRun | None) -> list[str]:
     return names
 
 
-def _draw_timeline(axes: Axes, done: JobRun, num_owners: int, links: LinkRun | None = None) -> str:
+def draw_timeline(axes: Axes, done: JobRun, num_owners: int, links: LinkRun | None = None) -> str:
+    """Draw the rows of the first owners, and of the busiest links; what is left out, in words."""
     graph, tick_s = done.graph, float(done.graph.tick_s)
     rows, begins, widths, labels = _bars(done, num_owners, links)
     chosen = np.arange(len(rows))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ocs_codesign.lp import Options
     from ocs_codesign.question import Question
     from ocs_codesign.schedulers.alltoall.result import Throughput
+    from ocs_codesign.search.effort import Effort
 
     Progress = Callable[[str, int, int], None]
 
@@ -122,6 +123,7 @@ def designs_serving(
     on_progress: Progress | None = None,
     *,
     catalogue: str | Path | None = None,
+    effort: Effort | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> Frontier:
     """The designs of the pool that no other beats at all these collectives, at any sizes.
@@ -131,9 +133,10 @@ def designs_serving(
     """
     if not collectives:
         raise ValueError("there are no collectives that designs should serve")
-    gathering = Collective.ALLTOALL not in collectives
-    known = pool(question, None, on_progress, catalogue, passes_count=gathering)
-    designs = [one for one in known.designs if one.measured]
+    if known is None:
+        passes_count = Collective.ALLTOALL not in collectives
+        known = pool(question, effort, on_progress, catalogue, passes_count=passes_count).designs
+    designs = [one for one in known if one.measured]
     criteria = criteria_of(collectives)
     if Collective.ALLTOALL in collectives:
         large = [one for one in designs if _columns(one) > MAX_COLUMNS]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
@@ -148,7 +148,19 @@ class Machine:
         return model.time_s(cost.steps, Fraction(0), 0), model.time_s(0, cost.t_b, size_bytes)
 
 
-def priced(graph: JobGraph, machine: Machine, which: NDArray[np.bool_] | None = None) -> JobGraph:
+class MessagePrices(Protocol):
+    """Whatever says what a message takes, as a Machine does."""
+
+    def parts_s(
+        self, kind: int, num_ranks: int, size_bytes: int, first_rank: int, last_rank: int
+    ) -> tuple[Fraction, Fraction]:
+        """Seconds of a message: what every part of it takes, and what is divided among parts."""
+        ...
+
+
+def priced(
+    graph: JobGraph, machine: MessagePrices, which: NDArray[np.bool_] | None = None
+) -> JobGraph:
     """The job with the latency and the work of all its messages on a machine, exact if it can be.
 
     Only those of the nodes ``which`` are priced, if it is given.

@@ -2,66 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ocs_codesign.bounds import topology_bound
 from ocs_codesign.collective import GATHERING, Collective
 from ocs_codesign.design import build, verified
 from ocs_codesign.fabric.selection.workload import Workload
-from ocs_codesign.networks.direct import direct
+from ocs_codesign.reconfigure.hold.forests import with_contenders
 from ocs_codesign.reconfigure.hold.options import recipe_option
-from ocs_codesign.schedulers.forest.choice import Contender, contenders
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from ocs_codesign.cost import Cost
     from ocs_codesign.design import Design
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.schedule import Schedule
+    from ocs_codesign.schedulers.forest.choice import Contender
     from ocs_codesign.topology import Topology
-
-KNOWN = "known"
-"""The design's own schedule among forests."""
-
-MAX_HOSTS = 128
-"""Beyond, packing the trees of all designs takes longer than one wants to wait for a ranking."""
 
 
 def with_forests(fabric: Fabric, workload: Workload, option: FabricOption) -> FabricOption:
-    """The option with the forests of an allreduce's halves, where a workload may gain by them.
-
-    That is where a schedule at the bound of the graph that takes one step more would be faster for
-    the largest message.
-    """
-    topology, costs = option.topology, (option.reduce_scatter, option.allgather)
+    """The option with the forests of an allreduce's halves, where a workload may gain by them."""
     jobs = [part.job for part in workload.parts if part.job.collective in GATHERING]
-    if option.contenders or not jobs or topology is None or topology.num_nodes > MAX_HOSTS:
+    if not jobs:
         return option
-    model, largest = fabric.cost_model, max(job.message_bytes for job in jobs)
-    halves = {
-        half: cost
-        for half, cost in zip(Collective.ALLREDUCE.halves(), costs, strict=True)
-        if cost is not None
-    }
-
-    def may_gain(half: Collective, cost: Cost) -> bool:
-        least = topology_bound(topology, half, cost.steps, cost.t_b)
-        return replace(least, steps=cost.steps + 1).time_s(model, largest) < cost.time_s(
-            model, largest
-        )
-
-    if len(halves) < 2 or not any(may_gain(*known) for known in halves.items()):
-        return option
-    network = direct(topology, 1)
-    fields = (
-        replace(contenders(network, half, None, topology), others=(Contender(KNOWN, cost),))
-        for half, cost in halves.items()
-    )
-    return replace(option, contenders=tuple(fields))
+    largest = max(job.message_bytes for job in jobs)
+    return with_contenders(option, fabric.cost_model, largest)
 
 
 def fastest_design(

@@ -49,7 +49,7 @@ from ocs_codesign.workload.prices import Level, Machine, priced
 
 if TYPE_CHECKING:
     from ocs_codesign.cost import CostModel
-    from ocs_codesign.files.plain_text import Place
+    from ocs_codesign.files.plain_text import Place, PlainText
     from ocs_codesign.reconfigure.hold.trace import Trace
     from ocs_codesign.workload.job_graph import JobGraph
 
@@ -179,6 +179,15 @@ def parse_job(
     ValueError: j.yaml, line 3: layers[0].allreduce is 3: write a time as text with its unit, \
 as in 1.5ms
     """
+    plain, part = job_part(data, name, is_json=is_json)
+    try:
+        return _loaded(part, given, ranks_alone=ranks_alone)
+    except ValueError as error:
+        raise spanning_error(name, plain, error, "the job", _PARTS) from None
+
+
+def job_part(data: bytes, name: str, *, is_json: bool = False) -> tuple[PlainText, JobPart]:
+    """The content of a job file and its checked parts; ValueError as in ``load_job``."""
     check_size(data, name, MAX_JOB_BYTES)
     plain = read_plain_text(data, name, is_json=is_json)
     keys = "name, and layers, nodes or a model"
@@ -186,10 +195,7 @@ as in 1.5ms
     part = checked_part(
         plain, name, JobPart, partial(_keys_at, kind), "job", tags=MODEL_KINDS, keys=keys
     )
-    try:
-        return _loaded(part, given, ranks_alone=ranks_alone)
-    except ValueError as error:
-        raise spanning_error(name, plain, error, "the job", _PARTS) from None
+    return plain, part
 
 
 def job_json_schema() -> dict[str, Any]:

@@ -106,6 +106,16 @@ ModelPart = TransformerPart | RecommenderPart | ResidualPart
 MODEL_KINDS = ("transformer", "recommender", "residual")
 
 
+def model_of(part: ModelPart) -> Transformer | ResidualNetwork | Recommender:
+    """What is trained; ValueError with the rule if it is no such model."""
+    values = part.model_dump(exclude={"kind"})
+    if isinstance(part, RecommenderPart):
+        return Recommender(**{**values, "bottom": tuple(part.bottom), "top": tuple(part.top)})
+    if isinstance(part, TransformerPart):
+        return Transformer(**values)
+    return ResidualNetwork(**{**values, "blocks": tuple(part.blocks)})
+
+
 def graph_of_model(
     part: ModelPart,
     divided: ParallelPart | None,
@@ -121,18 +131,12 @@ def graph_of_model(
     parallel = Parallel() if divided is None else Parallel(**divided.model_dump())
     parallel.check_alike(machine)
     accelerator = Accelerator(processor.peak, float(processor.memory), processor.workgroups)
-    values = part.model_dump(exclude={"kind"})
-    if isinstance(part, RecommenderPart):
+    trained = model_of(part)
+    if isinstance(trained, Recommender):
         if parallel.num_ranks > parallel.data or parallel.zero:
             raise ValueError("a recommender is divided by data alone, without zero")
-        model = Recommender(**{**values, "bottom": tuple(part.bottom), "top": tuple(part.top)})
-        text = f"{model.num_parameters / 1e9:.4g} billion parameters in tables and dense layers"
-        return model.job(parallel.num_ranks, accelerator, machine), text
-    trained: Transformer | ResidualNetwork
-    if isinstance(part, TransformerPart):
-        trained = Transformer(**values)
-    else:
-        trained = ResidualNetwork(**{**values, "blocks": tuple(part.blocks)})
+        text = f"{trained.num_parameters / 1e9:.4g} billion parameters in tables and dense layers"
+        return trained.job(parallel.num_ranks, accelerator, machine), text
     on_ranks = trained.on_ranks(parallel)
     text = f"{trained.num_parameters / 1e9:.4g} billion parameters, {_degrees(parallel)}"
     return job_of(on_ranks, parallel, accelerator, ranks_alone=ranks_alone), text

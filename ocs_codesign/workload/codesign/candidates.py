@@ -1,0 +1,281 @@
+"""Candidates of a co-design, from a division to what its messages take, each with a bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+from ocs_codesign.collective import GATHERING, Collective
+from ocs_codesign.workload.codesign.group_loads import MAX_NODES_ROUTED
+from ocs_codesign.workload.codesign.optics import (
+    JobPrices,
+    OneTopology,
+    OwnCircuits,
+    PacketTree,
+)
+from ocs_codesign.workload.codesign.placements import DIMENSIONS_OF, PIPELINE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ocs_codesign.reconfigure.hold.options import FabricOption
+    from ocs_codesign.workload.codesign.cluster import JobCluster
+    from ocs_codesign.workload.codesign.designs import DesignBook
+    from ocs_codesign.workload.codesign.optics import Outside
+    from ocs_codesign.workload.codesign.placements import RankPlacement
+    from ocs_codesign.workload.codesign.traffic import Asked, Traffic
+    from ocs_codesign.workload.models.parallel import Parallel
+
+
+@final
+class Joining(Enum):
+    """What joins the servers: circuits of groups, one topology, circuits that change, packets."""
+
+    GROUPS = "circuits of every group"
+    ONE = "one topology"
+    CHANGING = "circuits that change"
+    TORUS = "torus"
+    RING = "ring"
+    FAT_TREE = "fat tree"
+
+
+CODESIGNED = (Joining.GROUPS, Joining.ONE, Joining.CHANGING)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A division, where it lies, and what joins the servers, with what its messages take.
+
+    ``ports`` and ``designs`` are by dimension, those of gradients apart where circuits change; with
+    one topology its design is under ``""``. ``is_ideal``: designs are still bounds.
+    """
+
+    joining: Joining
+    parallel: Parallel
+    placement: RankPlacement
+    ports: dict[str, int] = field(default_factory=dict, hash=False)
+    designs: dict[str, FabricOption] = field(default_factory=dict, hash=False)
+    late_ports: dict[str, int] = field(default_factory=dict, hash=False)
+    late_designs: dict[str, FabricOption] = field(default_factory=dict, hash=False)
+    is_ideal: bool = False
+
+    def prices(self, cluster: JobCluster) -> JobPrices:
+        """What messages take, those of gradients aside where circuits change."""
+        return JobPrices(cluster, self.parallel, self.placement, self._outside(cluster))
+
+    def late_prices(self, cluster: JobCluster) -> JobPrices:
+        """What gradients take on circuits of their own."""
+        own = OwnCircuits(cluster, self.late_ports, self.late_designs)
+        return JobPrices(cluster, self.parallel, self.placement, own)
+
+    def _outside(self, cluster: JobCluster) -> Outside:
+        if self.joining is Joining.FAT_TREE:
+            return PacketTree(cluster, cluster.fat_tree_share)
+        if self.joining in (Joining.GROUPS, Joining.CHANGING) or not self.designs:
+            return OwnCircuits(cluster, self.ports, self.designs)
+        option = self.designs[""]
+        if option.topology is None:
+            raise ValueError(f"{option.name} has no topology")
+        return OneTopology(cluster, option, option.topology)
+
+    def order(self) -> tuple[Any, ...]:
+        """What equal candidates are ordered by."""
+        degrees = self.parallel
+        return (
+            *(degrees.num_ranks, degrees.microbatches, degrees.zero, degrees.pipeline),
+            *(degrees.tensor, degrees.expert, self.joining.value, self.placement.text()),
+            *(sorted(self.ports.items()), sorted(self.late_ports.items())),
+            sorted((name, option.name) for name, option in self.designs.items()),
+        )
+
+
+def held(parallel: Parallel, placement: RankPlacement, cluster: JobCluster) -> Iterator[Candidate]:
+    """Every way to divide the ports among the spans of a placement, the designs left open."""
+    for ports in _splits(
+        [_choices(span.dimension, span.outside, cluster.num_ports) for span in placement.optical],
+        cluster.num_ports,
+    ):
+        named = {span.dimension: k for span, k in zip(placement.optical, ports, strict=True)}
+        yield Candidate(Joining.GROUPS, parallel, placement, named, is_ideal=True)
+
+
+def changing(
+    traffic: Traffic, placement: RankPlacement, cluster: JobCluster
+) -> Iterator[Candidate]:
+    """The ports divided once among the spans of passes, and once among those of gradients."""
+    asked = traffic.stages[0]
+    late = _spans_of(asked.gradients, placement)
+    early = {
+        span.dimension
+        for part in (asked.waited, *asked.trailing)
+        for span in placement.optical
+        if span.dimension in _spans_of(part, placement)
+    }
+    early |= {PIPELINE} if placement.span(PIPELINE).outside > 1 else set()
+    if not late or not early or early == late or traffic.parallel.zero == 3:
+        return
+    choices = [
+        [(span.dimension, span.outside) for span in placement.optical if span.dimension in part]
+        for part in (early, late)
+    ]
+    ways = [
+        [
+            dict(zip([name for name, _ in part], ports, strict=True))
+            for ports in _splits(
+                [_choices(*one, cluster.num_ports) for one in part], cluster.num_ports
+            )
+        ]
+        for part in choices
+    ]
+    for ports in ways[0]:
+        for late_ports in ways[1]:
+            yield Candidate(
+                *(Joining.CHANGING, traffic.parallel, placement, ports),
+                late_ports=late_ports,
+                is_ideal=True,
+            )
+
+
+def chosen(
+    candidate: Candidate, traffic: Traffic, cluster: JobCluster, book: DesignBook
+) -> Candidate | None:
+    """The candidate with the designs that take least for the messages of each span.
+
+    None if some all-to-all is too large to solve.
+    """
+    designs = _designs(candidate.placement, candidate.ports, traffic, cluster, book)
+    late = _designs(candidate.placement, candidate.late_ports, traffic, cluster, book)
+    if designs is None or late is None:
+        return None
+    return Candidate(
+        *(candidate.joining, candidate.parallel, candidate.placement, candidate.ports, designs),
+        *(candidate.late_ports, late),
+    )
+
+
+def with_one(
+    joining: Joining,
+    traffic: Traffic,
+    placement: RankPlacement,
+    cluster: JobCluster,
+    book: DesignBook,
+) -> Iterator[Candidate]:
+    """One topology for all servers in use: all of the pool that count, or the baseline asked."""
+    servers, ports = placement.num_servers, cluster.num_ports
+    if not 1 < servers <= MAX_NODES_ROUTED:
+        return
+    exchanges = _exchanges(traffic)
+    if joining is Joining.ONE:
+        options = book.options(servers, ports, exchanges=exchanges)
+    else:
+        recipes = book.baselines(servers, ports)
+        picked = recipes[:1] if joining is Joining.RING else recipes[1:]
+        found = [book.named(recipe, exchanges=exchanges) for recipe in picked]
+        options = tuple(one for one in found if one is not None)
+    largest = max((asked[2] for asked in traffic.asked()), default=0)
+    for option in options:
+        if option.topology is not None:
+            packed = book.packed(option, cluster.ports_model(ports), largest)
+            yield Candidate(joining, traffic.parallel, placement, {"": ports}, {"": packed})
+
+
+def _designs(
+    placement: RankPlacement,
+    ports: dict[str, int],
+    traffic: Traffic,
+    cluster: JobCluster,
+    book: DesignBook,
+) -> dict[str, FabricOption] | None:
+    asked = traffic.asked()
+    found = {}
+    for span in placement.optical:
+        if span.dimension == PIPELINE or span.dimension not in ports:
+            continue
+        mine = messages_of_span(asked, span.dimension, placement)
+        if not mine:
+            continue
+        exchanges = any(kind == Collective.ALLTOALL.name for kind, _ in mine)
+        model = cluster.ports_model(ports[span.dimension])
+        options = book.options(span.outside, ports[span.dimension], exchanges=exchanges)
+        largest = max(
+            (size for (kind, size) in mine if Collective.parse(kind) in GATHERING),
+            default=Fraction(0),
+        )
+        packed = [book.packed(option, model, largest) for option in options]
+        if not packed:
+            return None
+        found[span.dimension] = min(packed, key=lambda option: _total_s(option, mine, model))
+    return found
+
+
+def _total_s(option: FabricOption, mine: dict[tuple[str, Fraction], int], model: Any) -> Fraction:
+    total = Fraction(0)
+    for (kind, size), count in mine.items():
+        cost = option.fastest(Collective.parse(kind), model, size)[0]
+        if cost is None:
+            raise ValueError(f"{option.name} has no cost of {kind}")
+        total += count * cost.time_s(model, size)
+    return total
+
+
+def messages_of_span(
+    asked: dict[Asked, int], dimension: str, placement: RankPlacement
+) -> dict[tuple[str, Fraction], int]:
+    """What reaches the span of a dimension, of all collectives: kind and M, with how often."""
+    found: dict[tuple[str, Fraction], int] = {}
+    for (kind, group, size_bytes), count in asked.items():
+        if dimension not in DIMENSIONS_OF[group]:
+            continue
+        size = Fraction(size_bytes)
+        if kind != Collective.ALLTOALL.name:
+            mine = placement.span(dimension)
+            for other in DIMENSIONS_OF[group]:
+                span = placement.span(other)
+                size /= span.inside
+                if span.outside > 1 and span.stride < mine.stride:
+                    size /= span.outside
+        found[kind, size] = found.get((kind, size), 0) + count
+    return found
+
+
+def _exchanges(traffic: Traffic) -> bool:
+    return any(asked[0] == Collective.ALLTOALL.name for asked in traffic.asked())
+
+
+def _spans_of(asked: dict[Asked, int], placement: RankPlacement) -> set[str]:
+    names = {name for _, group, _ in asked for name in DIMENSIONS_OF[group]}
+    return {span.dimension for span in placement.optical if span.dimension in names}
+
+
+def _choices(dimension: str, outside: int, num_ports: int) -> list[int]:
+    """Numbers of ports that a span can use: pairs where stages have two neighbours."""
+    if dimension == PIPELINE and outside > 2:
+        return list(range(2, num_ports + 1, 2))
+    return list(range(1, num_ports + 1))
+
+
+def _splits(choices: list[list[int]], total: int) -> Iterator[tuple[int, ...]]:
+    """Every choice of ports to which none can be added.
+
+    >>> list(_splits([[1, 2, 3], [2]], 3))
+    [(1, 2)]
+    """
+    if not choices:
+        yield ()
+        return
+    found = [()]
+    for one in choices:
+        found = [(*rest, k) for rest in found for k in one if sum(rest) + k <= total]  # type: ignore[misc]
+    most = set(found)
+    for ports in found:
+        more = (
+            (*ports[:at], k, *ports[at + 1 :])
+            for at, one in enumerate(choices)
+            for k in one
+            if k > ports[at]
+        )
+        if not any(other in most for other in more):
+            yield ports

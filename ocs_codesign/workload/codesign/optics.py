@@ -1,0 +1,233 @@
+"""What messages of a job take on a cluster, whose servers are joined in one of several ways.
+
+A group that lies in servers and beyond them works in levels: an allreduce is a reduce-scatter
+inside, an allreduce of what is left over each optical span, and an allgather inside; an all-to-all
+goes inside first, then over the rails. Levels follow each other and do not overlap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol, final
+
+from ocs_codesign.collective import Collective
+from ocs_codesign.cost import Cost, CostModel
+from ocs_codesign.workload.codesign.group_loads import group_costs
+from ocs_codesign.workload.codesign.placements import DIMENSIONS_OF, PIPELINE, group_of
+from ocs_codesign.workload.job_graph import COLLECTIVES, FIRST_COLLECTIVE, SEND
+from ocs_codesign.workload.prices import direct_cost
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ocs_codesign.reconfigure.hold.options import FabricOption
+    from ocs_codesign.topology import Topology
+    from ocs_codesign.workload.codesign.cluster import JobCluster
+    from ocs_codesign.workload.codesign.placements import RankPlacement, Span
+    from ocs_codesign.workload.models.parallel import Parallel
+
+Seconds = tuple[Fraction, Fraction]
+"""What every part of a message takes, and what is divided among parts."""
+
+
+class Outside(Protocol):
+    """What joins servers: seconds of a collective over a span, and of a message to a neighbour."""
+
+    def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
+        """Seconds of a collective of M = ``size_bytes`` among the servers of a span."""
+        ...
+
+    def send_s(self, span: Span, size_bytes: int) -> Seconds:
+        """Seconds of a message to the next server of a span, or to the one before."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class JobPrices:
+    """What the messages of a division take when it lies so on a cluster that is joined so."""
+
+    cluster: JobCluster
+    parallel: Parallel
+    placement: RankPlacement
+    outside: Outside
+
+    def parts_s(
+        self, kind: int, num_ranks: int, size_bytes: int, first_rank: int, last_rank: int
+    ) -> Seconds:
+        """Seconds of a message between ranks as the job numbers them."""
+        if kind == SEND:
+            return self._send_s(size_bytes, first_rank, last_rank)
+        name = COLLECTIVES[kind - FIRST_COLLECTIVE]
+        if num_ranks == 1:
+            return Fraction(0), Fraction(0)
+        group = group_of(self.parallel, num_ranks, (last_rank - first_rank) // (num_ranks - 1))
+        return self.group_s(name, group, size_bytes)
+
+    def group_s(self, collective: str, group: str, size_bytes: int) -> Seconds:
+        """Seconds of a collective of a group, level after level."""
+        spans = [self.placement.span(name) for name in DIMENSIONS_OF[group]]
+        inside = 1
+        for span in spans:
+            inside *= span.inside
+        size = Fraction(size_bytes)
+        latency, work = self._inside_s(collective, inside, size)
+        size = size if collective == Collective.ALLTOALL.name else size / inside
+        for span in sorted(spans, key=lambda one: one.stride):
+            if span.outside > 1:
+                more = self.outside.collective_s(span, collective, size)
+                latency, work = latency + more[0], work + more[1]
+                size = size if collective == Collective.ALLTOALL.name else size / span.outside
+        return latency, work
+
+    def _inside_s(self, collective: str, inside: int, size_bytes: Fraction) -> Seconds:
+        model = self.cluster.scale_up
+        if inside == 1 or model is None:
+            return Fraction(0), Fraction(0)
+        return seconds_of(direct_cost(collective, inside), model, size_bytes)
+
+    def _send_s(self, size_bytes: int, first_rank: int, last_rank: int) -> Seconds:
+        width = self.parallel.ranks_of_stage
+        span = self.placement.span(PIPELINE)
+        stages = first_rank // width, last_rank // width
+        if stages[0] // span.inside == stages[1] // span.inside and self.cluster.scale_up:
+            return seconds_of(Cost(1, Fraction(1)), self.cluster.scale_up, size_bytes)
+        return self.outside.send_s(span, size_bytes)
+
+
+def seconds_of(cost: Cost, model: CostModel, size_bytes: Fraction | int) -> Seconds:
+    """The latency and the transfer of a cost."""
+    return model.time_s(cost.steps, Fraction(0), 0), model.time_s(0, cost.t_b, size_bytes)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OwnCircuits:
+    """Every span has ports of its own, in circuits that no other span uses.
+
+    ``designs`` are those of the spans with collectives; a span without one costs what no topology
+    of its size and ports is below. Stages of a pipeline hang on a two-way ring. Where circuits
+    change, spans without ports send on the other configuration, so here they take no time.
+    """
+
+    cluster: JobCluster
+    ports: Mapping[str, int]
+    designs: Mapping[str, FabricOption]
+
+    def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
+        """The time of the design, or the bound."""
+        num_ports = self.ports.get(span.dimension)
+        if num_ports is None:
+            return Fraction(0), Fraction(0)
+        model = self.cluster.ports_model(num_ports)
+        option = self.designs.get(span.dimension)
+        if option is None:
+            return seconds_of(least_cost(collective, span.outside, num_ports), model, size_bytes)
+        cost = option.fastest(Collective.parse(collective), model, size_bytes)[0]
+        if cost is None:
+            raise ValueError(f"{option.name} has no cost of {collective}")
+        return seconds_of(cost, model, size_bytes)
+
+    def send_s(self, span: Span, size_bytes: int) -> Seconds:
+        """Half of the ports lead to the next stage, all of them if there are two."""
+        num_ports = self.ports.get(span.dimension)
+        if num_ports is None:
+            return Fraction(0), Fraction(0)
+        each = num_ports if span.outside == 2 else num_ports // 2
+        return seconds_of(Cost(1, Fraction(1)), self.cluster.ports_model(each), size_bytes)
+
+
+def least_cost(collective: str, num_nodes: int, degree: int) -> Cost:
+    """What no topology of so many nodes of a degree is below.
+
+    Bytes that must arrive, and for an all-to-all hops that no tree of the degree can save.
+
+    >>> least_cost("alltoall", 6, 2)
+    Cost(steps=2, t_b=Fraction(4, 3))
+    """
+    hops, reached, level, steps = 0, 1, 1, 0
+    while reached < num_nodes:
+        steps += 1
+        level = min(level * degree, num_nodes - reached)
+        hops += steps * level
+        reached += level
+    if collective == Collective.ALLTOALL.name:
+        return Cost(steps, Fraction(hops, num_nodes))
+    half = Cost(steps, Fraction(num_nodes - 1, num_nodes))
+    return half + half if collective == Collective.ALLREDUCE.name else half
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class BestConceivable:
+    """What no circuits are below: every span has all ports, in the best topology there could be."""
+
+    cluster: JobCluster
+
+    def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
+        """The bound of all topologies."""
+        num_ports = self.cluster.num_ports
+        cost = least_cost(collective, span.outside, num_ports)
+        return seconds_of(cost, self.cluster.ports_model(num_ports), size_bytes)
+
+    def send_s(self, span: Span, size_bytes: int) -> Seconds:
+        """One step over all ports."""
+        del span
+        model = self.cluster.ports_model(self.cluster.num_ports)
+        return seconds_of(Cost(1, Fraction(1)), model, size_bytes)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OneTopology:
+    """One topology of all servers in use with all ports, whose links all groups share.
+
+    A span of all servers takes the design's own schedules; others what their messages load the
+    links with, all groups of the span at once.
+    """
+
+    cluster: JobCluster
+    option: FabricOption
+    topology: Topology
+
+    def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
+        """The time of the design for all servers, of routed messages for fewer."""
+        model = self.cluster.ports_model(self.topology.degree)
+        kind = Collective.parse(collective)
+        if span.outside == self.topology.num_nodes:
+            cost = self.option.fastest(kind, model, size_bytes)[0]
+            if cost is not None:
+                return seconds_of(cost, model, size_bytes)
+        costs = group_costs(self.topology, span.outside, span.stride)
+        if kind == Collective.ALLTOALL:
+            return seconds_of(costs.exchange, model, size_bytes)
+        half = min(costs.gathers, key=lambda one: one.time_s(model, size_bytes))
+        whole = half + half if kind == Collective.ALLREDUCE else half
+        return seconds_of(whole, model, size_bytes)
+
+    def send_s(self, span: Span, size_bytes: int) -> Seconds:
+        """All stages hand on at once."""
+        costs = group_costs(self.topology, span.outside, span.stride)
+        return seconds_of(costs.hand_on, self.cluster.ports_model(self.topology.degree), size_bytes)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PacketTree:
+    """What no fat tree is below whose bandwidth is a share of that of the optical ports."""
+
+    cluster: JobCluster
+    share: Fraction
+
+    def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
+        """Every byte crosses the ports once."""
+        return seconds_of(direct_cost(collective, span.outside), self._model(), size_bytes)
+
+    def send_s(self, span: Span, size_bytes: int) -> Seconds:
+        """One step over all ports."""
+        del span
+        return seconds_of(Cost(1, Fraction(1)), self._model(), size_bytes)
+
+    def _model(self) -> CostModel:
+        return self.cluster.ports_model(self.cluster.num_ports * self.share)
