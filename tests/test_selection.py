@@ -10,11 +10,11 @@ import pytest
 
 from ocs_codesign.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.cost import Cost
-from ocs_codesign.fabric.selection import forests
 from ocs_codesign.fabric.selection.ranking import PlanKind, select
 from ocs_codesign.fabric.selection.workload import AllowedChanges, Part, Workload
 from ocs_codesign.formats.fabric.fabric_files import parse_fabric
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.reconfigure.hold import forests
 from ocs_codesign.reconfigure.hold.options import FabricOption, recipe_options
 from ocs_codesign.reconfigure.hold.trace import Job
 from ocs_codesign.schedulers.registry import made_by
@@ -87,7 +87,7 @@ def test_single_designs_by_hand(measured):
 @pytest.mark.parametrize("delta", ["1us", "2ms", "100ms"])
 @pytest.mark.parametrize("gap_s", [0, Fraction(3, 1000)])
 def test_switching_is_the_optimum_of_brute_force(measured, delta, gap_s, monkeypatch):
-    monkeypatch.setattr(forests, "MAX_HOSTS", 0)  # costs are made up, so no tree competes
+    monkeypatch.setattr(forests, "MAX_FOREST_HOSTS", 0)  # costs are made up, so no tree competes
     options = fakes(measured)
     jobs = (Job("alltoall", 10**7, count=2), Job("allreduce", 10**7, gap_before_s=gap_s, count=2))
     workload = mix(AllowedChanges.BETWEEN, *jobs, repeat=2)
@@ -195,7 +195,7 @@ def test_forests_serve_where_cuts_allow_more(monkeypatch):
         ]
         assert time.cost in {first + second for first in made[0] for second in made[1]}
         assert time.cost.t_b < own.t_b
-        monkeypatch.setattr(forests, "MAX_HOSTS", 7)
+        monkeypatch.setattr(forests, "MAX_FOREST_HOSTS", 7)
         (without,) = select(fabric(), workload, [option]).ranked
         assert without.times[0].cost == own
         assert without.total_s > plan.total_s

@@ -80,7 +80,7 @@ def codesign_json(answer: CodesignAnswer, top: int) -> dict[str, Any]:
             "stuck": explored.num_stuck,
             "unsolved": explored.num_unsolved,
             "not_proven_worse": plan.num_unproven,
-            "searched_sizes": [list(size) for size in plan.searched],
+            "sizes_without_search": [list(size) for size in plan.unsearched],
         },
         "fat_tree_share": plan.cluster.fat_tree_share,
         "memory_model": SOURCE,

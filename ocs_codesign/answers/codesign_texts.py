@@ -106,8 +106,8 @@ def search_text(plan: CodesignPlan) -> Iterator[str]:
             "another policy"
         )
     notes += [
-        f"{nodes} nodes of {ports} ports, which the catalogue has not, had a short search"
-        for nodes, ports in plan.searched
+        f"designs of {nodes} nodes with {ports} ports are those known, without a long search"
+        for nodes, ports in plan.unsearched
     ]
     if notes:
         yield f"Not proven: {'; '.join(notes)}."

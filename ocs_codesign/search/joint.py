@@ -124,18 +124,20 @@ def designs_serving(
     *,
     catalogue: str | Path | None = None,
     effort: Effort | None = None,
+    known: Iterable[Design] | None = None,
     options: Options = DEFAULT_OPTIONS,
 ) -> Frontier:
     """The designs of the pool that no other beats at all these collectives, at any sizes.
 
     A frontier in everything that counts for them; ring and torus are solved in any case, and what
-    has more than MAX_COLUMNS to solve is left ``unsolved``. Raises ValueError for no collectives.
+    has more than MAX_COLUMNS to solve is left ``unsolved``. ``known`` are all designs that count
+    instead of those of the pool. Raises ValueError for no collectives.
     """
     if not collectives:
         raise ValueError("there are no collectives that designs should serve")
     if known is None:
-        passes_count = Collective.ALLTOALL not in collectives
-        known = pool(question, effort, on_progress, catalogue, passes_count=passes_count).designs
+        gathers = Collective.ALLTOALL not in collectives
+        known = pool(question, effort, on_progress, catalogue, passes_count=gathers).designs
     designs = [one for one in known if one.measured]
     criteria = criteria_of(collectives)
     if Collective.ALLTOALL in collectives:

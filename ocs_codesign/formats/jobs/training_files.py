@@ -36,7 +36,7 @@ def parse_training(data: bytes, name: str, *, is_json: bool = False) -> TrainedM
 
     >>> parse_training(b"name: j\\nranks: 4\\n", "j.yaml")
     Traceback (most recent call last):
-    ValueError: j.yaml: the job has no model: only models can be divided in other ways
+    ValueError: j.yaml, line 1: the job has no model: only models can be divided in other ways
     """
     plain, part = job_part(data, name, is_json=is_json)
     if part.model is None:

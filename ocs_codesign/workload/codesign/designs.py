@@ -13,6 +13,7 @@ from ocs_codesign.search.baselines import baseline_recipes
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.joint import designs_serving
+from ocs_codesign.search.search import measured_designs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 SHORT_SEARCH = Effort(work=2**12)
 """How long a size is searched for that the catalogue does not have."""
+MAX_SEARCHED = 32
+"""Largest size that is searched as ``select`` does where the catalogue has it without a search."""
 MAX_ALLTOALL = 128
 """Largest group whose all-to-all is solved in passing."""
 
@@ -33,11 +36,12 @@ MAX_ALLTOALL = 128
 class DesignBook:
     """Options by nodes and ports, as ``select`` and ``plan`` take them from the pool.
 
-    ``searched`` are sizes that the catalogue does not have, for which a short search was made.
+    ``unsearched`` are larger sizes for which no search is stored, whose designs are those that are
+    known, or that a short search finds.
     """
 
     on_phase: Callable[[str], None] | None = None
-    searched: set[tuple[int, int]] = field(default_factory=set)
+    unsearched: set[tuple[int, int]] = field(default_factory=set)
     _options: dict[tuple[int, int, bool], tuple[FabricOption, ...]] = field(default_factory=dict)
     _packed: dict[FabricOption, FabricOption] = field(default_factory=dict)
 
@@ -58,13 +62,19 @@ class DesignBook:
             return ()
         if self.on_phase is not None:
             self.on_phase(f"Designs of {question.num_nodes} nodes with {question.degree} ports")
+        effort, known = None, None
         with Catalogue() as store:
-            is_stored = store.has(question)
-        effort = None if is_stored or question.num_nodes <= question.degree else SHORT_SEARCH
-        if effort is not None:
-            self.searched.add((question.num_nodes, question.degree))
+            origin, entries = store.provenance(question), store.entries(question)
+        is_searched = origin is not None and origin.work >= Effort().work
+        if not is_searched and question.num_nodes > MAX_SEARCHED:
+            self.unsearched.add((question.num_nodes, question.degree))
+            if entries:
+                known = [entry.design() for entry in entries]
+                known += measured_designs(baseline_recipes(question))
+            else:
+                effort = SHORT_SEARCH
         wanted = [Collective.ALLGATHER, *[Collective.ALLTOALL] * exchanges]
-        serving = designs_serving(question, wanted, effort=effort)
+        serving = designs_serving(question, wanted, effort=effort, known=known)
         return tuple(serving_options(serving, wanted))
 
     def named(self, recipe: Recipe, *, exchanges: bool) -> FabricOption | None:

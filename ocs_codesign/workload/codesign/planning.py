@@ -94,7 +94,7 @@ class CodesignPlan:
     baselines: tuple[UsualChoice, ...]
     if_changed: dict[str, Fraction]
     break_even_s: Fraction | None
-    searched: tuple[tuple[int, int], ...]
+    unsearched: tuple[tuple[int, int], ...]
     policies: tuple[str, ...]
 
     @property
@@ -153,7 +153,7 @@ def codesign(
         baselines(planner, divided, names, max_simulated),
         if_twice_as_fast(planner, best, names),
         break_even_s(planner, divided, best),
-        tuple(sorted(book.searched)),
+        tuple(sorted(book.unsearched)),
         names,
     )
 
