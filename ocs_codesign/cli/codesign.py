@@ -40,7 +40,7 @@ USUAL_DIRECTORY = "codesigned"
     type=click.IntRange(1, 10_000),
     default=200,
     show_default=True,
-    help="Candidates to simulate at most.",
+    help="Candidates to simulate at most, of a million nodes together.",
 )
 @click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Rows to show.")
 @click.option(

@@ -204,7 +204,9 @@ def csr(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The different values of every key side by side, ascending: where each begins, and they."""
     span = int(value.max(initial=0)) + 1
-    keys, values = np.divmod(np.unique(key.astype(np.int64) * span + value), span)
+    pairs = np.sort(key.astype(np.int64) * span + value)  # sorting takes less than np.unique's hash
+    pairs = pairs[np.concatenate([[True], pairs[1:] != pairs[:-1]])[: len(pairs)]]
+    keys, values = np.divmod(pairs, span)
     return starts_of(np.bincount(keys, minlength=num_keys)).astype(np.int64), values
 
 

@@ -16,6 +16,7 @@ from ocs_codesign.workload.codesign.optics import (
     PacketTree,
 )
 from ocs_codesign.workload.codesign.placements import DIMENSIONS_OF, PIPELINE
+from ocs_codesign.workload.models.layer import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +81,23 @@ class Candidate:
         if option.topology is None:
             raise ValueError(f"{option.name} has no topology")
         return OneTopology(cluster, option, option.topology)
+
+    def price_key(self) -> tuple[Any, ...]:
+        """What messages take depends on nothing else: on circuits of groups, not on their order.
+
+        But for the dimensions of copies, which one group may span.
+        """
+        spans = self.placement.spans
+        if "" not in self.designs:
+            copies = tuple(
+                span.dimension
+                for span in self.placement.optical
+                if span.dimension in DIMENSIONS_OF[DATA]
+            )
+            lies = frozenset((span.dimension, span.inside, span.outside) for span in spans)
+            ports = tuple(sorted(self.ports.items())), tuple(sorted(self.late_ports.items()))
+            return self.joining, self.parallel, lies, copies, *ports
+        return self.joining, self.parallel, spans, self.designs[""].name
 
     def order(self) -> tuple[Any, ...]:
         """What equal candidates are ordered by."""

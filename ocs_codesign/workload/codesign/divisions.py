@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.fused import Accelerator
     from ocs_codesign.workload.job_graph import JobGraph
 
-MAX_GRAPH = 200_000
+MAX_GRAPH = 80_000
 """Computations of an iteration, of all stages, that are simulated in passing."""
 
 

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.job_graph import JobGraph
     from ocs_codesign.workload.models.parallel import Parallel
 
-MAX_SIMULATED = 200
+MAX_SIMULATED, MAX_NODES = 200, 1_000_000
+"""Candidates that are simulated at most, and nodes of their jobs together."""
 _GRAPHS_KEPT = 16
 
 
@@ -127,7 +128,7 @@ def explored(
         if not number % 256:
             planner.tell("Bounding divisions", number, 0)
         search.push(planner.traffic(parallel).compute_bound_s(), parallel)
-    while search.heap and len(search.outcomes) < max_simulated:
+    while search.heap and len(search.outcomes) < max_simulated and search.num_nodes < MAX_NODES:
         bound_s, _, _, item = heapq.heappop(search.heap)
         if bound_s >= search.best_s:
             heapq.heappush(search.heap, (bound_s, -1, (), item))
@@ -155,8 +156,9 @@ class _Search:
         self.heap: list[tuple[float, int, tuple[Any, ...], Any]] = []
         self.outcomes: list[JobOutcome] = []
         self.skipped: Counter[str] = Counter()
+        self.seen: set[tuple[Any, ...]] = set()
         self.best_s = below_s
-        self.num_stuck = self.num_unsolved = self._number = 0
+        self.num_nodes = self.num_stuck = self.num_unsolved = self._number = 0
 
     def push(self, bound_s: float, item: Any) -> None:
         """Something to look at, unless it cannot be better."""
@@ -201,7 +203,10 @@ class _Search:
             if joining in (Joining.TORUS, Joining.RING) and not placement.optical:
                 found.append(Candidate(joining, parallel, placement))
         for candidate in found:
-            self.push(planner.bound_s(candidate), candidate)
+            key = candidate.price_key()
+            if key not in self.seen:
+                self.seen.add(key)
+                self.push(planner.bound_s(candidate), candidate)
 
     def _settle(self, bound_s: float, candidate: Candidate) -> None:
         planner = self.planner
@@ -215,6 +220,7 @@ class _Search:
             return
         planner.tell("Simulating", len(self.outcomes), 0)
         outcome = planner.simulated(candidate, bound_s)
+        self.num_nodes += planner.graph(candidate.parallel).num_nodes
         if outcome is None:
             self.num_stuck += 1
             return
