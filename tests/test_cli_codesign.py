@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -20,6 +23,9 @@ from ocs_codesign.formats.jobs.training_files import load_training
 
 EXAMPLES = Path(__file__).parent.parent / "ocs_codesign/examples"
 
+RESIDUAL = "name: s\nmodel: {kind: residual, blocks: [1], image: 16, classes: 10, batch: 8}\n"
+SERVERS = "{count: 4, accelerators: 2, scale_up: 20GB/s, alpha: 1us}"
+
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
@@ -29,6 +35,7 @@ def files(tmp_path, monkeypatch):
     return ["codesign", "job.yaml", "cluster.yaml", "--policy", "p3"]
 
 
+@pytest.mark.slow
 def test_a_ranking_its_baselines_and_a_bundle_that_is_right(files, capsys):
     words = [*files, "--json", "a.json", "--out", "built", "--plot", "a.png", "--deploy", "bundle"]
     assert main(words) == 0
@@ -58,14 +65,55 @@ def test_a_ranking_its_baselines_and_a_bundle_that_is_right(files, capsys):
     assert other["baselines"] == found["baselines"]
 
 
+def test_what_is_shown_and_drawn(files, capsys):
+    Path("job.yaml").write_text(RESIDUAL, encoding="utf-8")
+    assert main([*files, "--json", "a.json", "--plot", "a.svg", "--top", "1"]) == 0
+    shown = capsys.readouterr().out
+    found = json.loads(Path("a.json").read_text(encoding="utf-8"))
+    assert len(found["ranking"]) == 1
+    assert [one["baseline"] for one in found["baselines"]] == ["torus", "ring", "fat tree", "DDP"]
+    for sentence in (*found["explanation"], *found["deploy"]):
+        assert sentence in shown
+    assert b"waits" in Path("a.svg").read_bytes() or b"computes" in Path("a.svg").read_bytes()
+
+
 def test_one_server_needs_no_light(files, capsys):
-    text = CLUSTER.replace("count: 4", "count: 1").replace("accelerators: 2", "accelerators: 8")
+    text = CLUSTER.replace("count: 4", "count: 1").replace("accelerators: 2", "accelerators: 4")
     Path("cluster.yaml").write_text(text, encoding="utf-8")
     assert main(files) == 0
     assert "The winner needs no light" in capsys.readouterr().out
     assert main([*files, "--deploy", "bundle"]) == 2
     assert "nothing to deploy" in capsys.readouterr().err
     assert not Path("bundle").exists()
+
+
+def test_the_command_with_the_largest_message_writes_its_bundle(files, capsys):
+    Path("job.yaml").write_text(RESIDUAL, encoding="utf-8")
+    text = CLUSTER.replace(SERVERS, "{count: 8}")
+    Path("cluster.yaml").write_text(text.replace("10e+12", "1e+9"), encoding="utf-8")
+    assert main([*files, "--json", "-", "--out", "built"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ranking"][0]["num_ranks"] == 8
+    (command,) = found["deploy"]
+    assert "--message" in command
+    assert "--collective reduce-scatter" in command
+    assert main(shlex.split(command)[1:]) == 0
+    assert main(["verify-bundle", "built/fabric"]) == 0
+
+
+def test_the_seed_of_hashes_changes_nothing(files):
+    """No other seed is there: what is searched and in which order is fixed."""
+    Path("job.yaml").write_text(RESIDUAL, encoding="utf-8")
+    answers = []
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-m", "ocs_codesign", *files, "--json", "-"],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        )
+        answers.append(done.stdout)
+    assert answers[0] == answers[1]
 
 
 def test_prime_hosts_of_one_accelerator(files, capsys):
@@ -124,7 +172,7 @@ def test_nonsense_in_a_job_has_line_path_and_rule(files, capsys, old, new, told)
 def test_a_job_without_a_model_is_refused(files, capsys):
     assert main(["codesign", str(EXAMPLES / "layers.yaml"), "cluster.yaml"]) == 2
     assert "the job has no model" in capsys.readouterr().err
-    assert main([*files, "--out", "-"]) == 2
+    assert main([*files, "--out", "job.yaml"]) == 2
     assert main(["codesign", "job.yaml", "nowhere.yaml"]) == 2
 
 

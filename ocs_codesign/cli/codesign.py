@@ -11,7 +11,7 @@ from ocs_codesign.cli.compare_policies import NAMES
 from ocs_codesign.cli.deployed import check_directory
 from ocs_codesign.cli.file_options import DIRECTORY, INPUT, plot_option
 from ocs_codesign.cli.options import json_option
-from ocs_codesign.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def codesign(
     check_outputs(json_path, plot)
     if bundle is not None:
         check_directory(bundle, json_path)
-    if directory == STDOUT:
-        raise click.UsageError("--out is a directory: it cannot go to standard output")
+    if directory is not None and Path(directory).exists() and not Path(directory).is_dir():
+        raise ValueError(f"{directory} is a file: --out is a directory")
     from ocs_codesign.answers.codesign import codesign_json, codesign_sections
     from ocs_codesign.formats.jobs.job_cluster_files import load_job_cluster
     from ocs_codesign.formats.jobs.training_files import load_training

@@ -34,7 +34,7 @@ def codesign_figure(
     heights = [0.9 + 0.34 * len(rows), 0.8 + 0.45 * classes]
     with drawing(10, sum(heights) + 0.6, "constrained") as figure:
         bars, line = figure.subplots(2, 1, gridspec_kw={"height_ratios": heights})
-        _draw_bars(bars, rows)
+        _draw_bars(bars, rows, done.graph.labels)
         bars.set_title(title, loc="left", fontsize=11)
         note = draw_timeline(line, done, classes)
         told = format_time(done.total_s)
@@ -42,12 +42,16 @@ def codesign_figure(
     return figure
 
 
-def _draw_bars(axes: Axes, rows: Sequence[tuple[str, JobOutcome]]) -> None:
+def _draw_bars(
+    axes: Axes, rows: Sequence[tuple[str, JobOutcome]], of_timeline: Sequence[str]
+) -> None:
+    """The bars; messages have the colours that they have in the timeline."""
     labels = sorted({label for _, one in rows for label in one.exposed_s})
+    numbers = list(dict.fromkeys([*of_timeline, *labels]))
     parts = [("computes", _COMPUTES, [float(one.compute_s) for _, one in rows])]
-    for number, label in enumerate(labels):
+    for label in labels:
         seconds = [float(one.exposed_s.get(label, 0)) for _, one in rows]
-        parts.append((f"{label}, exposed", bar_colour(number), seconds))
+        parts.append((f"{label}, exposed", bar_colour(numbers.index(label)), seconds))
     parts.append(("waits for others", _IDLE, [float(one.idle_s) for _, one in rows]))
     parts.append(("circuits change", _DARK, [float(one.dark_s) for _, one in rows]))
     left = [0.0] * len(rows)
