@@ -106,7 +106,7 @@ def search_text(plan: CodesignPlan) -> Iterator[str]:
             "another policy"
         )
     notes += [
-        f"designs of {nodes} nodes with {ports} ports are those known, without a long search"
+        f"designs of {nodes} nodes with {counted(ports, 'port')} are those known, not searched long"
         for nodes, ports in plan.unsearched
     ]
     if notes:
@@ -173,7 +173,8 @@ def _would_change(plan: CodesignPlan) -> str:
     parts = []
     for what, seconds in plan.if_changed.items():
         saved = 100 * float(1 - seconds / plan.best.period_s)
-        parts.append(f"{what} {saved:.1f} %")
+        meets = "nothing, since messages then meet in a worse order"
+        parts.append(f"{what} {f'{saved:.1f} %' if saved >= 0 else meets}")
     told = f"Twice as fast it would save: {', '.join(parts)}."
     if plan.best.candidate.joining is Joining.CHANGING:
         return told
