@@ -1,0 +1,199 @@
+"""Trees of switches that add up what hosts send, and copy the sum back down."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.network import Network
+
+MAX_TREES = 64
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class AggregationTree:
+    """Who sends to which switch that adds up, the root last.
+
+    ``child`` (int32) are hosts and then switches, each below ``parent`` (int32); what comes to a
+    switch is added up there, and goes on when all has come. ``up`` and ``down`` are the links from
+    each child to its parent and back, in order; between them switches only forward. ``bandwidth``
+    is what the tree has of its narrowest link, in the network's unit.
+    """
+
+    root: int
+    child: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    up: tuple[tuple[int, ...], ...]
+    down: tuple[tuple[int, ...], ...]
+    bandwidth: Fraction
+
+    def __post_init__(self) -> None:
+        for column in (self.child, self.parent):
+            column.setflags(write=False)
+
+    @property
+    def switches(self) -> tuple[int, ...]:
+        """Switches that add up, the root last."""
+        return tuple(dict.fromkeys(self.parent.tolist()))
+
+    def link_loads(self) -> dict[int, int]:
+        """How often a packet crosses every link: more than once where a switch only forwards."""
+        loads: dict[int, int] = {}
+        for links in (*self.up, *self.down):
+            for link in links:
+                loads[link] = loads.get(link, 0) + 1
+        return loads
+
+
+def aggregating(network: Network) -> NDArray[np.bool_]:
+    """Which nodes add up: those that the network says copy and add, or all switches if none.
+
+    >>> from ocs_codesign.networks.switched import star
+    >>> aggregating(star(2, 10)).tolist()
+    [False, False, True]
+    """
+    if network.aggregate.any() or network.multicast.any():
+        return network.aggregate & network.multicast
+    return np.arange(network.num_nodes) >= network.num_hosts
+
+
+def aggregation_trees(
+    network: Network, hosts: Collection[int] | None = None
+) -> tuple[AggregationTree, ...]:
+    """Trees over these hosts (all of them by default), each of what the ones before leave over.
+
+    The first one is the lowest that there is, of equals that of most bandwidth; then of what its
+    links have left the next, as long as there is one. Raises ValueError for fewer than two hosts,
+    and where none joins them without going through hosts.
+
+    >>> from ocs_codesign.networks.switched import fat_tree
+    >>> tree, = aggregation_trees(fat_tree((2, 2), (1, 1), 10))
+    >>> tree.switches, tree.child.tolist(), tree.bandwidth
+    ((4, 5, 6), [0, 1, 2, 3, 4, 5], Fraction(10, 1))
+    """
+    wanted = np.unique(np.arange(network.num_hosts) if hosts is None else np.array(list(hosts)))
+    if len(wanted) < 2 or wanted[0] < 0 or wanted[-1] >= network.num_hosts:
+        raise ValueError(
+            f"{len(wanted)} hosts: what is added up comes from at least 2 of the network's "
+            f"{network.num_hosts}"
+        )
+    left = [Fraction(width) for width in network.bandwidth.tolist()]
+    able = aggregating(network)
+    found: list[AggregationTree] = []
+    while len(found) < MAX_TREES:
+        tree = _best_tree(network, wanted, able, left)
+        if tree is None:
+            break
+        found.append(tree)
+        for link, load in tree.link_loads().items():
+            left[link] -= load * tree.bandwidth
+    if not found:
+        raise ValueError(
+            f"no switch that adds up is joined to all of {len(wanted)} hosts by switches alone"
+        )
+    return tuple(found)
+
+
+def _best_tree(
+    network: Network, hosts: NDArray[np.int64], able: NDArray[np.bool_], left: list[Fraction]
+) -> AggregationTree | None:
+    """The lowest tree over links with something left, the widest of these, the first of equals."""
+    pairs = _cables(network, left)
+    best: tuple[tuple[int, Fraction], AggregationTree] | None = None
+    for root in np.flatnonzero(able).tolist():
+        depth, above = _above(network, pairs, root)
+        if (depth[hosts] < 0).any() or (best and best[0][0] < int(depth[hosts].max())):
+            continue
+        tree = _tree(pairs, root, above, hosts, able, left)
+        key = int(depth[hosts].max()), -tree.bandwidth
+        if best is None or key < best[0]:
+            best = key, tree
+    return None if best is None else best[1]
+
+
+def _cables(network: Network, left: list[Fraction]) -> dict[tuple[int, int], int]:
+    """The widest link with something left from every node to every other, where one leads back."""
+    widest: dict[tuple[int, int], int] = {}
+    ends = zip(network.tail.tolist(), network.head.tolist(), strict=True)
+    for link, pair in enumerate(ends):
+        if left[link] > 0 and (pair not in widest or left[link] > left[widest[pair]]):
+            widest[pair] = link
+    return {pair: link for pair, link in widest.items() if pair[::-1] in widest}
+
+
+def _above(
+    network: Network, pairs: dict[tuple[int, int], int], root: int
+) -> tuple[NDArray[np.int64], dict[int, int]]:
+    """Links from the root to every node, -1 for none, and the node above each on the way."""
+    below: dict[int, list[int]] = {}
+    for tail, head in sorted(pairs):
+        below.setdefault(tail, []).append(head)
+    depth = np.full(network.num_nodes, -1)
+    depth[root] = 0
+    above: dict[int, int] = {}
+    front = [root]
+    while front:
+        reached = []
+        for node in front:
+            for head in below.get(node, ()) if network.is_switch(node) else ():
+                if depth[head] < 0:
+                    depth[head] = depth[node] + 1
+                    above[head] = node
+                    reached.append(head)
+        front = reached
+    return depth, above
+
+
+def _tree(
+    pairs: dict[tuple[int, int], int],
+    root: int,
+    above: dict[int, int],
+    hosts: NDArray[np.int64],
+    able: NDArray[np.bool_],
+    left: list[Fraction],
+) -> AggregationTree:
+    """The ways of the hosts, cut at switches where several come together that can add up."""
+    below: dict[int, set[int]] = {}
+    for host in hosts.tolist():
+        node = host
+        while node != root and node not in below.get(above[node], ()):
+            below.setdefault(above[node], set()).add(node)
+            node = above[node]
+    adds = {node for node, under in below.items() if able[node] and len(under) > 1} | {root}
+    inner = sorted(adds - {root}, key=lambda node: (-_height(above, node, root), node))
+    parent, up, down = [], [], []
+    child = [*hosts.tolist(), *inner]
+    for node in child:
+        way = [node, above[node]]
+        while way[-1] not in adds:
+            way.append(above[way[-1]])
+        parent.append(way[-1])
+        up.append(tuple(pairs[pair] for pair in itertools.pairwise(way)))
+        down.append(tuple(pairs[pair[::-1]] for pair in itertools.pairwise(way))[::-1])
+    made = AggregationTree(
+        root,
+        np.array(child, dtype=np.int32),
+        np.array(parent, dtype=np.int32),
+        tuple(up),
+        tuple(down),
+        Fraction(1),
+    )
+    width = min(left[link] / load for link, load in made.link_loads().items())
+    return AggregationTree(root, made.child, made.parent, made.up, made.down, width)
+
+
+def _height(above: dict[int, int], node: int, root: int) -> int:
+    depth = 0
+    while node != root:
+        node, depth = above[node], depth + 1
+    return depth

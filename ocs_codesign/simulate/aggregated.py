@@ -1,0 +1,214 @@
+"""Sums in the network on the clock: all packets of a message, or as many as repeat themselves."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.networks.aggregation_trees import aggregation_trees
+from ocs_codesign.simulate.aggregating import AggregationJob, aggregation_plan, shared_slots
+from ocs_codesign.simulate.engine import simulate_transfers
+from ocs_codesign.simulate.rules import TimingRules
+from ocs_codesign.verification.aggregation import check_aggregation
+from ocs_codesign.verification.simulated import check_simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.aggregation import AggregationProfile
+    from ocs_codesign.network import Network
+    from ocs_codesign.networks.aggregation_trees import AggregationTree
+    from ocs_codesign.simulate.aggregating import AggregationPlan
+    from ocs_codesign.simulate.simulated import Simulated
+
+_FIRST_WINDOWS = 4
+"""Pools of packets that are simulated before one looks whether they repeat themselves."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeRun:
+    """One tree's part of an allreduce: its job, its round trip, and what limits it.
+
+    ``limits_Bps`` are bytes of the message a second by limit; after ``total_ticks`` the last host
+    has the last of its packets.
+    """
+
+    job: AggregationJob
+    round_trip_s: Fraction
+    limits_Bps: dict[str, Fraction]  # noqa: N815 - units keep their case
+    total_ticks: int
+
+    @property
+    def rate_Bps(self) -> Fraction:  # noqa: N802
+        """Bytes of the message a second, of long messages."""
+        return min(self.limits_Bps.values())
+
+    @property
+    def limit(self) -> str:
+        """What decides the rate."""
+        return min(self.limits_Bps, key=lambda name: self.limits_Bps[name])
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregated:
+    """An allreduce that switches add up, on the clock: one run a tree, and what they take."""
+
+    network: Network
+    profile: AggregationProfile
+    runs: tuple[TreeRun, ...]
+    num_packets: int
+    total_ticks: int
+    num_simulated: int
+
+    @property
+    def total_s(self) -> Fraction:
+        """Seconds until the last host has the last result."""
+        return self.total_ticks * self.network.tick_s
+
+    @property
+    def rate_Bps(self) -> Fraction:  # noqa: N802
+        """Bytes of a long message a second, over all trees."""
+        return sum((run.rate_Bps for run in self.runs), Fraction(0))
+
+
+def simulate_plan(plan: AggregationPlan) -> Simulated:
+    """The packets of a plan on the clock, all checked; RuntimeError for a wrong simulation."""
+    done = simulate_transfers(plan.transfers, TimingRules(unit_Bps=plan.unit_Bps, pipelined=True))
+    witness = check_simulated(done) or check_aggregation(plan, done)
+    if witness is not None:
+        raise RuntimeError(f"the aggregation fails: {witness}")
+    return done
+
+
+def simulate_aggregation(
+    network: Network,
+    profile: AggregationProfile,
+    unit_Bps: Fraction,  # noqa: N803
+    message_bytes: Fraction | float,
+    trees: Sequence[AggregationTree] | None = None,
+) -> Aggregated:
+    """An allreduce of M = ``message_bytes`` over trees of switches, each with its part of M.
+
+    The trees are those of ``aggregation_trees`` unless others are given; M is divided in proportion
+    to their rates. Trees that meet at a switch share its pool evenly. Where a tree meets no other,
+    packets are simulated until they repeat themselves; the rest follows exactly. Raises ValueError
+    where no tree joins the hosts, and for more packets than can be simulated.
+
+    >>> from ocs_codesign.aggregation import FIXED, AggregationProfile
+    >>> from ocs_codesign.networks.switched import star
+    >>> pool = AggregationProfile(name="p", arithmetic=FIXED, num_slots=4, slot_bytes=1000)
+    >>> done = simulate_aggregation(star(3, 1, 500), pool, Fraction(10**9), 10**7)
+    >>> done.total_ticks, done.runs[0].limit, done.num_simulated
+    (10002000, 'link', 16)
+    """
+    trees = aggregation_trees(network) if trees is None else tuple(trees)
+    slots = shared_slots(profile, trees)
+    found = []
+    for tree, num_slots in zip(trees, slots, strict=True):
+        alone = aggregation_plan(network, profile, unit_Bps, [AggregationJob(tree, 1, num_slots)])
+        trip_s = simulate_plan(alone).total_s
+        link_Bps = tree.bandwidth * unit_Bps  # noqa: N806
+        found.append((tree, num_slots, trip_s, profile.limits_Bps(link_Bps, trip_s, num_slots)))
+    packets = _divided(
+        profile.num_packets(message_bytes), [min(limits.values()) for *_, limits in found]
+    )
+    jobs = [
+        AggregationJob(tree, number, num_slots)
+        for (tree, num_slots, *_), number in zip(found, packets, strict=True)
+    ]
+    ticks, num_simulated = _ticks(network, profile, unit_Bps, jobs)
+    runs = tuple(
+        TreeRun(job, trip_s, limits, end)
+        for job, (*_, trip_s, limits), end in zip(jobs, found, ticks, strict=True)
+    )
+    return Aggregated(network, profile, runs, sum(packets), max(ticks), num_simulated)
+
+
+def _divided(number: int, rates: Sequence[Fraction]) -> list[int]:
+    """So many packets in proportion to rates: every share is within one of its part.
+
+    >>> _divided(10, [Fraction(1), Fraction(1), Fraction(2)])
+    [3, 2, 5]
+    """
+    total = sum(rates, Fraction(0))
+    exact = [number * rate / total for rate in rates]
+    whole = [int(share) for share in exact]
+    order = sorted(range(len(rates)), key=lambda at: (whole[at] - exact[at], at))
+    for at in order[: number - sum(whole)]:
+        whole[at] += 1
+    return whole
+
+
+def _ticks(
+    network: Network,
+    profile: AggregationProfile,
+    unit_Bps: Fraction,  # noqa: N803
+    jobs: Sequence[AggregationJob],
+) -> tuple[list[int], int]:
+    """When each job has ended, and how many packets were simulated for that."""
+    users = [
+        {*job.tree.link_loads(), *(-1 - switch for switch in job.tree.switches)} for job in jobs
+    ]
+    if sum(map(len, users)) == len(set().union(*users)):
+        ends = [_repeating_ticks(network, profile, unit_Bps, job) for job in jobs]
+        return [end for end, _ in ends], sum(number for _, number in ends)
+    plan = aggregation_plan(network, profile, unit_Bps, jobs)
+    end = simulate_plan(plan).end
+    bounds = [*plan.first, len(end)]
+    times = [int(end[a:b].max(initial=0)) for a, b in itertools.pairwise(bounds)]
+    return times, sum(job.num_packets for job in jobs)
+
+
+def _repeating_ticks(
+    network: Network,
+    profile: AggregationProfile,
+    unit_Bps: Fraction,  # noqa: N803
+    job: AggregationJob,
+) -> tuple[int, int]:
+    """When a job that meets no other has ended, and how many of its packets were simulated.
+
+    The packets of a pool begin as those of the pool before have left everything. If two pools of
+    packets differ by one time everywhere, all that follow do, but for the last, which end alike.
+    """
+    windows, period = _FIRST_WINDOWS, job.num_slots
+    while True:
+        number = min(
+            job.num_packets, windows * period + (job.num_packets - windows * period) % period
+        )
+        short = AggregationJob(job.tree, number, job.num_slots)
+        plan = aggregation_plan(network, profile, unit_Bps, [short])
+        done = simulate_plan(plan)
+        if number == job.num_packets:
+            return done.total_ticks, number
+        shift = _shift(done, job, number)
+        if shift is not None:
+            return done.total_ticks + (job.num_packets - number) // period * shift, number
+        windows *= 2
+
+
+def _shift(done: Simulated, job: AggregationJob, number: int) -> int | None:
+    """Ticks from a pool of packets to the next, if all of both differ by as many; None if not."""
+    hops = len(done.hop_start) // number
+    shifts: set[int] = set()
+    columns: tuple[tuple[NDArray[np.int64], int], ...] = (
+        (done.hop_start, hops),
+        (done.arrival, job.num_transfers),
+        (done.end, job.num_transfers),
+    )
+    for column, each in columns:
+        rows = column.reshape(number, each)
+        last = number - job.num_slots
+        later, earlier = (
+            rows[last - job.num_slots : last],
+            rows[last - 2 * job.num_slots : last - job.num_slots],
+        )
+        shifts.update(np.unique(later - earlier).tolist())
+    return shifts.pop() if len(shifts) == 1 else None
