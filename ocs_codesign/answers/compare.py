@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.answers.aggregation import profile_json, profile_text
 from ocs_codesign.answers.sections import Facts, Table, counted
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.comparison.comparison import Comparison
+    from ocs_codesign.comparison.contest import Contest
     from ocs_codesign.comparison.play import Outcome
 
 _SHOWN = 16
@@ -25,6 +27,7 @@ def compare_json(comparisons: Sequence[Comparison], book: str | None) -> dict[st
         "collective": first.collective.name,
         "sizes_bytes": list(first.sizes_bytes),
         "barriers": first.barriers,
+        "aggregation": None if first.aggregation is None else profile_json(first.aggregation),
         "networks": [_comparison_json(each) for each in comparisons],
         "out": book,
     }
@@ -67,6 +70,7 @@ def compare_sections(comparisons: Sequence[Comparison]) -> Iterator[Section]:
             ("network", contest.name),
             ("collective", f"{contest.collective.name} of {counted(contest.num_hosts, 'host')}"),
             ("nothing is faster than", bound),
+            ("switches add up", _aggregation_text(contest)),
         )
         yield ""
         yield _by_size(found)
@@ -80,6 +84,10 @@ def compare_sections(comparisons: Sequence[Comparison]) -> Iterator[Section]:
     if len(comparisons) > 1:
         yield ""
         yield _by_network(comparisons)
+
+
+def _aggregation_text(contest: Contest) -> str | None:
+    return None if contest.aggregation is None else profile_text(contest.aggregation)
 
 
 def _by_size(found: Comparison) -> Table:

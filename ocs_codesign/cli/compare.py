@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.cli.aggregation import aggregation_option
 from ocs_codesign.cli.file_options import plot_option
 from ocs_codesign.cli.interruption import interruptions
 from ocs_codesign.cli.options import (
@@ -22,6 +23,7 @@ from ocs_codesign.cli.workers import executor_of, workers_options
 from ocs_codesign.quantities import parse_size
 
 if TYPE_CHECKING:
+    from ocs_codesign.aggregation import AggregationProfile
     from ocs_codesign.comparison.comparison import Comparison
     from ocs_codesign.comparison.contest import Contest
     from ocs_codesign.graphs.recipe import Recipe
@@ -75,6 +77,7 @@ def read_sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[
 @alpha_option_of("Latency of a link that has none of its own, such as 1us.")
 @bandwidth_option_of("Total egress of a host, where the network has no unit, such as 100Gbps.")
 @click.option("--barriers", is_flag=True, help="A step waits for all of the step before it.")
+@aggregation_option("Let switches add up allreduces as well, packet by packet, as NAME says.")
 @click.option(
     "--out",
     "directory",
@@ -93,6 +96,7 @@ def compare(
     alpha: float | None,
     bandwidth: float | None,
     barriers: bool,
+    aggregation: AggregationProfile | None,
     directory: str | None,
     workers: int | None,
     dask: str | None,
@@ -119,7 +123,7 @@ def compare(
     from ocs_codesign.comparison.running import compare as play_all
 
     contests = [
-        _contest(text, collective, sizes, alpha, bandwidth, barriers=barriers)
+        _contest(text, collective, sizes, alpha, bandwidth, barriers=barriers, by=aggregation)
         for text in dict.fromkeys(networks)
     ]
     _check_alike(contests)
@@ -154,6 +158,7 @@ def _contest(
     bandwidth: float | None,
     *,
     barriers: bool,
+    by: AggregationProfile | None,
 ) -> Contest:
     from ocs_codesign.collective import Collective
     from ocs_codesign.comparison.contest import Contest
@@ -164,7 +169,7 @@ def _contest(
     unit = unit_Bps(network, bandwidth)
     network = _with_latency(network, alpha)
     name = Path(text).name if Path(text).exists() else text
-    return Contest(name, network, wanted, sizes, unit, recipe, barriers=barriers)
+    return Contest(*(name, network, wanted, sizes, unit, recipe), barriers=barriers, aggregation=by)
 
 
 def _network_and_recipe(text: str) -> tuple[Network, Recipe | None]:

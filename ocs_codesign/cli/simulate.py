@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.cli.aggregation import aggregation_option, in_network
 from ocs_codesign.cli.file_options import FILE, plot_option
 from ocs_codesign.cli.message_options import message_option_of
 from ocs_codesign.cli.options import (
@@ -27,6 +28,7 @@ from ocs_codesign.cli.units import unit_Bps, whole_ticks
 from ocs_codesign.quantities import exact, parse_bandwidth, parse_time
 
 if TYPE_CHECKING:
+    from ocs_codesign.aggregation import AggregationProfile
     from ocs_codesign.answers.simulate import Simulation
     from ocs_codesign.formats.designs.design_files import LoadedDesign
     from ocs_codesign.network import Network
@@ -84,6 +86,9 @@ MAX_SWITCHED_BOUND_LINKS = 400
     show_default=True,
     help="How bytes become ticks: exactly, or in doubles with GB/s of 2^30 bytes.",
 )
+@aggregation_option(
+    "DESIGN is a network, whose switches add up an allreduce packet by packet, as NAME says."
+)
 @plot_option("what the busiest links do when, and how long all of them are used")
 @json_option
 def simulate(
@@ -91,6 +96,7 @@ def simulate(
     network: str | None,
     collective: str,
     message: float,
+    aggregation: AggregationProfile | None,
     plot: str | None,
     json_path: str | None,
     **options: Any,
@@ -103,6 +109,10 @@ def simulate(
     but none with --barriers, where the formula holds. Links of a NETWORK whose unit is ticks take
     those for a chunk of the design, whatever M is, and additions none, unless --bandwidth is given.
 
+    With --aggregation, DESIGN is a network instead, and the collective an allreduce: a tree of
+    switches adds up what hosts send in packets, in as many slots as NAME has, and copies the result
+    back; workers stall when all slots are taken.
+
     The answer says what decides the time, and what links wait for: data, links (also the one
     before on the pair), barriers, dark ports or nodes.
 
@@ -112,6 +122,10 @@ def simulate(
       ocs-codesign simulate torus --message 1MiB --bandwidth 400Gbps --latency 500ns
     """
     check_outputs(json_path, plot)
+    if aggregation is not None:
+        if plot is not None:
+            raise click.UsageError("--plot shows designs: compare --aggregation shows times")
+        return _in_network(design, aggregation, message, json_path, {"network": network, **options})
     from ocs_codesign.answers.simulate import simulation_json, simulation_sections
 
     with progress("Simulating"):
@@ -123,6 +137,21 @@ def simulate(
 
             files[plot] = figure_bytes(simulation_figure(answer.simulated), Path(plot).suffix)
     emit(simulation_json(answer), json_path, simulation_sections(answer), files)
+    return 0
+
+
+def _in_network(
+    network: str,
+    aggregation: AggregationProfile,
+    message: float,
+    json_path: str | None,
+    options: dict[str, Any],
+) -> int:
+    from ocs_codesign.answers.aggregation import aggregation_json, aggregation_sections
+
+    with progress("Simulating"):
+        answer = in_network(network, aggregation, exact(message), options)
+    emit(aggregation_json(answer), json_path, aggregation_sections(answer), {})
     return 0
 
 

@@ -52,23 +52,29 @@ class Comparison(Tabular):
         """Those that have times."""
         return tuple(each for each in self.outcomes if each.refusal is None)
 
-    def best(self, position: int, *, classic: bool | None = None) -> Outcome | None:
+    def best(
+        self, position: int, *, classic: bool | None = None, plans: bool = False
+    ) -> Outcome | None:
         """The fastest at the size at this position, of all or of those that are (no) classics.
 
-        Of equals the one of fewest transfers, then the first.
+        Of equals the one of fewest transfers, then the first. With ``plans``, of those alone that
+        make one.
         """
         chosen = [
-            each for each in self.played if classic is None or each.entrant.is_classic == classic
+            each
+            for each in self.played
+            if (classic is None or each.entrant.is_classic == classic)
+            and (each.entrant.has_plan or not plans)
         ]
         return min(
             chosen, key=lambda each: (each.times_s[position], each.num_transfers), default=None
         )
 
-    def ranges(self) -> list[tuple[int, Outcome]]:
-        """From which size on who is best; the first from 0."""
+    def ranges(self, *, plans: bool = False) -> list[tuple[int, Outcome]]:
+        """From which size on who is best, of all or of those with plans; the first from 0."""
         found: list[tuple[int, Outcome]] = []
         for position, size in enumerate(self.contest.sizes_bytes):
-            best = self.best(position)
+            best = self.best(position, plans=plans)
             if best is not None and (not found or found[-1][1] is not best):
                 found.append((size if found else 0, best))
         return found
@@ -80,10 +86,13 @@ class Comparison(Tabular):
 
 
 def book_of(comparison: Comparison) -> Book:
-    """The plans of the best, made once more, for what makes them gives the same each time."""
+    """The plans of the best, made once more, for what makes them gives the same each time.
+
+    What switches add up has no plan for ranks: there it is the best of the others.
+    """
     contest = comparison.contest
     pages = []
-    for from_bytes, best in comparison.ranges():
+    for from_bytes, best in comparison.ranges(plans=True):
         plan = plan_of(contest, best.entrant)
         if plan is None:
             raise RuntimeError(f"{best.entrant.label} has no plan any more")

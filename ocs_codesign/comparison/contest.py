@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, final
 from ocs_codesign.collective import Collective
 from ocs_codesign.comparison.floors import farthest_latency, most_algbw
 from ocs_codesign.network import MAX_LATENCY
+from ocs_codesign.networks.aggregation_trees import with_aggregation
 from ocs_codesign.simulate.rules import TimingRules
 
 if TYPE_CHECKING:
+    from ocs_codesign.aggregation import AggregationProfile
     from ocs_codesign.network import Network
     from ocs_codesign.topology import Topology
 
@@ -31,7 +33,8 @@ class Contest:
 
     A unit of the network's bandwidth is ``unit_Bps`` bytes a second. ``recipe`` is that of a
     network of links between hosts that has one. ``seed`` is given to makers that draw. With
-    ``barriers`` a step waits for all of the step before, else for its data alone.
+    ``barriers`` a step waits for all of the step before, else for its data alone. With an
+    ``aggregation`` the switches add up an allreduce as well, packet by packet.
     """
 
     name: str
@@ -42,12 +45,15 @@ class Contest:
     recipe: Any = None
     seed: int = 1
     barriers: bool = False
+    aggregation: AggregationProfile | None = None
 
     def __post_init__(self) -> None:
         if self.collective.name not in COMPARED:
             raise ValueError(f"compared are {', '.join(COMPARED)}, not {self.collective.name}")
         if not self.sizes_bytes or min(self.sizes_bytes) < 1:
             raise ValueError("compared are messages of at least a byte")
+        if self.aggregation is not None and self.collective.name != "allreduce":
+            raise ValueError(f"switches add up an allreduce, not {self.collective.text}")
 
     @property
     def num_hosts(self) -> int:
@@ -97,4 +103,5 @@ class Contest:
         that are farthest apart, the second that of the narrowest cut.
         """
         latency = farthest_latency(self.network) * self.network.tick_s
-        return latency, 1 / (self.unit_Bps * most_algbw(self.network, self.collective))
+        network = self.network if self.aggregation is None else with_aggregation(self.network)
+        return latency, 1 / (self.unit_Bps * most_algbw(network, self.collective))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RINGS = "rings"
+IN_NETWORK = "in-network"
 MAX_EXACT_NODES = 6
 MAX_SEARCHED_HOSTS = 128
 FOREST_PARTS = (1, 4, 16, 64)
@@ -33,6 +34,11 @@ class Entrant:
     is_classic: bool = False
 
     @property
+    def has_plan(self) -> bool:
+        """Whether it makes a plan that can be kept, and not packets of which switches make sums."""
+        return self.maker != IN_NETWORK
+
+    @property
     def label(self) -> str:
         """The maker with its options, as in ``forest parts=4``."""
         return " ".join([self.maker, *(f"{name}={_text(value)}" for name, value in self.options)])
@@ -40,7 +46,8 @@ class Entrant:
     @property
     def key(self) -> str:
         """A file name of its own."""
-        return "-".join(self.label.replace("=", "-").replace(",", "x").split())
+        plain = self.label.replace("=", "-").replace(",", "x").replace("/", "over")
+        return "-".join(plain.split())
 
 
 def _text(value: Any) -> str:
@@ -49,7 +56,14 @@ def _text(value: Any) -> str:
 
 def entrants(contest: Contest) -> list[Entrant]:
     """All that may make the contest's collective, most of them in several ways."""
-    return [*_schedulers(contest), *_classics(contest), *_rings(contest)]
+    in_network = _in_network(contest)
+    return [*in_network, *_schedulers(contest), *_classics(contest), *_rings(contest)]
+
+
+def _in_network(contest: Contest) -> Iterator[Entrant]:
+    """Switches that add up, as the contest's profile says."""
+    if contest.aggregation is not None:
+        yield Entrant(IN_NETWORK, (("by", contest.aggregation.name),))
 
 
 def _schedulers(contest: Contest) -> Iterator[Entrant]:

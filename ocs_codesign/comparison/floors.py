@@ -37,14 +37,15 @@ def most_algbw(network: Network, collective: Collective) -> Fraction:
 
     An allreduce is both of its halves if vectors are zero but for a shard. N hosts cannot all know
     of all in fewer than 2N - 2 messages one way (Harary and Schwenk, 1974), so every byte leaves a
-    host so often, unless switches copy or add up. Raises ValueError for a host that cannot be
-    reached, and for a scatter or gather.
+    host so often. Where switches copy or add up, a host gives and gets all of M at least. Raises
+    ValueError for a host that cannot be reached, and for a scatter or gather.
 
     >>> from ocs_codesign.collective import Collective
     >>> from ocs_codesign.networks.switched import star
     >>> [str(most_algbw(star(4, 10), Collective(name))) for name in ("allgather", "allreduce")]
     ['40/3', '20/3']
     """
+    from ocs_codesign.schedulers.classic.in_network import in_network_bound
     from ocs_codesign.schedulers.forest.optimum import optimum
 
     if collective.name == "alltoall":
@@ -56,6 +57,8 @@ def most_algbw(network: Network, collective: Collective) -> Fraction:
     if len(demands) > 1 and not (network.multicast.any() or network.aggregate.any()):
         egress = int(network.bandwidth[network.tail < network.num_hosts].sum())
         most = min(most, Fraction(egress, 2 * network.num_hosts - 2))
+    elif len(demands) > 1:
+        most = min(most, network.host_bandwidth() / in_network_bound(network).t_b)
     return most
 
 

@@ -41,6 +41,8 @@ def play(contest: Contest, entrant: Entrant) -> Outcome:
     A plan that an independent checker finds wrong is a RuntimeError: it is a fault of the product.
     """
     try:
+        if not entrant.has_plan:
+            return _in_network(contest, entrant)
         plan = plan_of(contest, entrant)
     except ValueError as error:
         return Outcome(entrant, refusal=str(error))
@@ -55,6 +57,24 @@ def play(contest: Contest, entrant: Entrant) -> Outcome:
         in_order = _times(contest, transfers_of(contest, plan, 1, in_order=True))
         times = tuple(map(min, times, in_order))
     return Outcome(entrant, plan.num_steps, transfers.num_transfers, times)
+
+
+def _in_network(contest: Contest, entrant: Entrant) -> Outcome:
+    """Sums in switches: steps are the links of the longest way up and down."""
+    from ocs_codesign.networks.aggregation_trees import aggregation_trees
+    from ocs_codesign.simulate.aggregated import simulate_aggregation
+
+    if contest.aggregation is None:
+        raise ValueError("its switches are not said to add up")
+    network = contest.clocked()
+    trees = aggregation_trees(network)
+    runs = [
+        simulate_aggregation(network, contest.aggregation, contest.unit_Bps, size, trees)
+        for size in contest.sizes_bytes
+    ]
+    times = tuple(float(run.total_s) for run in runs)
+    transfers = sum(run.job.num_transfers * run.job.num_packets for run in runs[-1].runs)
+    return Outcome(entrant, max(tree.num_steps for tree in trees), transfers, times)
 
 
 def _times(contest: Contest, transfers: Transfers) -> tuple[float, ...]:

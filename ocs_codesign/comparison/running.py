@@ -82,6 +82,7 @@ def _digest(contest: Contest) -> str:
         *(__version__, network.num_hosts, network.num_nodes, network.tick_s, repr(contest.recipe)),
         *(contest.collective.text, contest.sizes_bytes, contest.unit_Bps, contest.seed),
         *(contest.barriers, network.multicast.tobytes(), network.aggregate.tobytes()),
+        contest.aggregation,
     )
     digest.update(repr(rest).encode())
     return digest.hexdigest()[:16]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.network import Network
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from numpy.typing import NDArray
-
-    from ocs_codesign.network import Network
 
 MAX_TREES = 64
 
@@ -46,6 +46,20 @@ class AggregationTree:
         """Switches that add up, the root last."""
         return tuple(dict.fromkeys(self.parent.tolist()))
 
+    @property
+    def num_steps(self) -> int:
+        """Links that a packet crosses from the farthest host to the root, and back."""
+        below = dict(zip(self.child.tolist(), range(len(self.child)), strict=True))
+        most = 0
+        for child in self.child.tolist():
+            links, node = 0, child
+            while node != self.root:
+                at = below[node]
+                links += len(self.up[at]) + len(self.down[at])
+                node = int(self.parent[at])
+            most = max(most, links)
+        return most
+
     def link_loads(self) -> dict[int, int]:
         """How often a packet crosses every link: more than once where a switch only forwards."""
         loads: dict[int, int] = {}
@@ -65,6 +79,34 @@ def aggregating(network: Network) -> NDArray[np.bool_]:
     if network.aggregate.any() or network.multicast.any():
         return network.aggregate & network.multicast
     return np.arange(network.num_nodes) >= network.num_hosts
+
+
+def with_aggregation(network: Network) -> Network:
+    """The network whose switches that add up also copy: all of them if it names none.
+
+    >>> from ocs_codesign.networks.switched import star
+    >>> with_aggregation(star(2, 10)).aggregate.tolist()
+    [False, False, True]
+    """
+    return _declared(network, np.flatnonzero(aggregating(network)).tolist())
+
+
+def only_forwarding(network: Network) -> Network:
+    """The network whose switches neither copy nor add up."""
+    return _declared(network, [])
+
+
+def _declared(network: Network, able: list[int]) -> Network:
+    return Network(
+        *(network.num_hosts, network.num_nodes, network.tail, network.head),
+        *(network.bandwidth, network.latency, network.dimension),
+        multicast=able,
+        aggregate=able,
+        unit=network.unit,
+        tick_s=network.tick_s,
+        names=network.names,
+        chunk_ticks=network.chunk_ticks,
+    )
 
 
 def aggregation_trees(
