@@ -85,6 +85,25 @@ class AggregationProfile:
         """Packets that a worker has on their way where its job has so many slots, or all."""
         return min(self.window, self.num_slots if num_slots is None else num_slots)
 
+    def round_trip_s(
+        self,
+        way_s: Fraction | float,
+        link_Bps: Fraction,  # noqa: N803 - units keep their case
+    ) -> Fraction:
+        """Seconds of a packet to one switch and back, ``way_s`` being what links and switch take.
+
+        Besides it is sent twice, converted there and back, added up, and passes once.
+
+        >>> pool = AggregationProfile(name="p", arithmetic=FIXED, num_slots=16, slot_bytes=1000)
+        >>> pool.round_trip_s(Fraction(1, 10**6), Fraction(10**9))
+        Fraction(3, 1000000)
+        """
+        trip = exact(way_s) + self.latency_s + 2 * self.packet_bytes / exact(link_Bps)
+        trip += Fraction(0) if self.rate_Bps is None else self.slot_bytes / self.rate_Bps
+        if self.conversion_Bps is not None:
+            trip += 2 * self.slot_bytes / self.conversion_Bps
+        return trip
+
     def limits_Bps(  # noqa: N802
         self,
         link_Bps: Fraction,  # noqa: N803

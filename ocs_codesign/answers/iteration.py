@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class JobIteration:
-    """A job, its steady period, and the bound of it."""
+    """A job, its steady period, and the bound of it.
+
+    ``in_network`` are the parts of allreduces that switches add up, and of all, where some could.
+    """
 
     name: str
     text: str
     graph: JobGraph
     steady: Steady
     bound_s: Fraction
+    in_network: tuple[int, int] | None = None
 
     def busy_s(self) -> list[tuple[Fraction, Fraction, Fraction]]:
         """Of every owner the seconds of an iteration that it computes, communicates, waits."""
@@ -59,6 +63,7 @@ def iteration_json(answer: JobIteration) -> dict[str, Any]:
         "is_steady": answer.steady.is_steady,
         "bound_s": answer.bound_s,
         "exposed_s": answer.steady.exposed_s,
+        "in_network": None if answer.in_network is None else list(answer.in_network),
         "owners": [
             {
                 "owner": owner,
@@ -73,6 +78,13 @@ def iteration_json(answer: JobIteration) -> dict[str, Any]:
     }
 
 
+def _in_network_text(answer: JobIteration) -> str | None:
+    if answer.in_network is None:
+        return None
+    added, every = answer.in_network
+    return f"{added} of {every} messages of allreduces, which then take less"
+
+
 def iteration_sections(answer: JobIteration) -> Iterator[Section]:
     """The same to read; of many owners the middle is left out."""
     steady = answer.steady
@@ -84,6 +96,7 @@ def iteration_sections(answer: JobIteration) -> Iterator[Section]:
         ("iteration", f"{about}{format_time(steady.period_s)}"),
         ("bound", f"{format_time(answer.bound_s)}: no order of messages is below"),
         ("exposed", f"{format_time(steady.exposed_s)}, {share:.1f} %: it waits for messages"),
+        ("added up by switches", _in_network_text(answer)),
     )
     yield ""
     rows = [

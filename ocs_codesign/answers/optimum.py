@@ -6,13 +6,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
+from ocs_codesign.answers.aggregation import profile_json, profile_text
 from ocs_codesign.answers.sections import Facts, Table, counted
 from ocs_codesign.answers.texts import t_b_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ocs_codesign.aggregation import AggregationProfile
     from ocs_codesign.answers.sections import Section
+    from ocs_codesign.comparison.in_network import InNetworkRates
     from ocs_codesign.network import Network
     from ocs_codesign.schedulers.forest.optimum import Optimum
     from ocs_codesign.schedulers.forest.sensitivity import RateLoss
@@ -29,7 +32,8 @@ class NetworkOptimum:
     ``helpful`` are links of which one alone raises the allgather's rate; ``allreduce`` is None
     (what nothing exceeds) where the network is too large for its program, ``losses`` and
     ``spare``, the bandwidth of every link alone that the allgather can do without, where they were
-    not asked for.
+    not asked for. ``in_network`` are the rates of allreduces whose switches add up as
+    ``aggregation`` says, None if it was not given.
     """
 
     name: str
@@ -40,6 +44,8 @@ class NetworkOptimum:
     helpful: tuple[int, ...]
     losses: tuple[RateLoss, ...] | None = None
     spare: tuple[Fraction, ...] | None = None
+    aggregation: AggregationProfile | None = None
+    in_network: InNetworkRates | None = None
 
     @property
     def halves_algbw(self) -> Fraction:
@@ -79,6 +85,8 @@ def optimum_json(found: NetworkOptimum) -> dict[str, Any]:
             "halves_rate": str(found.halves_algbw),
         },
     }
+    if found.aggregation is not None and found.in_network is not None:
+        answer["in_network"] = _in_network_json(found.aggregation, found.in_network)
     if found.losses is not None:
         answer["losses"] = [
             {"lost": loss.what, "rate_left": str(loss.rate_left)} for loss in found.losses
@@ -89,6 +97,13 @@ def optimum_json(found: NetworkOptimum) -> dict[str, Any]:
             {**link, "spare": str(spare)} for link, spare in zip(links, found.spare, strict=True)
         ]
     return answer
+
+
+def _in_network_json(profile: AggregationProfile, rates: InNetworkRates) -> dict[str, Any]:
+    names = ("forwarding", "adding", "pooled", "trees")
+    values = {name: getattr(rates, name) for name in names}
+    told = {name: None if value is None else str(value) for name, value in values.items()}
+    return {"aggregation": profile_json(profile), **told}
 
 
 def _cut_json(found: Optimum) -> dict[str, Any] | None:
@@ -129,6 +144,9 @@ def optimum_sections(found: NetworkOptimum) -> Iterator[Section]:
         ("what leaves it", links_text(network, gather.leaving().tolist())),
         ("one link that helps", _helpful_text(found)),
     )
+    if found.aggregation is not None and found.in_network is not None:
+        yield ""
+        yield _in_network_table(found.aggregation, found.in_network, network.unit)
     if found.losses is not None:
         yield ""
         rows = [
@@ -141,6 +159,31 @@ def optimum_sections(found: NetworkOptimum) -> Iterator[Section]:
     if found.spare is not None:
         yield ""
         yield from _slack_sections(network, found.spare)
+
+
+def _in_network_table(profile: AggregationProfile, rates: InNetworkRates, unit: str) -> Table:
+    """Allreduces with and without sums in switches: bounds, and what trees of switches do."""
+    told = (
+        (rates.forwarding, "nothing exceeds, where switches only forward"),
+        (rates.adding, "nothing exceeds, where they add up and copy without a limit"),
+        (rates.pooled, f"nothing exceeds, where they do as {profile_text(profile)}"),
+        (rates.trees, "of it trees of switches do, with their headers"),
+    )
+    rows = [
+        ("-" if rate is None else _with_unit(rate, unit), what, _gain(rate, rates.forwarding))
+        for rate, what in told
+    ]
+    columns = ("allreduce", "which", "times that without")
+    return Table(
+        (columns[0], columns[2], columns[1]),
+        [(rate, gain, what) for rate, what, gain in rows],
+        numbers=2,
+        texts=1,
+    )
+
+
+def _gain(rate: Fraction | None, without: Fraction | None) -> str:
+    return "-" if rate is None or not without else f"{float(rate / without):.3f}"
 
 
 def _slack_sections(network: Network, spare: tuple[Fraction, ...]) -> Iterator[Section]:

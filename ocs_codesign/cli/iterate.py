@@ -17,7 +17,17 @@ from ocs_codesign.cli.progress import progress
 if TYPE_CHECKING:
     from ocs_codesign.answers.link_iteration import LinkIteration
     from ocs_codesign.cli.link_options import AskedLinks
-    from ocs_codesign.formats.jobs.job_files import GivenMachine
+    from ocs_codesign.formats.jobs.job_files import GivenMachine, LoadedJob
+
+
+def _in_network(loaded: LoadedJob) -> tuple[int, int] | None:
+    """Nodes of allreduces that switches add up, and of all; None if no switch does."""
+    from ocs_codesign.workload.prices import added_up
+
+    machine = loaded.machine
+    if machine is None or all(level.aggregation is None for level in machine.levels):
+        return None
+    return added_up(loaded.graph, machine)
 
 
 @click.command(short_help="Simulate the iterations of a training job.")
@@ -39,7 +49,8 @@ def iterate(
     the first in the order of priorities. FILE holds, in YAML or JSON, the layers of a job, its
     nodes one by one, or a model with how it is divided among ranks, whose like ranks are simulated
     as classes; or give a trace of collectives, one of PyTorch's profiler, or a directory of
-    Chakra's. Messages take alpha-beta costs of the level of the machine that they stay in.
+    Chakra's. Messages take alpha-beta costs of the level of the machine that they stay in;
+    allreduces those of switches that add up, where it has such ones and that is faster.
 
     With --fidelity transfers every message becomes the transfers of a schedule: of a --book, of a
     topology of the machine, or of its algorithm, a ring if it has none. They queue at the links of
@@ -75,7 +86,9 @@ def iterate(
         loaded = load_job(job, given)
         done = steady(loaded.graph)
         bound_s = period_bound_s(loaded.graph)
-        answer = JobIteration(loaded.name, loaded.text, loaded.graph, done, bound_s)
+        answer = JobIteration(
+            *(loaded.name, loaded.text, loaded.graph, done, bound_s), _in_network(loaded)
+        )
         files = {}
         if plot is not None:
             from ocs_codesign.plot.files import figure_bytes
@@ -100,7 +113,8 @@ def _on_links(path: str, given: GivenMachine | None, links: AskedLinks) -> LinkI
     from ocs_codesign.workload.period import steady
 
     job = load_job(path, given, ranks_alone=True)
-    egress = None if given is None else float(given.model.node_bandwidth_Bps)
+    model = None if given is None else given.model
+    egress = None if model is None else float(model.node_bandwidth_Bps)
     placed = links.placed(job, egress)
     graph = on_clock(job.graph, placed.network.tick_s)
     found, link_run = steady_on_links(graph, placed)

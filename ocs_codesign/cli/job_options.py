@@ -1,4 +1,4 @@
-"""The options --ranks, --alpha, --bandwidth and --algorithm: a machine where a job has none."""
+"""The options --ranks, --alpha, --bandwidth, --algorithm and --aggregation: a job's machine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.cli.aggregation import aggregation_option
 from ocs_codesign.cli.options import alpha_option_of, bandwidth_option_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ocs_codesign.aggregation import AggregationProfile
     from ocs_codesign.formats.jobs.job_files import GivenMachine
 
 # Spelled out, since importing the prices for a help text would take too long.
@@ -30,6 +32,7 @@ _OPTIONS = (
         type=click.Choice(ALGORITHMS),
         help="How collectives run, where the file has no machine (default: ring).",
     ),
+    aggregation_option("Switches between ranks, of the outermost level, add up allreduces."),
 )
 
 
@@ -43,9 +46,10 @@ def machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
         alpha: float | None,
         bandwidth: float | None,
         algorithm: str | None,
+        aggregation: AggregationProfile | None,
         **others: Any,
     ) -> Any:
-        given = _given(ranks, alpha, bandwidth, algorithm)
+        given = _given(ranks, alpha, bandwidth, algorithm, aggregation)
         return command(*arguments, given=given, **others)
 
     decorated: Callable[..., Any] = chosen
@@ -55,13 +59,23 @@ def machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _given(
-    ranks: int | None, alpha: float | None, bandwidth: float | None, algorithm: str | None
+    ranks: int | None,
+    alpha: float | None,
+    bandwidth: float | None,
+    algorithm: str | None,
+    aggregation: AggregationProfile | None,
 ) -> GivenMachine | None:
-    if alpha is None and bandwidth is None and ranks is None and algorithm is None:
-        return None
+    others = alpha, bandwidth, ranks, algorithm
+    if all(each is None for each in others):
+        if aggregation is None:
+            return None
+        from ocs_codesign.formats.jobs.job_files import GivenMachine
+
+        return GivenMachine(None, aggregation=aggregation)
     if alpha is None or bandwidth is None:
         raise click.UsageError("give --alpha and --bandwidth together: what messages cost")
     from ocs_codesign.cost import CostModel
     from ocs_codesign.formats.jobs.job_files import GivenMachine
 
-    return GivenMachine(CostModel(alpha, bandwidth), algorithm or ALGORITHMS[0], ranks)
+    model = CostModel(alpha, bandwidth)
+    return GivenMachine(model, algorithm or ALGORITHMS[0], ranks, aggregation)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ocs_codesign.answers.optimum import NetworkOptimum, optimum_json, optimum_sections
+from ocs_codesign.cli.aggregation import aggregation_option
 from ocs_codesign.cli.file_options import plot_option
-from ocs_codesign.cli.options import json_option, network_of
+from ocs_codesign.cli.options import bandwidth_option_of, json_option, network_of
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
+from ocs_codesign.cli.units import unit_Bps
 
 if TYPE_CHECKING:
+    from ocs_codesign.aggregation import AggregationProfile
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.network import Network
 
@@ -34,6 +38,10 @@ if TYPE_CHECKING:
     default=None,
     help="Solve for allreduces of both halves at once  [default: for small networks].",
 )
+@aggregation_option("Bounds of allreduces that switches add up, with the memory that NAME has.")
+@bandwidth_option_of(
+    "With --aggregation: total egress of a host, where the network has no unit, such as 100Gbps."
+)
 @plot_option("the network and its bottleneck")
 @json_option
 def optimum(
@@ -42,6 +50,8 @@ def optimum(
     with_losses: bool,
     with_slack: bool,
     allreduce: bool | None,
+    aggregation: AggregationProfile | None,
+    bandwidth: float | None,
     plot: str | None,
     json_path: str | None,
 ) -> int:
@@ -55,6 +65,9 @@ def optimum(
     The rate is exact: spanning trees in many pieces reach it where switches that only forward let
     out what they let in, and no schedule exceeds it. algbw is M over the time it takes.
 
+    With --aggregation, a table has what no allreduce exceeds without and with sums in switches: a
+    slot of a pool is taken for a round trip at least, which limits what a switch adds up.
+
     \b
     Example:
       ocs-codesign optimum 'a100(2)' --losses
@@ -65,8 +78,16 @@ def optimum(
         from ocs_codesign.networks.damaged import damaged
 
         given = damaged(given, lost)
+    unit = None if aggregation is None else unit_Bps(given, bandwidth)
+    if unit is None and bandwidth is not None:
+        raise click.UsageError("--bandwidth is for --aggregation: rates are in the links' unit")
     with progress("Finding the optimum") as shown:
         found = _found(_name(network), given, with_losses, with_slack, allreduce, shown)
+        if aggregation is not None and unit is not None:
+            from ocs_codesign.comparison.in_network import in_network_rates
+
+            rates = in_network_rates(given, aggregation, unit)
+            found = replace(found, aggregation=aggregation, in_network=rates)
         files = {} if plot is None else {plot: _picture(found, plot)}
     emit(optimum_json(found), json_path, optimum_sections(found), files)
     return 0

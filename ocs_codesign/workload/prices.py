@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import lcm
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
+
+    from ocs_codesign.aggregation import AggregationProfile
 
 _TWICE = ("allreduce", "broadcast", "reduce")
 FINEST_TICK_S = Fraction(1, 10**12)
@@ -76,7 +78,8 @@ class Level:
 
     Collectives cost what a schedule of ``costs`` does, by name and number of ranks, and without one
     what ``algorithm`` does, one of ALGORITHMS. ``topologies`` are the recipes of those schedules by
-    their number of ranks.
+    their number of ranks. Where switches of the level have an ``aggregation`` they add up
+    allreduces, if that is faster.
 
     >>> level = Level(8, CostModel(0, 1), costs={("allgather", 4): Cost(2, Fraction(3, 4))})
     >>> level.cost("allgather", 4).steps, level.cost("allgather", 8).steps
@@ -88,6 +91,7 @@ class Level:
     algorithm: str = "ring"
     costs: Mapping[tuple[str, int], Cost] = field(default_factory=dict)
     topologies: Mapping[int, str] = field(default_factory=dict)
+    aggregation: AggregationProfile | None = None
 
     def __post_init__(self) -> None:
         if self.num_ranks < 1:
@@ -100,6 +104,20 @@ class Level:
         """What a collective of so many ranks costs here."""
         found = self.costs.get((collective, num_ranks))
         return ALGORITHMS[self.algorithm](collective, num_ranks) if found is None else found
+
+    def in_network_s(
+        self, collective: str, num_ranks: int, size_bytes: int
+    ) -> tuple[Fraction, Fraction] | None:
+        """Seconds of an allreduce that switches add up: a round trip, and the rest; None without.
+
+        One step of alpha is the way up and down again, through one switch that adds up.
+        """
+        profile = self.aggregation
+        if profile is None or collective != "allreduce" or num_ranks < 2 or not size_bytes:
+            return None
+        bandwidth = self.model.node_bandwidth_Bps
+        trip_s = profile.round_trip_s(self.model.alpha_s, bandwidth)
+        return trip_s, profile.stream_s(size_bytes, bandwidth, trip_s) - trip_s
 
 
 @final
@@ -136,16 +154,35 @@ class Machine:
                 return number
         raise ValueError(f"rank {last_rank} is not there: the machine has {self.num_ranks}")
 
+    def aggregating(self, profile: AggregationProfile) -> Machine:
+        """The machine whose outermost level adds up like this, if it does not already."""
+        *inner, last = self.levels
+        return Machine((*inner, last if last.aggregation else replace(last, aggregation=profile)))
+
     def parts_s(
         self, kind: int, num_ranks: int, size_bytes: int, first_rank: int, last_rank: int
     ) -> tuple[Fraction, Fraction]:
         """Seconds of a message: what every part of it takes, and what is divided among parts."""
         level = self.levels[self.level_of(first_rank, last_rank)]
-        cost = Cost(1, Fraction(1))
-        if kind != SEND:
-            cost = level.cost(COLLECTIVES[kind - FIRST_COLLECTIVE], num_ranks)
         model = level.model
-        return model.time_s(cost.steps, Fraction(0), 0), model.time_s(0, cost.t_b, size_bytes)
+        if kind == SEND:
+            return model.time_s(1, Fraction(0), 0), model.time_s(0, Fraction(1), size_bytes)
+        name = COLLECTIVES[kind - FIRST_COLLECTIVE]
+        cost = level.cost(name, num_ranks)
+        by_ranks = model.time_s(cost.steps, Fraction(0), 0), model.time_s(0, cost.t_b, size_bytes)
+        in_network = level.in_network_s(name, num_ranks, size_bytes)
+        return by_ranks if in_network is None else min(by_ranks, in_network, key=sum)
+
+    def adds_up(
+        self, kind: int, num_ranks: int, size_bytes: int, first_rank: int, last_rank: int
+    ) -> bool:
+        """Whether switches add up a message, since it takes less than ranks do."""
+        if kind == SEND:
+            return False
+        level = self.levels[self.level_of(first_rank, last_rank)]
+        parts = level.in_network_s(COLLECTIVES[kind - FIRST_COLLECTIVE], num_ranks, size_bytes)
+        message = kind, num_ranks, size_bytes, first_rank, last_rank
+        return parts is not None and parts == self.parts_s(*message)
 
 
 class MessagePrices(Protocol):
@@ -175,6 +212,36 @@ def priced(
     >>> job.latency.tolist(), job.work.tolist()
     ([2000, 2000], [3000, 3000])
     """
+    talks, different, number = _messages(graph, which)
+    parts = [machine.parts_s(*row) for row in different.tolist()]
+    tick_s = _tick_of(graph, [part for both in parts for part in both])
+    ticks = np.array([[round(part / tick_s) for part in both] for both in parts] or [[0, 0]])
+    finer = int(graph.tick_s / tick_s)
+    latency, work = graph.latency * finer, graph.work * finer
+    latency[talks], work[talks] = ticks[number, 0], ticks[number, 1]
+    return graph.changed(latency=latency, work=work, tick_s=tick_s)
+
+
+def added_up(graph: JobGraph, machine: Machine) -> tuple[int, int]:
+    """Nodes of allreduces of a job whose messages switches add up, and of all its allreduces.
+
+    >>> from ocs_codesign.workload.job_draft import JobDraft
+    >>> draft = JobDraft(2)
+    >>> nodes = draft.collective("allreduce", (0, 1), 3000, {})
+    >>> added_up(draft.graph(), Machine((Level(2, CostModel(1e-6, 1e9)),)))
+    (0, 2)
+    """
+    _, different, number = _messages(graph)
+    is_allreduce = different[:, 0] == FIRST_COLLECTIVE + COLLECTIVES.index("allreduce")
+    counts = np.bincount(number, minlength=len(different))
+    adds = np.array([machine.adds_up(*row) for row in different.tolist()], dtype=bool)
+    return int(counts[adds].sum()), int(counts[is_allreduce].sum())
+
+
+def _messages(
+    graph: JobGraph, which: NDArray[np.bool_] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Nodes that send, the different messages (kind, ranks, bytes, between which), of each one."""
     chosen = graph.is_communication if which is None else graph.is_communication & which
     talks = np.flatnonzero(chosen)
     groups = graph.group[talks]
@@ -187,14 +254,7 @@ def priced(
         axis=1,
     )
     different, number = np.unique(rows, axis=0, return_inverse=True)
-    parts = [machine.parts_s(*row) for row in different.tolist()]
-    tick_s = _tick_of(graph, [part for both in parts for part in both])
-    ticks = np.array([[round(part / tick_s) for part in both] for both in parts] or [[0, 0]])
-    number = number.reshape(-1)
-    finer = int(graph.tick_s / tick_s)
-    latency, work = graph.latency * finer, graph.work * finer
-    latency[talks], work[talks] = ticks[number, 0], ticks[number, 1]
-    return graph.changed(latency=latency, work=work, tick_s=tick_s)
+    return talks, different, number.reshape(-1)
 
 
 def _tick_of(graph: JobGraph, times_s: list[Fraction]) -> Fraction:

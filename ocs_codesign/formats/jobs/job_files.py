@@ -48,6 +48,7 @@ from ocs_codesign.workload.chains import chain_of
 from ocs_codesign.workload.prices import Level, Machine, priced
 
 if TYPE_CHECKING:
+    from ocs_codesign.aggregation import AggregationProfile
     from ocs_codesign.cost import CostModel
     from ocs_codesign.files.plain_text import Place, PlainText
     from ocs_codesign.reconfigure.hold.trace import Trace
@@ -74,15 +75,23 @@ class LoadedJob:
 @final
 @dataclass(frozen=True, slots=True)
 class GivenMachine:
-    """What messages cost where a file does not say it, and its ranks where it does not say them."""
+    """What messages cost where a file does not say it, and its ranks where it does not say them.
 
-    model: CostModel
+    Switches of the outermost level have the ``aggregation``, of a file's machine as well.
+    """
+
+    model: CostModel | None
     algorithm: str = "ring"
     num_ranks: int | None = None
+    aggregation: AggregationProfile | None = None
 
     def machine(self, num_ranks: int) -> Machine:
-        """The machine, one level of so many ranks."""
-        return Machine((Level(num_ranks, self.model, self.algorithm),))
+        """The machine, one level of so many ranks; ValueError without a model."""
+        if self.model is None:
+            raise ValueError("it does not say what messages take: --alpha and --bandwidth do")
+        return Machine(
+            (Level(num_ranks, self.model, self.algorithm, aggregation=self.aggregation),)
+        )
 
 
 class JobPart(BaseModel):
@@ -218,9 +227,11 @@ def _keys_at(kind: str, place: Place) -> list[str]:
 
 
 def _loaded(part: JobPart, given: GivenMachine | None, *, ranks_alone: bool) -> LoadedJob:
-    if part.machine is not None and given is not None:
+    if part.machine is not None and given is not None and given.model is not None:
         raise ValueError("machine: it has a machine: another one is not taken")
     machine = None if part.machine is None else part.machine.machine()
+    if machine is not None and given is not None and given.aggregation is not None:
+        machine = machine.aggregating(given.aggregation)
     if sum(each is not None for each in (part.layers, part.nodes, part.model)) != 1:
         raise ValueError("it has one of layers, nodes and a model")
     if part.model is not None:
@@ -236,10 +247,9 @@ def _loaded(part: JobPart, given: GivenMachine | None, *, ranks_alone: bool) -> 
         return LoadedJob(part.name, graph, f"{layers.num_layers} layers", machine)
     graph = graph_of_nodes(part.nodes or [], part.ranks)
     sized = graph.is_communication & (graph.size_bytes > 0)
-    if machine is not None:
-        graph = _with_times(graph, priced(graph, machine))
-    elif given is not None:
+    if machine is None and given is not None:
         machine = given.machine(part.ranks)
+    if machine is not None:
         graph = _with_times(graph, priced(graph, machine))
     elif sized.any():
         at = next(at for at, node in enumerate(part.nodes or []) if node.size)

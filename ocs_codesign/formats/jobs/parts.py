@@ -15,6 +15,7 @@ from ocs_codesign.files.places import errors_at
 from ocs_codesign.formats.fabric.scalars import Name
 from ocs_codesign.formats.jobs.scalars import Algorithm, JobBandwidth, JobSize, JobTime, one_of
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.networks.aggregation_profiles import aggregation_named
 from ocs_codesign.workload.job_draft import JobDraft
 from ocs_codesign.workload.job_graph import COLLECTIVES, NANOSECOND
 from ocs_codesign.workload.layer_times import LayerTimes
@@ -46,12 +47,17 @@ class LevelPart(BaseModel):
         [], max_length=64, description="Recipes whose schedules groups of as many ranks take."
     )
 
+    aggregation: str | None = Field(
+        None, max_length=500, description="What switches add up allreduces as, such as switchml."
+    )
+
     def level(self) -> Level:
         """The level of a machine."""
         model = CostModel(self.alpha, self.bandwidth)
         costs = _schedule_costs(self.topologies)
         recipes = {parse(text).num_nodes: text for text in self.topologies}
-        return Level(self.ranks, model, self.algorithm, costs, recipes)
+        by = None if self.aggregation is None else aggregation_named(self.aggregation)
+        return Level(self.ranks, model, self.algorithm, costs, recipes, by)
 
 
 def _schedule_costs(recipes: list[str]) -> dict[tuple[str, int], Cost]:

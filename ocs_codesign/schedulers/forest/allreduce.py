@@ -7,9 +7,10 @@ are copied while later ones are still summed up. Hosts may be roots of unequal s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -27,7 +28,9 @@ from ocs_codesign.schedulers.forest.spanning import best_spanning
 from ocs_codesign.verification.forests import check_forests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from ocs_codesign.forest import Forest
     from ocs_codesign.network import Network
@@ -85,22 +88,50 @@ def partition_bound(network: Network) -> Fraction | None:
     """
     if network.multicast.any() or network.aggregate.any() or network.num_hosts < 2:
         return None
-    rates = []
+    return min(parts.capacity / (2 * (parts.num_parts - 1)) for parts in parts_by_width(network))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """Parts of a network that hold hosts: ``is_part`` of a node's ``label`` says which are.
+
+    ``capacity`` is the bandwidth out of them, or into them if that is less.
+    """
+
+    label: NDArray[np.int32]
+    is_part: NDArray[np.bool_]
+    capacity: Fraction
+
+    @property
+    def num_parts(self) -> int:
+        """How many there are: at least 2."""
+        return int(self.is_part.sum())
+
+
+def parts_by_width(network: Network) -> Iterator[Parts]:
+    """Hosts and switches that links faster than some join; with the widest width, hosts alone.
+
+    >>> from ocs_codesign.networks.boxes import boxes
+    >>> network = boxes(2, 4, 100, 25, outer=2)
+    >>> [(parts.num_parts, str(parts.capacity)) for parts in parts_by_width(network)]
+    [(2, '200'), (8, '1000')]
+    """
     for width in np.unique(network.bandwidth)[-_MAX_WIDTHS:].tolist():
         fast = network.bandwidth > width
         links = (np.ones(int(fast.sum())), (network.tail[fast], network.head[fast]))
         graph = coo_array(links, shape=(network.num_nodes, network.num_nodes))
         label = connected_components(graph, directed=False)[1]
-        parts = np.unique(label[: network.num_hosts])
-        if len(parts) < 2:
+        is_part = np.zeros(int(label.max()) + 1, dtype=bool)
+        is_part[label[: network.num_hosts]] = True
+        if is_part.sum() < 2:
             continue
         crosses = label[network.tail] != label[network.head]
         most = min(
-            int(network.bandwidth[crosses & np.isin(label[ends], parts)].sum())
+            int(network.bandwidth[crosses & is_part[label[ends]]].sum())
             for ends in (network.tail, network.head)
         )
-        rates.append(Fraction(most, 2 * (len(parts) - 1)))
-    return min(rates)
+        yield Parts(label, is_part, Fraction(most))
 
 
 def allreduce_at_once(
