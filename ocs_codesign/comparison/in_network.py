@@ -113,13 +113,15 @@ def pooled_bound(network: Network, rates: Mapping[int, Fraction]) -> Fraction | 
     found = []
     for parts in parts_by_width(network):
         label, inside = parts.label, parts.is_part[parts.label]
-        ends = label[network.tail], label[network.head]
+        # A part is one neighbour, however many of its nodes are; other switches are each one.
+        own = np.where(inside, label, len(parts.is_part) + np.arange(network.num_nodes))
+        ends = own[network.tail], own[network.head]
         saved = Fraction(0)
         for switch in np.flatnonzero(aggregating(network) & ~inside).tolist():
             beside = np.concatenate(
                 [ends[1][network.tail == switch], ends[0][network.head == switch]]
             )
-            neighbours = len(np.unique(beside[beside != label[switch]]))
+            neighbours = len(np.unique(beside))
             if switch not in rates:
                 break
             saved += max(0, neighbours - 2) * rates[switch]
