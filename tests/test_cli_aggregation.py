@@ -85,16 +85,9 @@ class TestSimulate:
 class TestCompare:
     def test_it_plays_and_the_book_is_of_plans(self, capsys, tmp_path):
         out = tmp_path / "out"
-        command = [
-            "compare",
-            'star(3, 100, 500, "Gbps")',
-            "--collective",
-            "allreduce",
-            "--workers",
-            "1",
-        ]
-        command += ["--message", "1KiB,1MiB", "--aggregation", "switchml", "--out", str(out)]
-        command += ["--workers", "1"]
+        command = ["compare", 'star(3, 100, 500, "Gbps")', "--collective", "allreduce"]
+        command += ["--workers", "1", "--message", "1KiB,1MiB", "--out", str(out)]
+        command += ["--aggregation", "switchml"]
         found = answer(capsys, *command)
         network = found["networks"][0]
         assert network["best"][-1]["entrant"] == "in-network by=switchml"
