@@ -12,10 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _STYLE = """
-:root { --ink: #1c2530; --soft: #5d6b7a; --line: #dfe4ea; --accent: #0b5fa5; }
+:root { --ink: #1c2530; --soft: #5d6b7a; --line: #dfe4ea; --accent: #0b5fa5; --page: #fff;
+  --bad: #b3261e; color-scheme: light dark; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e4e9ef; --soft: #9dabba; --line: #35404c; --accent: #79b8f3; --page: #14191f;
+    --bad: #ff8a80; }
+}
 * { box-sizing: border-box; }
-body { color: var(--ink); font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 70rem;
-  padding: 2rem 1.5rem 4rem; }
+body { background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, sans-serif;
+  margin: 0 auto; max-width: 70rem; padding: 2rem 1.5rem 4rem; }
 h1 { font-size: 1.7rem; margin: 0; }
 h2 { border-top: 1px solid var(--line); font-size: 1.15rem; margin: 2.4rem 0 .6rem;
   padding-top: 1.2rem; }
@@ -32,10 +37,10 @@ td.number { white-space: nowrap; }
 td.code { font-family: ui-monospace, monospace; font-size: .82rem; min-width: 7rem;
   overflow-wrap: anywhere; }
 figure { margin: 1rem 0; overflow-x: auto; }
-img { display: block; max-width: 100%; width: 40rem; }
+img { background: #fff; display: block; max-width: 100%; width: 40rem; }
 nav { display: flex; flex-wrap: wrap; gap: 0 1rem; }
 nav a, td a { color: var(--accent); text-decoration: none; }
-.bad { color: #b3261e; font-weight: 600; }
+.bad { color: var(--bad); font-weight: 600; }
 @media (max-width: 40rem) {
   body { padding: 1rem .8rem 2rem; }
   h1 { font-size: 1.35rem; }
