@@ -1,4 +1,7 @@
-"""What people give where a topology is wanted: a recipe, its text, or a networkx graph will do."""
+"""What people give where a topology is wanted.
+
+A recipe, its text, a networkx graph, or an array of links will do.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,14 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
+import numpy as np
+
 from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
 
     from ocs_codesign.graphs.recipe import Recipe
 
@@ -21,7 +28,9 @@ class NetworkxGraph(Protocol):
         """Neighbours of every node."""
 
 
-TopologyLike: TypeAlias = "Topology | Recipe | str | NetworkxGraph"
+TopologyLike: TypeAlias = (
+    "Topology | Recipe | str | NetworkxGraph | NDArray[np.integer[Any]] | Sequence[Sequence[int]]"
+)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -33,9 +42,16 @@ _OF_NETWORKX = "ocs_codesign.formats.graphs.networkx_graph", "from_networkx"
 def as_topology(value: TopologyLike) -> Topology:
     """The topology that is meant; ValueError for what is none.
 
+    Links as an array are integers of shape (links, 2), a row (tail, head) each, in the order of
+    their ids; the nodes are 0 to the largest that is named.
+
     >>> as_topology("Complete(4)")
     Topology(4 nodes, 12 links, degree 3)
+    >>> as_topology([(0, 1), (1, 2), (2, 0)])
+    Topology(3 nodes, 3 links, degree 1)
     """
+    if isinstance(value, (np.ndarray, list, tuple)):
+        return _of_links(value)
     found: Any = _read(_OF_TEXT, value) if isinstance(value, str) else value
     if not isinstance(found, Topology) and hasattr(found, "adjacency"):
         found = _read(_OF_NETWORKX, found)
@@ -43,7 +59,8 @@ def as_topology(value: TopologyLike) -> Topology:
         found = found.topology()
     if not isinstance(found, Topology):
         raise ValueError(
-            f"{_kind(value)} is no topology: it may be a recipe, its text or a networkx graph too"
+            f"{_kind(value)} is no topology: it may be a recipe, its text or a networkx graph "
+            "too, or an array of links"
         )
     return found
 
@@ -75,6 +92,26 @@ def whole(value: Any, name: str) -> int:
         return int(value.__index__())
     except (AttributeError, TypeError):
         raise ValueError(f"{name} is {value!r}: it must be a whole number") from None
+
+
+def _of_links(value: Any) -> Topology:
+    try:
+        links = np.asarray(value)
+    except ValueError:  # rows of unequal length
+        links = np.empty(0)
+    if links.ndim != 2 or links.shape[1] != 2 or not len(links) or links.dtype.kind not in "iu":
+        raise ValueError(
+            f"{_kind(value)} of shape {links.shape} and {links.dtype} is no array of links: it "
+            "must be integers of shape (links, 2), a row (tail, head) each"
+        )
+    if links.min() < 0:
+        raise ValueError(f"a link names node {links.min()}: nodes count from 0")
+    largest = int(links.max())
+    if largest >= 2 * len(links):
+        raise ValueError(
+            f"{len(links)} links name node {largest}: so few leave a node without any link"
+        )
+    return Topology(largest + 1, links[:, 0], links[:, 1])
 
 
 def _read(reader: tuple[str, str], value: Any) -> Any:

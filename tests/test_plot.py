@@ -9,7 +9,6 @@ import pytest
 from fake_frontier import FakeFrontier, candidate
 from matplotlib.text import Annotation
 
-import ocs_codesign as oc
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import CostModel
 from ocs_codesign.plot import SUFFIXES, frontier_figure, save_figure
@@ -170,21 +169,3 @@ def test_the_published_staircase_is_drawn_where_it_is_another():
 def test_labels_have_no_box_that_looks_like_a_missing_glyph():
     figure = frontier_figure(staircase(3))
     assert {"□" in text.get_text() for text in annotations(figure)} == {False}
-
-
-def test_pictures_in_given_axes_return_them_and_leave_others_alone():
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(14, 4))
-    first, second, third, empty = figure.subplots(1, 4)
-    schedule = oc.bfb("Torus((2, 3))")
-    network = oc.direct(schedule.topology, 1)
-    routes = oc.direct_routes(schedule.topology, network)
-    made = oc.transfers_of_schedule(schedule, routes, 2**20)
-    simulated = oc.simulate_transfers(made, oc.TimingRules(unit_Bps=10**9))
-    assert oc.draw_frontier(first, oc.frontier(12, 4)) is first
-    found = oc.optimum(network, oc.Collective("allgather"))
-    assert oc.draw_network(second, found, "torus") is second
-    assert oc.draw_transfers(third, simulated) is third
-    assert all(axes.has_data() for axes in (first, second, third))
-    assert not empty.has_data()

@@ -36,7 +36,7 @@ _STEPS_BEYOND = 3
 
 @final
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ShownQuestion:
     """A question of a catalogue: its entries, and the designs that they are compared with.
 
     ``compared`` has the published designs and the baselines that have a recipe, each with what it
@@ -49,7 +49,7 @@ class Answered:
     uncosted: tuple[str, ...]
 
 
-def answered_json(answered: Answered) -> dict[str, Any]:
+def answered_json(answered: ShownQuestion) -> dict[str, Any]:
     """A question with its bounds, its designs as columns, and what they are compared with."""
     question, entries = answered.question, answered.entries
     compared = [
@@ -91,7 +91,7 @@ def _frontier(entries: tuple[Entry, ...], collective: Collective) -> list[int]:
     return [at[id(entry)] for entry in stored_frontier(entries, collective)]
 
 
-def _bounds(answered: Answered, collective: Collective) -> list[list[Any]]:
+def _bounds(answered: ShownQuestion, collective: Collective) -> list[list[Any]]:
     """Steps from which on another t_b is the least that counting allows, each with that t_b."""
     question = answered.question
     size = (question.num_nodes, question.degree)

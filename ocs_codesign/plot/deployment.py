@@ -28,6 +28,15 @@ _LINES = ("-", "--", ":", "-.")
 def ports_figure(deployment: Deployment) -> Figure:
     """Ports of every plane: with a cable, spare, failed and free, over all switches and sides."""
     figure, axes = _canvas(deployment.fabric.num_planes * 0.28 + 1.5)
+    draw_ports(deployment, ax=axes)
+    return figure
+
+
+def draw_ports(deployment: Deployment, *, ax: Axes | None = None) -> Axes:
+    """The picture of ``ports_figure`` in these axes, or in those of a new figure; the axes."""
+    if ax is None:
+        return ports_figure(deployment).axes[0]
+    axes = ax
     switches = deployment.fabric.switches
     counts: Counter[tuple[int, str]] = Counter()
     for use in port_use(deployment.cabling, deployment.failed_ports()):
@@ -49,14 +58,23 @@ def ports_figure(deployment: Deployment) -> Figure:
     axes.invert_yaxis()
     axes.set_xlabel("ports of all switches, both sides")
     axes.legend(frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
-    return figure
+    return ax
 
 
 def loads_figure(deployment: Deployment) -> Figure:
     """The largest link load of every step of every schedule: bars, or lines if they are many."""
+    figure, axes = _canvas(3.0)
+    draw_loads(deployment, ax=axes)
+    return figure
+
+
+def draw_loads(deployment: Deployment, *, ax: Axes | None = None) -> Axes:
+    """The picture of ``loads_figure`` in these axes, or in those of a new figure; the axes."""
+    if ax is None:
+        return loads_figure(deployment).axes[0]
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = _canvas(3.0)
+    axes = ax
     series = [
         (plain(f"{one.name}: {bounded.collective.name}"), list(map(float, bounded.design.loads)))
         for one in deployment.configurations
@@ -71,7 +89,7 @@ def loads_figure(deployment: Deployment) -> Figure:
     axes.set_ylabel("largest load of a link (shards)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
-    return figure
+    return ax
 
 
 def _draw_bars(axes: Axes, series: list[tuple[str, list[float]]]) -> None:
@@ -97,6 +115,15 @@ def _draw_lines(axes: Axes, series: list[tuple[str, list[float]]]) -> None:
 def margins_figure(deployment: Deployment) -> Figure:
     """How many links of all configurations have which margin to the loss budget."""
     figure, axes = _canvas(2.4)
+    draw_margins(deployment, ax=axes)
+    return figure
+
+
+def draw_margins(deployment: Deployment, *, ax: Axes | None = None) -> Axes:
+    """The picture of ``margins_figure`` in these axes, or in those of a new figure; the axes."""
+    if ax is None:
+        return margins_figure(deployment).axes[0]
+    axes = ax
     margins: Counter[float] = Counter()
     for one in deployment.configurations:
         configuration = one.configuration
@@ -112,7 +139,7 @@ def margins_figure(deployment: Deployment) -> Figure:
     axes.set_xlim(low - 0.25, high + 0.25)
     axes.set_xlabel("margin to the loss budget (dB)")
     axes.set_ylabel("links")
-    return figure
+    return ax
 
 
 def _canvas(height: float) -> tuple[Figure, Axes]:

@@ -38,16 +38,18 @@ def job_figure(done: JobRun, title: str = "") -> Figure:
     num = min(done.graph.num_owners, MAX_OWNERS)
     height = 1.3 + 0.5 * num
     with drawing(10, height, "constrained") as figure:
-        draw_job(figure.add_subplot(), done, title)
+        draw_job(done, title, ax=figure.add_subplot())
     return figure
 
 
-def draw_job(axes: Axes, done: JobRun, title: str = "") -> Axes:
-    """The same in these axes, which are returned."""
-    note = draw_timeline(axes, done, min(done.graph.num_owners, MAX_OWNERS))
+def draw_job(done: JobRun, title: str = "", *, ax: Axes | None = None) -> Axes:
+    """The picture of ``job_figure`` in these axes, or in those of a new figure; the axes."""
+    if ax is None:
+        return job_figure(done, title).axes[0]
+    note = draw_timeline(ax, done, min(done.graph.num_owners, MAX_OWNERS))
     named = f"{title}: " if title else ""
-    axes.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
-    return axes
+    ax.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
+    return ax
 
 
 def link_job_figure(run: LinkRun, title: str = "") -> Figure:
@@ -142,30 +144,44 @@ def policies_figure(
     outcomes: Sequence[PolicyOutcome], bound_s: Fraction, title: str = ""
 ) -> Figure:
     """A bar a policy, the shortest period first, its exposed part apart; the bound is a line."""
-    ordered = sorted(outcomes, key=lambda one: one.steady.period_s)
-    with drawing(8, 1.2 + 0.32 * len(ordered), "constrained") as figure:
-        axes = figure.add_subplot()
-        periods = [float(one.steady.period_s) for one in ordered]
-        exposed = [float(one.steady.exposed_s) for one in ordered]
-        rest = [whole - part for whole, part in zip(periods, exposed, strict=True)]
-        places = range(len(ordered))
-        colours = [_BEST if period == periods[0] else _OTHER for period in periods]
-        axes.barh(places, rest, color=colours, label="period")
-        axes.barh(places, exposed, left=rest, color=_EXPOSED, label="of it exposed communication")
-        axes.axvline(float(bound_s), color="#222222", linestyle=(0, (4, 2)), label="bound")
-        for place, period in zip(places, periods, strict=True):
-            axes.text(period, place, f" {format_time(period)}", va="center", fontsize=FONT_SIZE)
-        axes.set_yticks(places, [one.name for one in ordered])
-        axes.invert_yaxis()
-        most = 1.18 * max(*periods, float(bound_s), 1e-12)
-        axes.set_xlim(0, most)
-        set_time_axis(axes, most)
-        axes.legend(
-            loc="upper left",
-            bbox_to_anchor=(0, -0.5 / len(ordered)),
-            ncols=3,
-            frameon=False,
-            fontsize=FONT_SIZE,
-        )
-        axes.set_title(title, loc="left", fontsize=11)
+    with drawing(8, 1.2 + 0.32 * len(outcomes), "constrained") as figure:
+        draw_policies(outcomes, bound_s, title, ax=figure.add_subplot())
     return figure
+
+
+def draw_policies(
+    outcomes: Sequence[PolicyOutcome],
+    bound_s: Fraction,
+    title: str = "",
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """The picture of ``policies_figure`` in these axes, or in those of a new figure; the axes."""
+    if ax is None:
+        return policies_figure(outcomes, bound_s, title).axes[0]
+    axes = ax
+    ordered = sorted(outcomes, key=lambda one: one.steady.period_s)
+    periods = [float(one.steady.period_s) for one in ordered]
+    exposed = [float(one.steady.exposed_s) for one in ordered]
+    rest = [whole - part for whole, part in zip(periods, exposed, strict=True)]
+    places = range(len(ordered))
+    colours = [_BEST if period == periods[0] else _OTHER for period in periods]
+    axes.barh(places, rest, color=colours, label="period")
+    axes.barh(places, exposed, left=rest, color=_EXPOSED, label="of it exposed communication")
+    axes.axvline(float(bound_s), color="#222222", linestyle=(0, (4, 2)), label="bound")
+    for place, period in zip(places, periods, strict=True):
+        axes.text(period, place, f" {format_time(period)}", va="center", fontsize=FONT_SIZE)
+    axes.set_yticks(places, [one.name for one in ordered])
+    axes.invert_yaxis()
+    most = 1.18 * max(*periods, float(bound_s), 1e-12)
+    axes.set_xlim(0, most)
+    set_time_axis(axes, most)
+    axes.legend(
+        loc="upper left",
+        bbox_to_anchor=(0, -0.5 / len(ordered)),
+        ncols=3,
+        frameon=False,
+        fontsize=FONT_SIZE,
+    )
+    axes.set_title(title, loc="left", fontsize=11)
+    return ax

@@ -50,19 +50,34 @@ def joint_figure(frontier: Frontier, asked: MessageSizes | None = None) -> Figur
         raise ValueError("no candidate was solved: there is nothing to draw")
     baselines, sizes = _baselines(frontier), () if asked is None else asked.sizes_bytes
     with drawing_over_legend(_MOST_ENTRIES + len(sizes) + len(baselines)) as figure:
-        axes = figure.add_subplot()
-        shown = _in_view(frontier)
-        _set_axes(axes, frontier, [*frontier.candidates, *shown])
-        _draw_bounds(axes, frontier)
-        _draw_dominated(axes, frontier, shown)
-        _draw_candidates(axes, frontier)
-        labels = [Label(_name(frontier, c), *_at(frontier, c), True) for c in frontier.candidates]
-        draw_labels(axes, labels, float(frontier.bound.t_b))
-        if asked is not None:
-            _draw_best(axes, frontier, asked)
-        mark_baselines(axes, baselines)
-        draw_legend(axes)
+        draw_joint(frontier, asked, ax=figure.add_subplot())
     return figure
+
+
+def draw_joint(
+    frontier: Frontier, asked: MessageSizes | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """The picture of ``joint_figure`` in these axes, or in those of a new figure; the axes.
+
+    Its legend is below the axes. Raises ValueError as ``joint_figure`` does.
+    """
+    if ax is None:
+        return joint_figure(frontier, asked).axes[0]
+    if not frontier.candidates:
+        raise ValueError("no candidate was solved: there is nothing to draw")
+    axes = ax
+    shown = _in_view(frontier)
+    _set_axes(axes, frontier, [*frontier.candidates, *shown])
+    _draw_bounds(axes, frontier)
+    _draw_dominated(axes, frontier, shown)
+    _draw_candidates(axes, frontier)
+    labels = [Label(_name(frontier, c), *_at(frontier, c), True) for c in frontier.candidates]
+    draw_labels(axes, labels, float(frontier.bound.t_b))
+    if asked is not None:
+        _draw_best(axes, frontier, asked)
+    mark_baselines(axes, _baselines(frontier))
+    draw_legend(axes)
+    return ax
 
 
 def _at(frontier: Frontier, one: Design) -> tuple[float, float]:

@@ -35,14 +35,16 @@ def network_figure(optimum: Optimum, name: str) -> Figure:
     """
     size_in = float(np.clip(3.5 + 0.55 * optimum.network.num_nodes**0.5, 5.0, 11.0))
     with drawing(size_in, size_in, "constrained") as figure:
-        draw_network(figure.subplots(), optimum, name)
+        draw_network(optimum, name, ax=figure.subplots())
         columns = 2 if size_in < 7 else 3
         figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5)
     return figure
 
 
-def draw_network(axes: Axes, optimum: Optimum, name: str) -> Axes:
-    """The same in these axes, which are returned; their legend is not drawn yet."""
+def draw_network(optimum: Optimum, name: str, *, ax: Axes | None = None) -> Axes:
+    """The picture of ``network_figure`` in these axes, without a legend, or in a new figure's."""
+    if ax is None:
+        return network_figure(optimum, name).axes[0]
     network = optimum.network
     if network.num_nodes > MAX_NODES:
         raise ValueError(
@@ -50,13 +52,13 @@ def draw_network(axes: Axes, optimum: Optimum, name: str) -> Axes:
             f"at most {MAX_NODES} are drawn"
         )
     place = _layout(network)
-    axes.set_aspect("equal")
-    axes.set_axis_off()
-    axes.margins(0.08)
-    axes.set_title(_title(optimum, name), fontsize=10)
-    _draw_links(axes, network, place, optimum.leaving().tolist())
-    _draw_nodes(axes, network, place, optimum)
-    return axes
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.margins(0.08)
+    ax.set_title(_title(optimum, name), fontsize=10)
+    _draw_links(ax, network, place, optimum.leaving().tolist())
+    _draw_nodes(ax, network, place, optimum)
+    return ax
 
 
 def _title(optimum: Optimum, name: str) -> str:

@@ -51,17 +51,26 @@ def frontier_figure(
     left out of the picture and counted in its legend.
     """
     most = _MOST_ENTRIES + bool(_drops(frontier)) + len(sizes_bytes)
-    most += len(_baselines(frontier, _asked(model, sizes_bytes)))
-    with drawing_over_legend(most) as figure:
-        draw_legend(draw_frontier(figure.add_subplot(), frontier, model, *sizes_bytes))
+    with drawing_over_legend(
+        most + len(_baselines(frontier, _asked(model, sizes_bytes)))
+    ) as figure:
+        draw_frontier(frontier, model, *sizes_bytes, ax=figure.add_subplot())
     return figure
 
 
 def draw_frontier(
-    axes: Axes, frontier: Frontier, model: CostModel | None = None, *sizes_bytes: float
+    frontier: Frontier,
+    model: CostModel | None = None,
+    *sizes_bytes: float,
+    ax: Axes | None = None,
 ) -> Axes:
-    """The same in these axes, which are returned; their legend is not drawn yet."""
-    asked = _asked(model, sizes_bytes)
+    """The picture of ``frontier_figure`` in these axes, or in those of a new figure; the axes.
+
+    Its legend is below the axes.
+    """
+    if ax is None:
+        return frontier_figure(frontier, model, *sizes_bytes).axes[0]
+    axes, asked = ax, _asked(model, sizes_bytes)
     shown = _in_view(frontier)
     _set_axes(axes, frontier, shown)
     _draw_bounds(axes, frontier)
@@ -86,11 +95,12 @@ def draw_frontier(
     if asked is not None:
         _draw_best(axes, frontier, asked)
     mark_baselines(axes, _baselines(frontier, asked))
-    return axes
+    draw_legend(axes)
+    return ax
 
 
-def _asked(model: CostModel | None, sizes_bytes: tuple[float, ...]) -> MessageSizes | None:
-    return None if model is None or not sizes_bytes else MessageSizes(model, sizes_bytes)
+def _asked(model: CostModel | None, sizes_bytes: Sequence[float]) -> MessageSizes | None:
+    return None if model is None or not sizes_bytes else MessageSizes(model, tuple(sizes_bytes))
 
 
 def _baselines(frontier: Frontier, asked: MessageSizes | None) -> list[Baseline]:

@@ -45,19 +45,21 @@ def simulation_figure(simulated: Simulated, title: str = "") -> Figure:
         )
         below = 0.75 / height
         figure.subplots_adjust(0.11, below, 0.975, 1 - 0.45 / height, hspace=2.2 / height)
-        draw_transfers(gantt, simulated, title)
+        draw_transfers(simulated, title, ax=gantt)
         _draw_use(use, simulated)
         use.set_title(f"use of {network.num_links} links", loc="left", fontsize=11)
     return figure
 
 
-def draw_transfers(axes: Axes, simulated: Simulated, title: str = "") -> Axes:
-    """The rows of the busiest links in these axes, which are returned."""
+def draw_transfers(simulated: Simulated, title: str = "", *, ax: Axes | None = None) -> Axes:
+    """The upper half of ``simulation_figure`` in these axes, or in a new figure's; the axes."""
+    if ax is None:
+        return simulation_figure(simulated, title).axes[0]
     rows = np.argsort(-simulated.link_busy(), kind="stable")[:MAX_ROWS]
-    note = _draw_bars(axes, simulated, np.sort(rows))
+    note = _draw_bars(ax, simulated, np.sort(rows))
     named = f"{title}: " if title else ""
-    axes.set_title(f"{named}{format_time(simulated.total_s)}{note}", loc="left", fontsize=11)
-    return axes
+    ax.set_title(f"{named}{format_time(simulated.total_s)}{note}", loc="left", fontsize=11)
+    return ax
 
 
 def _draw_bars(axes: Axes, simulated: Simulated, rows: NDArray[np.int64]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ocs_codesign.answers.explorer import BASELINE, PUBLISHED, Answered
+from ocs_codesign.answers.explorer import BASELINE, PUBLISHED, ShownQuestion
 from ocs_codesign.design import predict
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.search.baselines import baseline_recipes
@@ -23,7 +23,7 @@ KAUTZ_NODES, KAUTZ_MULTIPLE = 512, 64
 worked out up to so many nodes, and above for multiples of 64."""
 
 
-def answered(catalogue: Catalogue, question: Question) -> Answered:
+def answered(catalogue: Catalogue, question: Question) -> ShownQuestion:
     """What is stored for a question, the published designs of its size, and its baselines."""
     entries = catalogue.entries(question)
     stored = {entry.recipe: entry for entry in entries}
@@ -36,7 +36,7 @@ def answered(catalogue: Catalogue, question: Question) -> Answered:
             uncosted.append(recipe.label())
         else:
             compared.append((kind, predict(recipe)))
-    return Answered(question, entries, tuple(compared), tuple(uncosted))
+    return ShownQuestion(question, entries, tuple(compared), tuple(uncosted))
 
 
 def _recipes(question: Question) -> Iterator[tuple[str, Recipe]]:
