@@ -19,7 +19,7 @@ _MOST_LINES = 40
 _LONGEST_S = 300
 
 ROOMS = {
-    "Topologies": ("topology", "graphs.", "bounds", "formats.graphs"),
+    "Topologies": ("topology", "given", "graphs.", "bounds", "formats.graphs"),
     "Collectives and schedules": ("collective", "demand", "schedule", "messages", "cost"),
     "Designs and search": ("design", "search.", "plot"),
     "Making schedules": ("schedulers.", "factorisation"),
