@@ -192,7 +192,7 @@ def test_a_link_or_a_pipe_is_not_followed(cache, tmp_path):
 
 
 def test_pick(capsys):
-    words = ["catalogue", "find", "--nodes", "97", "--degree", "4"]
+    words = ["catalogue", "find", "--nodes", "38", "--degree", "3", "--bidirectional"]
     answer = json.loads(out_of(capsys, *words, "--json", "-"))
     recipes = [each["recipe"] for each in answer["candidates"]]
     for row, recipe in enumerate(recipes, 1):
@@ -223,7 +223,7 @@ def test_tables_fit_a_page(capsys, words):
 
 
 def test_long_recipes_are_cut_but_remembered(capsys):
-    words = ["catalogue", "find", "--nodes", "97", "--degree", "4"]
+    words = ["catalogue", "find", "--nodes", "38", "--degree", "3", "--bidirectional"]
     out = out_of(capsys, *words)
     recipes = [
         each["recipe"] for each in json.loads(out_of(capsys, *words, "--json", "-"))["candidates"]

@@ -34,7 +34,7 @@ def html_of(value: object) -> str:
     """The HTML of a value; TypeError for one of which nothing is known.
 
     >>> from ocs_codesign.topology import Topology
-    >>> html_of(Topology(2, [0, 1], [1, 0]))[:43]
+    >>> html_of(Topology(2, [0, 1], [1, 0]))[:42]
     '<table>\\n<tr><th>nodes</th><td>2</td></tr>\\n'
     """
     sections = SECTIONS.get(type(value).__name__)
