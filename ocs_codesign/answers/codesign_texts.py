@@ -84,8 +84,8 @@ def search_text(plan: CodesignPlan) -> Iterator[str]:
     yield (
         f"Of {counted(len(divided.fitting), 'division')} that fit, "
         f"{counted(len(found.outcomes), 'candidate')} were simulated; bounds left out "
-        f"{skipped or 'none'}, which no policy makes faster. {divided.num_too_large} divisions "
-        "need more memory."
+        f"{skipped or 'none'}, which no order of messages makes faster. "
+        f"{divided.num_too_large} divisions need more memory."
     )
     notes = []
     if divided.num_too_long:

@@ -37,7 +37,7 @@ class JobIteration:
     def busy_s(self) -> list[tuple[Fraction, Fraction, Fraction]]:
         """Of every owner the seconds of an iteration that it computes, communicates, waits."""
         done = self.steady.job_run
-        times = done.graph.num_nodes // self.graph.num_nodes
+        times = self.steady.num_iterations
         columns = done.compute_ticks(), done.channel_ticks(), done.exposed_ticks()
         return [
             tuple(Fraction(int(ticks), times) * self.graph.tick_s for ticks in row)  # type: ignore[misc]
@@ -47,7 +47,7 @@ class JobIteration:
     def message_s(self) -> dict[str, Fraction]:
         """Seconds of an iteration that messages of every label run."""
         done = self.steady.job_run
-        times = done.graph.num_nodes // self.graph.num_nodes
+        times = self.steady.num_iterations
         sums = done.group_ticks().items()
         return {label: Fraction(ticks, times) * self.graph.tick_s for label, ticks in sums}
 

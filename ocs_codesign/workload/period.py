@@ -29,13 +29,14 @@ class Steady:
 
     ``is_steady``: the last two iterations took the same; else the period is the mean of the last
     half of them. ``exposed_s`` are seconds an iteration in which an owner, in the mean, waits for
-    its channel and computes nothing.
+    its channel and computes nothing. The run is of ``num_iterations``.
     """
 
     period_s: Fraction
     is_steady: bool
     exposed_s: Fraction
     job_run: JobRun
+    num_iterations: int
 
 
 def steady(
@@ -66,7 +67,7 @@ def steady(
     ranks = graph.ranks
     exposed = Fraction(int((done.exposed_ticks() * ranks).sum()), times * int(ranks.sum()))
     tick_s = graph.tick_s
-    return Steady(Fraction(span, half) * tick_s, bool(is_steady), exposed * tick_s, done)
+    return Steady(Fraction(span, half) * tick_s, bool(is_steady), exposed * tick_s, done, times)
 
 
 def period_bound_s(graph: JobGraph) -> Fraction:

@@ -74,7 +74,7 @@ def simulated(
             stuck = error
             continue
         if best is None or found.period_s < best.period_s:
-            best = outcome_of(candidate, policy, "", found, graph, bound_s)
+            best = outcome_of(candidate, policy, "", found, bound_s)
     if best is None:
         raise stuck
     return best
@@ -85,14 +85,12 @@ def outcome_of(
     policy: str,
     setting: str,
     found: Steady,
-    graph: JobGraph,
     bound_s: float,
 ) -> JobOutcome:
-    """The outcome of the steady state that was found of a job's graph under a policy."""
-    done = found.job_run
-    times = int((done.graph.kind == COMPUTE).sum()) // int((graph.kind == COMPUTE).sum())
+    """The outcome of the steady state that was found of a job under a policy."""
+    parts = _parts(found.job_run, found.num_iterations)
     return JobOutcome(
-        *(candidate, policy, setting, found.period_s, bound_s, *_parts(done, times)),
+        *(candidate, policy, setting, found.period_s, bound_s, *parts),
         is_steady=found.is_steady,
     )
 

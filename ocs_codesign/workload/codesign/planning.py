@@ -194,9 +194,9 @@ def tuned(planner: Planner, outcome: JobOutcome, policies: tuple[str, ...]) -> J
         except RanksStuckError:
             continue
         if found.steady.period_s < best.period_s:
-            best = outcome_of(
-                *(candidate, policy, found.setting, found.steady, graph, outcome.bound_s)
-            )
+            # policies that change what is computed when may be below what bounds the others
+            bound_s = min(outcome.bound_s, float(found.bound_s))
+            best = outcome_of(candidate, policy, found.setting, found.steady, bound_s)
     return replace(best, is_tuned=True)
 
 
@@ -250,7 +250,7 @@ def in_buckets(planner: Planner, candidate: Candidate) -> JobOutcome:
         job = merged(ready, buckets_of_work(ready, max(1, most)))
     found = steady(job, Discipline(IssueOrder.FIRST_READY))
     bound_s = planner.bound_s(candidate)
-    return outcome_of(candidate, "ddp", "buckets of 25 MiB", found, graph, bound_s)
+    return outcome_of(candidate, "ddp", "buckets of 25 MiB", found, bound_s)
 
 
 def _own_circuits(planner: Planner, parallel: Parallel) -> list[Candidate]:
