@@ -116,7 +116,7 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
         draw_ratios(axes, [[ratios[policy, speed] for speed in speeds] for policy in POLICIES])
         axes.set_xticks(range(len(speeds)), [str(speed) for speed in speeds])
         axes.set_yticks(range(len(POLICIES)), list(POLICIES))
-        axes.set_title(f"{model}: {fabric}", fontsize=9.5)
+        axes.set_title(f"{model}: {fabric}", fontsize=9)
     for axes in panels[-2:]:
         axes.set_xlabel("network, Gb/s a rank")
     figure.suptitle("period over its bound; the least at each speed in bold", fontsize=11)

@@ -42,6 +42,7 @@ SLOW = (
     "best_schedules",
     "native_algorithms",
     "policies_by_speed",
+    "every_size",
     "in_network",
 )
 BENCHMARKS = ("benchmark_bfb", "benchmark_forest", "generation_time", "greedy_table")
