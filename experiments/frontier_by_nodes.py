@@ -8,7 +8,7 @@ cost the prediction of a formula. A cell is empty where a set has no such design
 
     python experiments/frontier_by_nodes.py [--quick] [--out DIR]
 
-writes figures/frontier_by_nodes.csv and .png in about a minute; --quick runs N = 8, 12, 16, 24.
+writes figures/frontier_by_nodes.csv and .png in minutes; --quick runs N = 8, 12, 16, 24.
 """
 
 from __future__ import annotations

@@ -188,6 +188,10 @@ def _begin_at(highs: Any, program: LinearProgram, start: Basis) -> None:
     highs.setBasis(basis)
 
 
+_SOLVING = threading.Lock()
+"""Solvers of highspy share the locks of their class: one thread at a time can have one started."""
+
+
 def _was_interrupted(highs: Any) -> bool:
     """Run in a thread of its own, so that Ctrl-C is heard, and say whether it was.
 
@@ -197,9 +201,10 @@ def _was_interrupted(highs: Any) -> bool:
     """
     highs.HandleUserInterrupt = True
     try:
-        with _ctrl_c_later():
-            highs.startSolve()
-        _wait(highs)
+        with _SOLVING:
+            with _ctrl_c_later():
+                highs.startSolve()
+            _wait(highs)
     except KeyboardInterrupt:
         highs.cancelSolve()
         if not highs.wait(HEARS_WITHIN_S)[0]:
