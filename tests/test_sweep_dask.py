@@ -17,7 +17,7 @@ from ocs_codesign.search.catalogue.entry import Provenance
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.sweep import as_entry
 
-SIZES = ["--nodes", "6-16", "--degrees", "2-4"]
+SIZES = ["--nodes", "6-11", "--degrees", "2-4"]
 
 
 def content(path):
@@ -86,7 +86,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_catalogue(cluster, tmp_pat
             with Catalogue(remote) as store:
                 answered = len(store.questions())
     os.kill(next(iter(pids.values())), signal.SIGKILL)
-    _, errors = sweep.communicate(timeout=120)
+    _, errors = sweep.communicate(timeout=300)
     assert sweep.returncode == 0, errors.decode()
     assert answered < len(content(local))
     assert content(remote) == content(local)
