@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.job_draft import JobDraft
 
 MAX_WORKGROUPS = 2**24
+_EXACT_FLOATS = 2.0**50
 
 
 @final
@@ -148,6 +149,18 @@ class Accelerator:
         """Roofline: the longer of what the operations and what the bytes of memory take."""
         operations = exact(num_operations) / exact(self.peak_flops)
         return max(operations, exact(num_bytes) / exact(self.memory_Bps))
+
+    def nanoseconds(self, num_operations: float, num_bytes: float) -> int:
+        """The same to the nearest nanosecond, exact only where a float does not decide it.
+
+        >>> Accelerator(3e9, 1e9).nanoseconds(1000, 10), Accelerator(2e9, 1e9).nanoseconds(3, 0)
+        (333, 2)
+        """
+        near = 1e9 * max(num_operations / self.peak_flops, num_bytes / self.memory_Bps)
+        whole = round(near)
+        if 0.5 - abs(near - whole) > 1e-15 * near + 1e-9 and near < _EXACT_FLOATS:
+            return whole
+        return round(self.seconds(num_operations, num_bytes) * 10**9)
 
 
 def _embedding(size: int, num_ranks: int) -> tuple[int, int, int, int, int]:

@@ -19,12 +19,12 @@ from ocs_codesign.workload.codesign.placements import DIMENSIONS_OF, PIPELINE
 from ocs_codesign.workload.models.layer import DATA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.workload.codesign.cluster import JobCluster
     from ocs_codesign.workload.codesign.designs import DesignBook
-    from ocs_codesign.workload.codesign.optics import Outside
+    from ocs_codesign.workload.codesign.optics import Outside, Rates
     from ocs_codesign.workload.codesign.placements import RankPlacement
     from ocs_codesign.workload.codesign.traffic import Asked, Traffic
     from ocs_codesign.workload.models.parallel import Parallel
@@ -63,14 +63,21 @@ class Candidate:
     late_designs: dict[str, FabricOption] = field(default_factory=dict, hash=False)
     is_ideal: bool = False
 
-    def prices(self, cluster: JobCluster) -> JobPrices:
-        """What messages take, those of gradients aside where circuits change."""
-        return JobPrices(cluster, self.parallel, self.placement, self._outside(cluster))
+    def prices(self, cluster: JobCluster, rates: Rates | None = None) -> JobPrices:
+        """What messages take, those of gradients aside where circuits change.
 
-    def late_prices(self, cluster: JobCluster) -> JobPrices:
+        ``rates``: those of the cluster that are known, which grow.
+        """
+        return self._prices(cluster, self._outside(cluster), rates)
+
+    def late_prices(self, cluster: JobCluster, rates: Rates | None = None) -> JobPrices:
         """What gradients take on circuits of their own."""
         own = OwnCircuits(cluster, self.late_ports, self.late_designs)
-        return JobPrices(cluster, self.parallel, self.placement, own)
+        return self._prices(cluster, own, rates)
+
+    def _prices(self, cluster: JobCluster, outside: Outside, rates: Rates | None) -> JobPrices:
+        known = {} if rates is None else rates
+        return JobPrices(cluster, self.parallel, self.placement, outside, known)
 
     def _outside(self, cluster: JobCluster) -> Outside:
         if self.joining is Joining.FAT_TREE:
@@ -263,7 +270,7 @@ def _exchanges(traffic: Traffic) -> bool:
     return any(asked[0] == Collective.ALLTOALL.name for asked in traffic.asked())
 
 
-def _spans_of(asked: dict[Asked, int], placement: RankPlacement) -> set[str]:
+def _spans_of(asked: Mapping[Asked, int], placement: RankPlacement) -> set[str]:
     names = {name for _, group, _ in asked for name in DIMENSIONS_OF[group]}
     return {span.dimension for span in placement.optical if span.dimension in names}
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.codesign.cluster import JobCluster
     from ocs_codesign.workload.codesign.designs import DesignBook
     from ocs_codesign.workload.codesign.divisions import TrainedModel
+    from ocs_codesign.workload.codesign.optics import Rates
     from ocs_codesign.workload.codesign.placements import RankPlacement
     from ocs_codesign.workload.codesign.traffic import Traffic
     from ocs_codesign.workload.job_graph import JobGraph
@@ -50,6 +51,8 @@ class Planner:
     on_progress: Callable[[str, int, int], None] | None = None
     _traffic: dict[Parallel, Traffic] = field(default_factory=dict)
     _graphs: dict[Parallel, JobGraph] = field(default_factory=dict)
+    _rates: Rates = field(default_factory=dict)
+    _placed: dict[Parallel, tuple[tuple[RankPlacement, float], ...]] = field(default_factory=dict)
 
     def traffic(self, parallel: Parallel) -> Traffic:
         """What ranks compute and send under a division."""
@@ -70,13 +73,28 @@ class Planner:
             self._graphs[parallel] = self.trained.graph(parallel, self.cluster.accelerator)
         return self._graphs[parallel]
 
+    def placed(self, parallel: Parallel) -> tuple[tuple[RankPlacement, float], ...]:
+        """Where a division can lie on the servers, and what it takes at least on any circuits."""
+        if parallel not in self._placed:
+            cluster, traffic = self.cluster, self.traffic(parallel)
+            least = BestConceivable(cluster)
+            self._placed[parallel] = tuple(
+                (
+                    placement,
+                    traffic.bound_s(JobPrices(cluster, parallel, placement, least, self._rates)),
+                )
+                for placement in placements(parallel, cluster.accelerators_a_server)
+                if placement.num_servers <= cluster.num_servers
+            )
+        return self._placed[parallel]
+
     def bound_s(self, candidate: Candidate) -> float:
         """What a candidate takes at least, under every policy."""
         traffic = self.traffic(candidate.parallel)
-        prices = candidate.prices(self.cluster)
+        prices = candidate.prices(self.cluster, self._rates)
         if not candidate.late_ports:
             return traffic.bound_s(prices)
-        late = traffic.late_bound_s(candidate.late_prices(self.cluster))
+        late = traffic.late_bound_s(candidate.late_prices(self.cluster, self._rates))
         return traffic.passes_bound_s(prices) + late + 2 * float(self.cluster.delta_s)
 
     def simulated(self, candidate: Candidate, bound_s: float) -> JobOutcome | None:
@@ -178,16 +196,12 @@ class _Search:
             self._push_placements(item)
 
     def _push_placements(self, parallel: Parallel) -> None:
-        cluster, traffic = self.planner.cluster, self.planner.traffic(parallel)
-        for placement in placements(parallel, cluster.accelerators_a_server):
-            if placement.num_servers > cluster.num_servers:
-                continue
+        for placement, bound_s in self.planner.placed(parallel):
             if self.joinings == (Joining.FAT_TREE,):
                 tree = Candidate(Joining.FAT_TREE, parallel, placement)
                 self.push(self.planner.bound_s(tree), tree)
-                continue
-            least = JobPrices(cluster, parallel, placement, BestConceivable(cluster))
-            self.push(traffic.bound_s(least), (parallel, placement))
+            else:
+                self.push(bound_s, (parallel, placement))
 
     def _push_candidates(self, parallel: Parallel, placement: RankPlacement) -> None:
         planner, cluster = self.planner, self.planner.cluster

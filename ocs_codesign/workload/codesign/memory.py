@@ -9,13 +9,17 @@ so without the scores of attention: 11 hidden numbers a token for attention, 4 f
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ocs_codesign.workload.models.convnet import ResidualNetwork
+from ocs_codesign.workload.models.layer import like_parts
 from ocs_codesign.workload.models.recommender import Recommender
 
 if TYPE_CHECKING:
-    from ocs_codesign.workload.models.layer import Block, ModelOnRanks
+    from ocs_codesign.workload.models.layer import Block
     from ocs_codesign.workload.models.parallel import Parallel
     from ocs_codesign.workload.models.transformer import Transformer
 
@@ -37,45 +41,57 @@ def memory_bytes(model: Transformer | ResidualNetwork | Recommender, parallel: P
     """
     if isinstance(model, Recommender):
         return _of_recommender(model, parallel.num_ranks)
-    on_ranks = model.on_ranks(parallel)
-    each = len(on_ranks.layers) // parallel.pipeline
-    return max(
-        _of_stage(model, on_ranks, parallel, stage, each) for stage in range(parallel.pipeline)
-    )
-
-
-def _of_stage(
-    model: Transformer | ResidualNetwork,
-    on_ranks: ModelOnRanks,
-    parallel: Parallel,
-    stage: int,
-    each: int,
-) -> int:
-    layers = on_ranks.layers[stage * each : (stage + 1) * each]
-    blocks = [block for layer in layers for block in layer]
-    states = sum(_states(block, parallel, on_ranks.element_bytes) for block in blocks)
-    if parallel.zero == 3:  # a block and the next one are whole while they are used
-        states += 2 * max(block.num_parameters for block in blocks) * on_ranks.element_bytes
-    held = min(parallel.microbatches, parallel.pipeline - stage)
     if isinstance(model, ResidualNetwork):
-        moved = sum(block.moved_bytes for block in blocks)
-        parameters = sum(block.num_parameters for block in blocks) * on_ranks.element_bytes
-        return states + int(moved - parameters)
+        return _of_residual(model, parallel)
+    if model.batch % (parallel.data * parallel.microbatches):
+        model.on_ranks(parallel)  # says why it cannot be divided so
     tokens = model.batch * model.sequence // (parallel.data * parallel.microbatches)
-    logits = 0
-    if stage == parallel.pipeline - 1:
-        logits = _FULL_PRECISION * tokens * model.vocabulary // parallel.tensor
-    return states + held * len(layers) * _activations(model, parallel, tokens) + logits
-
-
-def _states(block: Block, parallel: Parallel, element_bytes: int) -> int:
-    copies = parallel.size(block.copies)
-    optimizer = 12 if element_bytes < _FULL_PRECISION else 8
-    parts = (element_bytes, element_bytes, optimizer)
-    shares = [copies if parallel.zero >= least else 1 for least in (3, 2, 1)]
-    return sum(
-        -(-block.num_parameters * each // share) for each, share in zip(parts, shares, strict=True)
+    layers = model.layers // parallel.pipeline
+    activations = layers * _activations(model, parallel, tokens)
+    logits = _FULL_PRECISION * tokens * model.vocabulary // parallel.tensor
+    whole = replace(parallel, microbatches=1)  # whose parameters are the same
+    return max(
+        states
+        + min(parallel.microbatches, parallel.pipeline - stage) * activations
+        + logits * (stage == parallel.pipeline - 1)
+        for stage, states in _states_of_stages(model, whole)
     )
+
+
+@lru_cache(maxsize=2**12)
+def _states_of_stages(model: Transformer, parallel: Parallel) -> tuple[tuple[int, int], ...]:
+    """The first of all stages that are alike, which has the most passes before it, and its states.
+
+    The last stage of all is there in any case.
+    """
+    on_ranks = model.on_ranks(parallel)
+    parts, which = like_parts(on_ranks.layers, parallel.pipeline)
+    states = [_states(part, parallel, on_ranks.element_bytes) for part in parts]
+    firsts = [which.index(part) for part in range(len(parts))]
+    return *zip(firsts, states, strict=True), (parallel.pipeline - 1, states[which[-1]])
+
+
+def _of_residual(model: ResidualNetwork, parallel: Parallel) -> int:
+    on_ranks = model.on_ranks(parallel)
+    blocks = tuple(block for layer in on_ranks.layers for block in layer)
+    moved = sum(block.moved_bytes for block in blocks)
+    parameters = sum(block.num_parameters for block in blocks) * on_ranks.element_bytes
+    return _states(blocks, parallel, on_ranks.element_bytes) + int(moved - parameters)
+
+
+def _states(blocks: tuple[Block, ...], parallel: Parallel, element_bytes: int) -> int:
+    """Bytes of the states of all parameters of some blocks."""
+    optimizer = 12 if element_bytes < _FULL_PRECISION else 8
+    parts = ((3, element_bytes), (2, element_bytes), (1, optimizer))
+    total = 0
+    for (parameters, copies), count in Counter(
+        (block.num_parameters, parallel.size(block.copies)) for block in blocks
+    ).items():
+        shares = [(copies if parallel.zero >= least else 1, each) for least, each in parts]
+        total += count * sum(-(-parameters * each // share) for share, each in shares)
+    if parallel.zero == 3:  # a block and the next one are whole while they are used
+        total += 2 * max(block.num_parameters for block in blocks) * element_bytes
+    return total
 
 
 def _activations(model: Transformer, parallel: Parallel, tokens: int) -> int:

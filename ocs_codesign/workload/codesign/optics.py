@@ -7,8 +7,9 @@ goes inside first, then over the rails. Levels follow each other and do not over
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from math import prod
 from typing import TYPE_CHECKING, Protocol, final
 
 from ocs_codesign.collective import Collective
@@ -31,8 +32,16 @@ Seconds = tuple[Fraction, Fraction]
 """What every part of a message takes, and what is divided among parts."""
 
 
+Rates = dict[tuple[object, ...], tuple[float, float]]
+"""Latencies and seconds a byte that were worked out once, by what they depend on."""
+
+
 class Outside(Protocol):
     """What joins servers: seconds of a collective over a span, and of a message to a neighbour."""
+
+    def rate_key(self, span: Span) -> tuple[object, ...] | None:
+        """What the rates of a span depend on, None if times are not linear in bytes."""
+        ...
 
     def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
         """Seconds of a collective of M = ``size_bytes`` among the servers of a span."""
@@ -46,12 +55,16 @@ class Outside(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class JobPrices:
-    """What the messages of a division take when it lies so on a cluster that is joined so."""
+    """What the messages of a division take when it lies so on a cluster that is joined so.
+
+    ``rates`` of one cluster may be shared by all its prices.
+    """
 
     cluster: JobCluster
     parallel: Parallel
     placement: RankPlacement
     outside: Outside
+    rates: Rates = field(default_factory=dict, repr=False, compare=False)
 
     def parts_s(
         self, kind: int, num_ranks: int, size_bytes: int, first_rank: int, last_rank: int
@@ -65,21 +78,57 @@ class JobPrices:
         group = group_of(self.parallel, num_ranks, (last_rank - first_rank) // (num_ranks - 1))
         return self.group_s(name, group, size_bytes)
 
+    def asked_s(self, collective: str, group: str, size_bytes: int) -> tuple[float, float]:
+        """The latency and the transfer of a collective of a group, in floats for bounds.
+
+        Where times are linear in bytes, as those of no design in particular are, from rates.
+        """
+        spans = self._spans(group)
+        keys = [self.outside.rate_key(span) for span in spans if span.outside > 1]
+        if None in keys:
+            latency, work = self.group_s(collective, group, size_bytes)
+            return float(latency), float(work)
+        key = collective, prod(span.inside for span in spans), *keys
+        rates = self.rates.get(key)
+        if rates is None:
+            latency, work = self.group_s(collective, group, 1)
+            rates = self.rates[key] = float(latency), float(work)
+        return rates[0], rates[1] * size_bytes
+
+    def handed_s(self, stage: int, size_bytes: int) -> tuple[float, float]:
+        """The latency and the transfer of a message to the next stage, in floats for bounds."""
+        span, width = self.placement.span(PIPELINE), self.parallel.ranks_of_stage
+        key = self.outside.rate_key(span)
+        if key is not None:
+            key = SEND, self._stays_inside(stage, stage + 1), *key
+        rates = None if key is None else self.rates.get(key)
+        if rates is None:
+            size = size_bytes if key is None else 1
+            latency, work = self._send_s(size, stage * width, (stage + 1) * width)
+            rates = float(latency), float(work)
+            if key is None:
+                return rates
+            self.rates[key] = rates
+        return rates[0], rates[1] * size_bytes
+
     def group_s(self, collective: str, group: str, size_bytes: int) -> Seconds:
         """Seconds of a collective of a group, level after level."""
-        spans = [self.placement.span(name) for name in DIMENSIONS_OF[group]]
-        inside = 1
-        for span in spans:
-            inside *= span.inside
+        spans = self._spans(group)
+        inside = prod(span.inside for span in spans)
         size = Fraction(size_bytes)
         latency, work = self._inside_s(collective, inside, size)
         size = size if collective == Collective.ALLTOALL.name else size / inside
-        for span in sorted(spans, key=lambda one: one.stride):
+        for span in spans:
             if span.outside > 1:
                 more = self.outside.collective_s(span, collective, size)
                 latency, work = latency + more[0], work + more[1]
                 size = size if collective == Collective.ALLTOALL.name else size / span.outside
         return latency, work
+
+    def _spans(self, group: str) -> list[Span]:
+        """The spans of a group, the innermost first."""
+        spans = [self.placement.span(name) for name in DIMENSIONS_OF[group]]
+        return sorted(spans, key=lambda span: span.stride)
 
     def _inside_s(self, collective: str, inside: int, size_bytes: Fraction) -> Seconds:
         model = self.cluster.scale_up
@@ -89,11 +138,15 @@ class JobPrices:
 
     def _send_s(self, size_bytes: int, first_rank: int, last_rank: int) -> Seconds:
         width = self.parallel.ranks_of_stage
-        span = self.placement.span(PIPELINE)
-        stages = first_rank // width, last_rank // width
-        if stages[0] // span.inside == stages[1] // span.inside and self.cluster.scale_up:
-            return seconds_of(Cost(1, Fraction(1)), self.cluster.scale_up, size_bytes)
-        return self.outside.send_s(span, size_bytes)
+        inside = self.cluster.scale_up
+        if inside and self._stays_inside(first_rank // width, last_rank // width):
+            return seconds_of(Cost(1, Fraction(1)), inside, size_bytes)
+        return self.outside.send_s(self.placement.span(PIPELINE), size_bytes)
+
+    def _stays_inside(self, stage: int, other: int) -> bool:
+        """Whether two stages share servers."""
+        inside = self.placement.span(PIPELINE).inside
+        return stage // inside == other // inside
 
 
 def seconds_of(cost: Cost, model: CostModel, size_bytes: Fraction | int) -> Seconds:
@@ -114,6 +167,12 @@ class OwnCircuits:
     cluster: JobCluster
     ports: Mapping[str, int]
     designs: Mapping[str, FabricOption]
+
+    def rate_key(self, span: Span) -> tuple[object, ...] | None:
+        """The servers and the ports of the span, as long as it has no design."""
+        if span.dimension in self.designs:
+            return None
+        return "own", span.outside, self.ports.get(span.dimension)
 
     def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
         """The time of the design, or the bound."""
@@ -165,6 +224,10 @@ class BestConceivable:
 
     cluster: JobCluster
 
+    def rate_key(self, span: Span) -> tuple[object, ...]:
+        """The servers of the span."""
+        return "conceivable", span.outside
+
     def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
         """The bound of all topologies."""
         num_ports = self.cluster.num_ports
@@ -190,6 +253,10 @@ class OneTopology:
     cluster: JobCluster
     option: FabricOption
     topology: Topology
+
+    def rate_key(self, span: Span) -> None:
+        """None: which schedule is best depends on bytes."""
+        del span
 
     def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
         """The time of the design for all servers, of routed messages for fewer."""
@@ -219,6 +286,10 @@ class PacketTree:
 
     cluster: JobCluster
     share: Fraction
+
+    def rate_key(self, span: Span) -> tuple[object, ...]:
+        """The servers of the span."""
+        return "packets", span.outside
 
     def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
         """Every byte crosses the ports once."""

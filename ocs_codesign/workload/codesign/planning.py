@@ -316,7 +316,7 @@ def break_even_s(planner: Planner, divided: Divisions, best: JobOutcome) -> Frac
         return None
     planner.tell("Circuits that change at once", 0, 0)
     at_once = replace(planner.cluster, delta_s=Fraction(0))
-    other = Planner(planner.trained, at_once, planner.book, planner.on_progress)
+    other = replace(planner, cluster=at_once)  # nothing that it knows depends on dead times
     found = explored(*(other, divided.fitting, (Joining.CHANGING,)), below_s=float(best.period_s))
     return (best.period_s - found.outcomes[0].period_s) / 2 if found.outcomes else None
 

@@ -4,39 +4,47 @@ The bound of an iteration is the larger of two. A chain: the first microbatch co
 pipeline, a stage passes all of them with the exchanges that their computation waits for, and the
 last one goes back up. And what the channel of a stage carries, without latencies, for gradients may
 be merged.
+
+Bounds are floats: sums of at most millions of terms that are not negative, each within a few units
+of the last place, so that together they are wrong by less than 1e-9 of themselves. The millionth
+that every bound is lowered by leaves room for that, and for ticks that messages are rounded to.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
-from ocs_codesign.workload.job_graph import (
-    COLLECTIVES,
-    COMPUTE,
-    FIRST_COLLECTIVE,
-    NANOSECOND,
-    SEND,
-)
-from ocs_codesign.workload.models.layer import DATA
+from ocs_codesign.workload.job_graph import COLLECTIVES, COMPUTE, FIRST_COLLECTIVE
+from ocs_codesign.workload.models.layer import DATA, like_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from ocs_codesign.workload.fused import Accelerator
     from ocs_codesign.workload.job_graph import JobGraph
     from ocs_codesign.workload.models.layer import Block, Exchange, ModelOnRanks
     from ocs_codesign.workload.models.parallel import Parallel
-    from ocs_codesign.workload.prices import MessagePrices
 
 Asked = tuple[str, str, int]
 """A collective, its group and its M in bytes."""
 _ROUNDING = 1 - 1e-6
-"""Nodes of a graph are rounded to ticks, which a bound leaves room for."""
+_NANOSECONDS = 10**9
+
+
+class BoundPrices(Protocol):
+    """What messages take, latency and transfer apart, in floats."""
+
+    def asked_s(self, collective: str, group: str, size_bytes: int) -> tuple[float, float]:
+        """Seconds of a collective of a group."""
+        ...
+
+    def handed_s(self, stage: int, size_bytes: int) -> tuple[float, float]:
+        """Seconds of a message from a stage to the next one."""
+        ...
 
 
 @final
@@ -47,21 +55,22 @@ class StageTraffic:
     ``waited``: exchanges that computation waits for; ``leading``: those of them before the first
     block of a pass, which need not wait for what comes in; ``trailing``: those after the last block
     of a pass, each way. ``gathered``: what only takes the channel, such as parameters with ZeRO 3.
-    ``gradients`` are those of an iteration.
+    ``gradients`` are those of an iteration, ``carried`` all that the channel carries in one.
     """
 
-    compute_s: tuple[Fraction, Fraction]
-    waited: Counter[Asked]
-    leading: Counter[Asked]
-    trailing: tuple[Counter[Asked], Counter[Asked]]
-    gathered: Counter[Asked]
-    gradients: Counter[Asked]
+    compute_s: float
+    waited: Mapping[Asked, int]
+    leading: Mapping[Asked, int]
+    trailing: tuple[Mapping[Asked, int], Mapping[Asked, int]]
+    gathered: Mapping[Asked, int]
+    gradients: Mapping[Asked, int]
+    carried: Mapping[Asked, int]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """That of all stages, whose ranks divide a model so."""
+    """That of all stages, whose ranks divide a model so; stages that are alike are one object."""
 
     parallel: Parallel
     stages: tuple[StageTraffic, ...]
@@ -70,165 +79,145 @@ class Traffic:
     def asked(self) -> Counter[Asked]:
         """Every collective of an iteration with how often a rank of some stage takes part in it."""
         most: Counter[Asked] = Counter()
-        for stage in self.stages:
-            most |= self._of_stage(stage)
+        for stage in self._different():
+            most |= Counter(stage.carried)
         return most
-
-    def _of_stage(self, stage: StageTraffic) -> Counter[Asked]:
-        total: Counter[Asked] = Counter()
-        for part in (stage.waited, *stage.trailing, stage.gathered):
-            for asked, count in part.items():
-                total[asked] += self.parallel.microbatches * count
-        total.update(stage.gradients)
-        return total
 
     def compute_bound_s(self) -> float:
         """Seconds of an iteration if no message took any time."""
-        return self._chain_s(lambda _: 0.0, lambda _: 0.0)
-
-    def bound_s(self, prices: MessagePrices) -> float:
-        """Seconds that an iteration takes at least at these prices, under every policy."""
-        known: dict[Asked, tuple[float, float]] = {}
-
-        def parts(asked: Asked) -> tuple[float, float]:
-            if asked not in known:
-                known[asked] = self._parts_s(asked, prices)
-            return known[asked]
-
-        sends = [self._send_s(stage, prices) for stage in range(len(self.stages) - 1)]
-        chain = self._chain_s(lambda asked: sum(parts(asked)), lambda at: sum(sends[at]))
-        channel = self._busiest_s(lambda asked: parts(asked)[1], [send[1] for send in sends])
-        return max(chain, channel) * _ROUNDING
-
-    def communication_bound_s(self, prices: MessagePrices) -> float:
-        """Seconds that the busiest channel of an iteration carries, latencies aside."""
-        sends = [self._send_s(stage, prices)[1] for stage in range(len(self.stages) - 1)]
-        return self._busiest_s(lambda asked: self._parts_s(asked, prices)[1], sends) * _ROUNDING
-
-    def _busiest_s(self, work_s: Callable[[Asked], float], sends: list[float]) -> float:
-        return max(self._channel_s(at, work_s, sends) for at in range(len(self.stages)))
-
-    def passes_bound_s(self, prices: MessagePrices) -> float:
-        """The same of one iteration whose gradients are sent later: its chain alone."""
-        sends = [sum(self._send_s(at, prices)) for at in range(len(self.stages) - 1)]
-        chain = self._chain_s(lambda asked: sum(self._parts_s(asked, prices)), lambda at: sends[at])
-        return chain * _ROUNDING
-
-    def late_bound_s(self, prices: MessagePrices) -> float:
-        """Seconds of the gradients of the stage that has the most, one after the other."""
-        return _ROUNDING * max(
-            _sum(stage.gradients, lambda asked: sum(self._parts_s(asked, prices)))
-            for stage in self.stages
-        )
-
-    def _parts_s(self, asked: Asked, prices: MessagePrices) -> tuple[float, float]:
-        name, group, size_bytes = asked
-        ranks, stride = self.parallel.size(group), self.parallel.stride(group)
-        kind = FIRST_COLLECTIVE + COLLECTIVES.index(name)
-        latency, work = prices.parts_s(kind, ranks, size_bytes, 0, (ranks - 1) * stride)
-        return float(latency), float(work)
-
-    def _send_s(self, stage: int, prices: MessagePrices) -> tuple[float, float]:
-        width = self.parallel.ranks_of_stage
-        ends = stage * width, (stage + 1) * width
-        latency, work = prices.parts_s(SEND, 2, self.handed_bytes, *ends)
-        return float(latency), float(work)
-
-    def _chain_s(self, seconds: Callable[[Asked], float], send_s: Callable[[int], float]) -> float:
-        """The longest chain: down to a stage, all of its passes, and up again."""
         before, longest = 0.0, 0.0
-        microbatches = self.parallel.microbatches
-        for at, stage in enumerate(self.stages):
-            compute = float(sum(stage.compute_s))
-            waited = _sum(stage.waited, seconds)
-            leading = _sum(stage.leading, seconds)
-            once = microbatches * (compute + waited) - leading
-            longest = max(longest, before + once)
-            if at < len(self.stages) - 1:
-                before += compute + waited - leading
-                # Forward a pass hands on what comes out of it, backward so does the next stage.
-                before += _sum(stage.trailing[0], seconds) + send_s(at)
-                before += _sum(self.stages[at + 1].trailing[1], seconds) + send_s(at)
+        for stage in self.stages:
+            longest = max(longest, before + self.parallel.microbatches * stage.compute_s)
+            before += stage.compute_s
         return longest
 
-    def _channel_s(self, at: int, work_s: Callable[[Asked], float], sends: list[float]) -> float:
-        stage = self.stages[at]
-        total = _sum(self._of_stage(stage), work_s)
-        forward = sends[at] if at < len(self.stages) - 1 else 0.0
-        backward = sends[at - 1] if at else 0.0
-        return total + self.parallel.microbatches * (forward + backward)
+    def bound_s(self, prices: BoundPrices) -> float:
+        """Seconds that an iteration takes at least at these prices, under every policy."""
+        known = {asked: prices.asked_s(*asked) for asked in self._kinds()}
+        sends = self._sends_s(prices)
+        whole = {asked: sum(parts) for asked, parts in known.items()}
+        chain = self._chain_s(whole, [sum(send) for send in sends])
+        work = {asked: parts[1] for asked, parts in known.items()}
+        return max(chain, self._busiest_s(work, [send[1] for send in sends])) * _ROUNDING
+
+    def communication_bound_s(self, prices: BoundPrices) -> float:
+        """Seconds that the busiest channel of an iteration carries, latencies aside."""
+        work = {asked: prices.asked_s(*asked)[1] for asked in self._kinds()}
+        return self._busiest_s(work, [send[1] for send in self._sends_s(prices)]) * _ROUNDING
+
+    def passes_bound_s(self, prices: BoundPrices) -> float:
+        """The same of one iteration whose gradients are sent later: its chain alone."""
+        waits: set[Asked] = set()
+        for stage in self._different():
+            waits.update(stage.waited, stage.leading, *stage.trailing)
+        known = {asked: sum(prices.asked_s(*asked)) for asked in waits}
+        return self._chain_s(known, [sum(send) for send in self._sends_s(prices)]) * _ROUNDING
+
+    def late_bound_s(self, prices: BoundPrices) -> float:
+        """Seconds of the gradients of the stage that has the most, one after the other."""
+        return _ROUNDING * max(
+            sum(count * sum(prices.asked_s(*asked)) for asked, count in stage.gradients.items())
+            for stage in self._different()
+        )
+
+    def _different(self) -> list[StageTraffic]:
+        return list({id(stage): stage for stage in self.stages}.values())
+
+    def _kinds(self) -> set[Asked]:
+        return {asked for stage in self._different() for asked in stage.carried}
+
+    def _sends_s(self, prices: BoundPrices) -> list[tuple[float, float]]:
+        return [prices.handed_s(at, self.handed_bytes) for at in range(len(self.stages) - 1)]
+
+    def _chain_s(self, seconds: Mapping[Asked, float], sends: list[float]) -> float:
+        """The longest chain: down to a stage, all of its passes, and up again."""
+        microbatches = self.parallel.microbatches
+        sums = {
+            id(stage): (
+                stage.compute_s + _sum(stage.waited, seconds),
+                _sum(stage.leading, seconds),
+                *(_sum(part, seconds) for part in stage.trailing),
+            )
+            for stage in self._different()
+        }
+        before, longest = 0.0, 0.0
+        for at, (stage, send) in enumerate(zip(self.stages, [*sends, 0.0], strict=True)):
+            passed, leading, forward, backward = sums[id(stage)]
+            # Forward a pass hands on what comes out of it, backward so does the next stage.
+            before += backward if at else 0.0
+            longest = max(longest, before + microbatches * passed - leading)
+            before += passed - leading + forward + 2 * send
+        return longest
+
+    def _busiest_s(self, work_s: Mapping[Asked, float], sends: list[float]) -> float:
+        sums = {id(stage): _sum(stage.carried, work_s) for stage in self._different()}
+        both = zip([0.0, *sends], [*sends, 0.0], strict=True)
+        return max(
+            sums[id(stage)] + self.parallel.microbatches * (backward + forward)
+            for stage, (backward, forward) in zip(self.stages, both, strict=True)
+        )
 
 
-def _sum(counted: Counter[Asked], seconds: Callable[[Asked], float]) -> float:
-    return sum(count * seconds(asked) for asked, count in counted.items())
+def _sum(counted: Mapping[Asked, int], seconds: Mapping[Asked, float]) -> float:
+    return sum(count * seconds[asked] for asked, count in counted.items())
 
 
 def traffic_of(model: ModelOnRanks, parallel: Parallel, accelerator: Accelerator) -> Traffic:
     """What the stages of a model on ranks compute and send; pipelines have one chunk a stage."""
-    each = len(model.layers) // parallel.pipeline
-    known: dict[Block, tuple[Fraction, Fraction]] = {}
-    stages = []
-    for stage in range(parallel.pipeline):
-        layers = model.layers[stage * each : (stage + 1) * each]
-        blocks = [block for layer in layers for block in layer]
-        for block in blocks:
-            if block not in known:
-                known[block] = _compute_s(block, accelerator)
-        stages.append(_stage(blocks, known, model, parallel))
-    return Traffic(parallel, tuple(stages), model.handed_bytes)
+    parts, which = like_parts(model.layers, parallel.pipeline)
+    different = [_stage(blocks, accelerator, model, parallel) for blocks in parts]
+    return Traffic(parallel, tuple(different[part] for part in which), model.handed_bytes)
 
 
 def traffic_of_graph(graph: JobGraph, parallel: Parallel) -> Traffic:
     """That of a graph of one class in which all collectives are of the copies of data."""
     computes = graph.kind == COMPUTE
-    compute_s = int(graph.work[computes].sum()) * graph.tick_s
+    compute_s = float(int(graph.work[computes].sum()) * graph.tick_s)
     gathered: Counter[Asked] = Counter()
     gradients: Counter[Asked] = Counter()
     for node in np.flatnonzero(graph.kind >= FIRST_COLLECTIVE).tolist():
         name = COLLECTIVES[graph.kind[node] - FIRST_COLLECTIVE]
         part = gradients if graph.is_gradient[node] else gathered
         part[name, DATA, int(graph.size_bytes[node])] += 1
-    none: Counter[Asked] = Counter()
-    stage = StageTraffic((compute_s, Fraction(0)), none, none, (none, none), gathered, gradients)
+    carried = gathered + gradients
+    stage = StageTraffic(compute_s, {}, {}, ({}, {}), gathered, gradients, carried)
     return Traffic(parallel, (stage,), 0)
 
 
-def _compute_s(block: Block, accelerator: Accelerator) -> tuple[Fraction, Fraction]:
-    """Forward and backward, rounded as in the graph."""
-    forward, backward = (
-        round(accelerator.seconds(times * block.operations, times * block.moved_bytes) / NANOSECOND)
-        for times in (1, 2)
-    )
-    return forward * NANOSECOND, backward * NANOSECOND
-
-
 def _stage(
-    blocks: list[Block],
-    known: dict[Block, tuple[Fraction, Fraction]],
-    model: ModelOnRanks,
-    parallel: Parallel,
+    blocks: tuple[Block, ...], accelerator: Accelerator, model: ModelOnRanks, parallel: Parallel
 ) -> StageTraffic:
-    counts = Counter(blocks)
-    compute = [
-        sum((count * known[block][way] for block, count in counts.items()), Fraction(0))
-        for way in (0, 1)
-    ]
+    different = {id(block): block for block in blocks}
+    counts = Counter(map(id, blocks))
     first, last = blocks[0], blocks[-1]
     waited: Counter[Asked] = Counter()
     gathered: Counter[Asked] = Counter()
     gradients: Counter[Asked] = Counter()
-    for block, count in counts.items():
-        exchanges = (
-            *(block.before + block.after),
-            *(block.backward_before + block.backward_after),
-        )
-        for asked, times in _asked(exchanges).items():
-            waited[asked] += count * times
+    nanoseconds = 0
+    for key, count in counts.items():
+        block = different[key]
+        for times in (1, 2):  # forward and backward, rounded as in the graph
+            work = times * block.operations, times * block.moved_bytes
+            nanoseconds += count * accelerator.nanoseconds(*work)
+        for part in (block.before, block.after, block.backward_before, block.backward_after):
+            _add(waited, part, count)
         _add_parameters(block, count, model.element_bytes, parallel, gathered, gradients)
-    trailing = _asked(last.after), _asked(first.backward_after)
-    waited.subtract(trailing[0] + trailing[1])
-    leading = _asked(first.before) + _asked(last.backward_before)
-    return StageTraffic((compute[0], compute[1]), +waited, leading, trailing, gathered, gradients)
+    carried = Counter(gradients)
+    for each in (waited, gathered):
+        for asked, count in each.items():
+            carried[asked] += parallel.microbatches * count
+    trailing = _add(Counter(), last.after, 1), _add(Counter(), first.backward_after, 1)
+    for one in trailing:
+        waited.subtract(one)
+    leading = _add(_add(Counter(), first.before, 1), last.backward_before, 1)
+    rest = +waited, leading, trailing, gathered, gradients, carried
+    return StageTraffic(nanoseconds / _NANOSECONDS, *rest)
+
+
+def _add(counted: Counter[Asked], exchanges: tuple[Exchange, ...], count: int) -> Counter[Asked]:
+    for one in exchanges:
+        counted[one.collective, one.group, one.size_bytes] += count
+    return counted
 
 
 def _add_parameters(
@@ -251,7 +240,3 @@ def _add_parameters(
         gradients["allgather", block.copies, size_bytes] += count
     else:
         gradients["allreduce", block.copies, size_bytes] += count
-
-
-def _asked(exchanges: tuple[Exchange, ...]) -> Counter[Asked]:
-    return Counter((one.collective, one.group, one.size_bytes) for one in exchanges)

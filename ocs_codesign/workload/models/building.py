@@ -78,6 +78,7 @@ class _Building:
         self.received: dict[tuple[bool, int, int], Nodes] = {}
         self.waiting: dict[tuple[bool, int, int], Nodes] = {}
         self.computed: list[Nodes] = []
+        self.ticks: dict[tuple[int, int], int] = {}
         self.first_use: dict[tuple[int, int], Nodes] = {}
         self.renewed: dict[tuple[int, int], Nodes] = {}
 
@@ -139,19 +140,25 @@ class _Building:
         self, stage: int, key: tuple[int, int], block: Block, each: Pass, at: Nodes
     ) -> Nodes:
         """The computation of a block, backward twice as long, after all before it."""
-        times = 1 if each.is_forward else 2
-        seconds = self.accelerator.seconds(times * block.operations, times * block.moved_bytes)
+        ticks = self._ticks(block, 1 if each.is_forward else 2)
         gathered = self._gathered(stage, block)
         nodes = {}
         for owner in self.owners(stage):
             waits = [node[owner] for node in (at, self._last(), gathered) if owner in node]
-            nodes[owner] = self.draft.compute(
-                owner, round(seconds / NANOSECOND), waits, label=block.name
-            )
+            nodes[owner] = self.draft.compute(owner, ticks, waits, label=block.name)
         self.computed.append(nodes)
         if key not in self.first_use:
             self.first_use[key] = gathered or nodes
         return nodes
+
+    def _ticks(self, block: Block, times: int) -> int:
+        """Nanoseconds of a block, once or twice, worked out once for layers that are one object."""
+        key = id(block), times
+        if key not in self.ticks:
+            self.ticks[key] = self.accelerator.nanoseconds(
+                times * block.operations, times * block.moved_bytes
+            )
+        return self.ticks[key]
 
     def _gathered(self, stage: int, block: Block) -> Nodes:
         """With ZeRO 3 the gather of a block's parameters, when the block before it begins."""

@@ -43,6 +43,32 @@ class Block:
 Layer = tuple[Block, ...]
 
 
+def like_parts(
+    layers: tuple[Layer, ...], num_parts: int
+) -> tuple[tuple[tuple[Block, ...], ...], tuple[int, ...]]:
+    """The different parts of a stack, as blocks in order, and which of them each part is.
+
+    Layers are alike where they are one object, as those that a model repeats are.
+
+    >>> layer, last = (Block("a", 1, 1.0, 1.0),), (Block("b", 1, 1.0, 1.0),)
+    >>> parts, which = like_parts((layer, layer, layer, layer, layer, last), 3)
+    >>> [[block.name for block in part] for part in parts], which
+    ([['a', 'a'], ['a', 'b']], (0, 0, 1))
+    """
+    each = len(layers) // num_parts
+    known: dict[tuple[int, ...], int] = {}
+    parts: list[tuple[Block, ...]] = []
+    which: list[int] = []
+    for first in range(0, each * num_parts, each):
+        part = layers[first : first + each]
+        key = tuple(map(id, part))
+        if key not in known:
+            known[key] = len(parts)
+            parts.append(tuple(block for layer in part for block in layer))
+        which.append(known[key])
+    return tuple(parts), tuple(which)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class ModelOnRanks:
