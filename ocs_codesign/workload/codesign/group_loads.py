@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.cost import Cost
+from ocs_codesign.kernels import for_work
+from ocs_codesign.runs import starts_of
+from ocs_codesign.workload.codesign.group_load_kernels import walk_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.topology import Topology
 
-MAX_NODES_ROUTED = 512
+MAX_NODES_ROUTED = 4096
 """Largest topology whose shortest paths are all walked in passing."""
 _GRAIN = 2**20
 
@@ -57,51 +60,29 @@ def group_costs(topology: Topology, size: int, stride: int) -> GroupCosts:
         raise ValueError(f"{nodes} nodes: at most {MAX_NODES_ROUTED} are routed in passing")
     if nodes % (size * stride) or len(set(topology.speeds().tolist())) > 1:
         raise ValueError(f"groups of {size}, {stride} apart, do not divide {nodes} equal nodes")
-    place = np.arange(nodes) // stride % size
-    block = np.arange(nodes) // (stride * size) * stride + np.arange(nodes) % stride
-    together = block[:, None] == block[None, :]
-    np.fill_diagonal(together, val=False)
-    step = (place[None, :] - place[:, None]) % size
-    forward, backward = together & (step == 1), together & (step == size - 1)
-    distances = topology.distances()
-    degree = topology.degree
-    everyone = _most(topology, together) * degree
-    round_it = _most(topology, forward) * degree
-    back = _most(topology, backward) * degree
-    both = _most(topology, forward | backward) * degree
-    hops = int(distances[together].max(initial=0))
-    next_hops = int(distances[forward | backward].max(initial=0))
+    loads, hops = np.zeros((3, topology.num_links)), np.zeros(3, dtype=np.int64)
+    link = np.argsort(topology.tail, kind="stable")
+    start = starts_of(topology.out_degrees()).astype(np.int64)
+    walk = for_work(walk_groups, nodes * (nodes + 4 * topology.num_links))
+    walk(start, link, topology.head, size, stride, loads, hops)
+    both = loads[1] + loads[2] if size > 2 else loads[1]
+    everyone, forward, backward, round_it = (
+        _most(load) * topology.degree for load in (*loads, both)
+    )
+    next_hops = int(hops[1:].max())
     # Neighbours that hand on do not close the ring, but the last of one may share links with it.
     whole = Fraction(size - 1, size)
     return GroupCosts(
         (
-            Cost(hops, everyone / size),
-            Cost((size - 1) * next_hops, max(round_it, back) * whole),
-            Cost(size // 2 * next_hops, both * whole / (2 if size > 2 else 1)),
+            Cost(int(hops[0]), everyone / size),
+            Cost((size - 1) * next_hops, max(forward, backward) * whole),
+            Cost(size // 2 * next_hops, round_it * whole / (2 if size > 2 else 1)),
         ),
-        Cost(hops, everyone / size),
-        Cost(next_hops, max(round_it, back)),
+        Cost(int(hops[0]), everyone / size),
+        Cost(next_hops, max(forward, backward)),
     )
 
 
-def _most(topology: Topology, sends: NDArray[np.bool_]) -> Fraction:
-    """The largest load of a link, in messages, when these pairs send one each."""
-    distances = topology.distances().astype(np.int64)
-    tail, head = topology.tail, topology.head
-    paths = np.eye(topology.num_nodes)
-    longest = int(distances[sends].max(initial=0))
-    on_path = distances[:, head] == distances[:, tail] + 1
-    for level in range(1, longest + 1):
-        at = on_path & (distances[:, head] == level)
-        source, link = np.nonzero(at)
-        np.add.at(paths, (source, head[link]), paths[source, tail[link]])
-    carried = sends.astype(float)
-    load = np.zeros(topology.num_links)
-    for level in range(longest, 0, -1):
-        source, link = np.nonzero(on_path & (distances[:, head] == level))
-        share = paths[source, tail[link]] / paths[source, head[link]]
-        flow = share * carried[source, head[link]]
-        np.add.at(load, link, flow)
-        np.add.at(carried, (source, tail[link]), flow)
-    most = float(load.max(initial=0.0))
+def _most(loads: NDArray[np.float64]) -> Fraction:
+    most = float(loads.max(initial=0.0))
     return Fraction(ceil(most * _GRAIN - 1e-6), _GRAIN)

@@ -1,0 +1,71 @@
+"""Compiled loop over sources: what messages inside groups load links with, by shortest paths."""
+
+from __future__ import annotations
+
+import numpy as np
+
+MANY_PATHS = 2.0**500
+"""Numbers of paths that are scaled down, for only their ratios count."""
+
+
+def walk_groups(start, link, head, size, stride, loads, most_hops):
+    """Add what the messages of groups load links with, where each takes all shortest paths evenly.
+
+    Links ``link[start[v] : start[v + 1]]`` leave node v. Groups are nodes of equal number but for
+    ``size`` places that are ``stride`` apart. Messages are of three kinds: to all others of the
+    group, to the next one, and to the one before. ``loads``
+    (3, links), and ``most_hops`` (3,) are those of the message that goes furthest.
+    """
+    num = len(start) - 1
+    order = np.empty(num, dtype=np.int64)
+    distance = np.empty(num, dtype=np.int64)
+    paths, into = np.empty(num), np.empty(num)
+    carried = np.empty((3, num))
+    for source in range(num):
+        for node in range(num):
+            distance[node] = -1
+            into[node] = 0.0
+        order[0], distance[source], into[source] = source, 0, 1.0
+        found, level_end = 1, 0
+        for at in range(num):
+            if at == found:
+                break
+            if at == level_end:  # all ways into the nodes of a level are counted, scaled alike
+                level_end, most = found, 0.0
+                for other in range(at, found):
+                    most = max(most, into[order[other]])
+                scale = 1.0 if most < MANY_PATHS else 1.0 / MANY_PATHS
+                for other in range(at, found):
+                    paths[order[other]] = into[order[other]] * scale
+            node = order[at]
+            for entry in range(start[node], start[node + 1]):
+                other = head[link[entry]]
+                if distance[other] < 0:
+                    distance[other] = distance[node] + 1
+                    order[found] = other
+                    found += 1
+                if distance[other] == distance[node] + 1:
+                    into[other] += paths[node]
+        for kind in range(3):
+            for node in range(num):
+                carried[kind, node] = 0.0
+        mine = source // stride % size
+        first = source - mine * stride
+        for step in range(1, size):
+            other = first + (mine + step) % size * stride
+            for kind in range(3):
+                if kind == 0 or (kind == 1 and step == 1) or (kind == 2 and step == size - 1):
+                    carried[kind, other] = 1.0
+                    most_hops[kind] = max(most_hops[kind], distance[other])
+        for at in range(found - 1, -1, -1):
+            node = order[at]
+            for entry in range(start[node], start[node + 1]):
+                one = link[entry]
+                other = head[one]
+                if distance[other] != distance[node] + 1:
+                    continue
+                share = paths[node] / into[other]
+                for kind in range(3):
+                    flow = carried[kind, other] * share
+                    loads[kind, one] += flow
+                    carried[kind, node] += flow
