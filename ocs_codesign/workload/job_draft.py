@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -39,8 +39,16 @@ _ROW: dict[str, Any] = {
     "last_rank": np.int64,
 }
 """What a row says, in this order."""
-_LABEL = list(_ROW).index("label")
+_LABEL, _INSTANCE = (list(_ROW).index(name) for name in ("label", "instance"))
 _LIMITED = [list(_ROW).index(name) for name in ("work", "latency", "size_bytes")]
+
+
+class Written(NamedTuple):
+    """A point in a draft: the rows, edges and instances before it."""
+
+    rows: int
+    edges: int
+    instances: int
 
 
 @final
@@ -151,6 +159,38 @@ class JobDraft:
         sent = SEND, tail, work, latency, size_bytes, priority, *rest
         received = RECEIVE, head, 0, 0, size_bytes, priority, *rest
         return self._add(sent, after), self._add(received, after_at_head)
+
+    @property
+    def written(self) -> Written:
+        """How far the draft is."""
+        return Written(len(self._rows), len(self._edges), self._num_instances)
+
+    def again(self, first: Written, last: Written, renamed: Mapping[int, int]) -> int:
+        """Write once more what was written from one point to another; how far its ids are on.
+
+        Nodes from before it that it waits for are renamed.
+
+        >>> draft = JobDraft(1)
+        >>> begin, first = draft.compute(0, 1), draft.written
+        >>> node = draft.compute(0, 5, [begin])
+        >>> draft.again(first, draft.written, {begin: node})
+        1
+        >>> draft.graph().wait_for.tolist()
+        [0, 1]
+        """
+        shift = len(self._rows) - first.rows
+        instances = self._num_instances - first.instances
+        at = _INSTANCE
+        self._rows += [
+            row if row[at] < 0 else (*row[:at], row[at] + instances, *row[at + 1 :])
+            for row in self._rows[first.rows : last.rows]
+        ]
+        self._edges += [
+            (node + shift, other + shift if other >= first.rows else renamed[other])
+            for node, other in self._edges[first.edges : last.edges]
+        ]
+        self._num_instances += last.instances - first.instances
+        return shift
 
     def wait(self, node: int, *others: int) -> None:
         """Let a node wait for others."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 from ocs_codesign.workload.job_draft import JobDraft
 from ocs_codesign.workload.job_graph import NANOSECOND
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ocs_codesign.workload.fused import Accelerator
+    from ocs_codesign.workload.job_draft import Written
     from ocs_codesign.workload.job_graph import JobGraph
     from ocs_codesign.workload.models.layer import Block, Exchange, ModelOnRanks
     from ocs_codesign.workload.models.parallel import Parallel
@@ -49,6 +50,16 @@ def job_of(
     return builder.draft.graph()
 
 
+class _WrittenPass(NamedTuple):
+    """A pass in the draft: from where to where, the two computations before it, and its own."""
+
+    first: Written
+    last: Written
+    before: tuple[Nodes, ...]
+    computed: list[Nodes]
+    received: Nodes | None
+
+
 @final
 class _Building:
     """The draft, and what its parts wait for."""
@@ -79,6 +90,7 @@ class _Building:
         self.waiting: dict[tuple[bool, int, int], Nodes] = {}
         self.computed: list[Nodes] = []
         self.ticks: dict[tuple[int, int], int] = {}
+        self.written: dict[tuple[int, bool], _WrittenPass] = {}
         self.first_use: dict[tuple[int, int], Nodes] = {}
         self.renewed: dict[tuple[int, int], Nodes] = {}
 
@@ -113,9 +125,41 @@ class _Building:
         self.computed = []
         for each in passes:
             virtual = each.chunk * parallel.pipeline + stage
-            self._add_pass(stage, virtual, each)
+            self._add_or_repeat(stage, virtual, each)
         for owner in self.owners(stage):
             self.draft.carry(self.computed[-1][owner], self.computed[0][owner])
+
+    def _add_or_repeat(self, stage: int, virtual: int, each: Pass) -> None:
+        """Write a pass, as the one before it was if only its microbatch is another.
+
+        Those of ranks alone, of the last microbatch, and those that begin a stage are not repeated.
+        """
+        is_last = each.microbatch == self.parallel.microbatches - 1
+        if self.ranks_alone or is_last or len(self.computed) < 2:
+            self._add_pass(stage, virtual, each)
+            return
+        before = tuple(self.computed[-2:])
+        known = self.written.get((virtual, each.is_forward))
+        if known is not None:
+            self._repeat(stage, virtual, each, known, before)
+            return
+        first, begin = self.draft.written, len(self.computed)
+        self._add_pass(stage, virtual, each)
+        received = self.received.get((each.is_forward, each.microbatch, _next(virtual, each)))
+        self.written[virtual, each.is_forward] = _WrittenPass(
+            *(first, self.draft.written, before, self.computed[begin:], received)
+        )
+
+    def _repeat(
+        self, stage: int, virtual: int, each: Pass, known: _WrittenPass, before: tuple[Nodes, ...]
+    ) -> None:
+        renamed = {old[stage]: new[stage] for old, new in zip(known.before, before, strict=True)}
+        shift = self.draft.again(known.first, known.last, renamed)
+        self.computed += [_moved(nodes, shift) for nodes in known.computed]
+        self.waiting[each.is_forward, each.microbatch, virtual] = _moved(known.computed[0], shift)
+        if known.received is not None:
+            target = each.is_forward, each.microbatch, _next(virtual, each)
+            self.received[target] = _moved(known.received, shift)
 
     def _add_pass(self, stage: int, virtual: int, each: Pass) -> None:
         blocks = list(enumerate(self.blocks[virtual]))
@@ -224,8 +268,7 @@ class _Building:
 
     def _hand_on(self, stage: int, virtual: int, each: Pass, at: Nodes) -> None:
         """The activations, or their gradients, to the next stage, or the one before."""
-        step = 1 if each.is_forward else -1
-        target = virtual + step
+        target = _next(virtual, each)
         if not 0 <= target < len(self.blocks):
             return
         other = target % self.parallel.pipeline
@@ -253,6 +296,15 @@ class _Building:
         for block, nodes in self.renewed.items():
             for owner, before in nodes.items():
                 self.draft.carry(before, self.first_use[block][owner])
+
+
+def _next(virtual: int, each: Pass) -> int:
+    """The part of the model that a pass hands on to."""
+    return virtual + (1 if each.is_forward else -1)
+
+
+def _moved(nodes: Nodes, shift: int) -> Nodes:
+    return {owner: node + shift for owner, node in nodes.items()}
 
 
 def _lists(nodes: Mapping[int, int]) -> dict[int, Iterable[int]]:
