@@ -26,7 +26,6 @@ from reporting import EXPERIMENTS, Report, Row, parse_arguments, publish
 
 from ocs_codesign import parse
 from ocs_codesign.bundle.verify import check_bundle
-from ocs_codesign.bundle.write.bundle import write_bundle
 from ocs_codesign.fabric.deployments.deploy import deploy
 from ocs_codesign.fabric.deployments.deployment import Deployment, NamedRecipe
 from ocs_codesign.fabric.description import Fabric
@@ -43,6 +42,7 @@ from ocs_codesign.fabric.selection.workload import Workload
 from ocs_codesign.formats.fabric.fabric_files import load_fabric
 from ocs_codesign.formats.workload import load_workload
 from ocs_codesign.plot.selection import selection_figure
+from ocs_codesign.web.report.writing import write_bundle
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

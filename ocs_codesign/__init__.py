@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ocs_codesign.bounds import topology_bound as topology_bound
     from ocs_codesign.bundle.read import read_bundle as read_bundle
     from ocs_codesign.bundle.verify import check_bundle as check_bundle
-    from ocs_codesign.bundle.write.bundle import write_bundle as write_bundle
     from ocs_codesign.circuits import CircuitProgram as CircuitProgram
     from ocs_codesign.collective import Collective as Collective
     from ocs_codesign.cost import Cost as Cost
@@ -194,6 +193,7 @@ if TYPE_CHECKING:
     from ocs_codesign.verification.timed import check_timed as check_timed
     from ocs_codesign.verification.timelines import check_timeline as check_timeline
     from ocs_codesign.verification.witness import Witness as Witness
+    from ocs_codesign.web.report.writing import write_bundle as write_bundle
     from ocs_codesign.workload.budgets import BudgetProblem as BudgetProblem
     from ocs_codesign.workload.budgets import allocate as allocate
     from ocs_codesign.workload.fused import FusedOperator as FusedOperator
@@ -206,7 +206,6 @@ _NAMES_BY_MODULE = {
     "bounds": "bound hop_sum moore_steps topology_bound",
     "bundle.read": "read_bundle",
     "bundle.verify": "check_bundle",
-    "bundle.write.bundle": "write_bundle",
     "circuits": "CircuitProgram",
     "collective": "Collective",
     "cost": "Cost CostModel",
@@ -318,6 +317,7 @@ _NAMES_BY_MODULE = {
     "verification.timed": "check_timed",
     "verification.timelines": "check_timeline",
     "verification.witness": "Witness",
+    "web.report.writing": "write_bundle",
     "workload.budgets": "BudgetProblem allocate",
     "workload.fused": "FusedOperator",
     "workload.job_draft": "JobDraft",

@@ -7,12 +7,12 @@ from collections import Counter
 
 from embed_samples import fabric
 
-from ocs_codesign.bundle.write.bundle import write_bundle
 from ocs_codesign.fabric.deployments.deploy import deploy
 from ocs_codesign.fabric.deployments.deployment import NamedRecipe
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.states import rotations
 from ocs_codesign.graphs.text import parse
+from ocs_codesign.web.report.writing import write_bundle
 
 TWO = (("ring", "BiRing(2, 8)"), ("cube", "Circulant(8, (1, 3))"))
 

@@ -8,10 +8,11 @@ import pytest
 from bundle_samples import files_of, named, rows, small_fabric, written
 
 from ocs_codesign.bundle.write import bundle as bundle_module
-from ocs_codesign.bundle.write.bundle import check_bundle_directory, write_bundle
+from ocs_codesign.bundle.write.bundle import check_bundle_directory
 from ocs_codesign.bundle.write.names import check_file_name, check_names
 from ocs_codesign.fabric.deployments.deploy import deploy
 from ocs_codesign.files import atomic
+from ocs_codesign.web.report.writing import write_bundle
 
 BAD_NAMES = (
     *("../up", "..", ".", ".hidden", "a/b", "a\\b", "/etc/x", "C:x", "a;b", "a|b", "", " ", " a"),

@@ -45,7 +45,7 @@ def test_a_bundle_is_written(fabric, tmp_path, capsys):
     files = files_of(out)
     assert facts["num_files"] == len(files)
     page = files["report.html"].decode()
-    assert page.count("data:image/svg+xml;base64,") == 3
+    assert page.count("<svg") > 10
 
 
 def test_a_recipe_that_does_not_fit(fabric, tmp_path, capsys):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.answers.html import table_html
 from ocs_codesign.answers.sections import Facts, Recipes, Table
 from ocs_codesign.answers.texts import cost_text, loads_table
-from ocs_codesign.bundle.write.html import table_html
 from ocs_codesign.quantities import format_time
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ocs_codesign.bundle.write.html import Picture
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.fabric.deployments.deployment import Deployment, Failures
 
@@ -77,11 +76,11 @@ def read(bundle: str, shown: Progress) -> Deployment:
 
 
 def write(deployment: Deployment, directory: str, shown: Progress) -> dict[str, Any]:
-    """The manifest of the bundle that is written, with its pictures."""
-    from ocs_codesign.bundle.write.bundle import write_bundle
+    """The manifest of the bundle that is written."""
+    from ocs_codesign.web.report.writing import write_bundle
 
     shown.tell_phase("Writing the bundle")
-    return write_bundle(deployment, directory, _pictures(deployment))
+    return write_bundle(deployment, directory)
 
 
 def components(texts: Sequence[str], deployment: Deployment | None = None) -> Failures:
@@ -128,18 +127,3 @@ def _of_plane(deployment: Deployment, number: str) -> list[str]:
         raise ValueError(f"there is no plane {plane}: planes are 0 to {fabric.num_planes - 1}")
     failed = deployment.failures.switches
     return [each.name for each in fabric.switches_of(plane) if each.name not in failed]
-
-
-def _pictures(deployment: Deployment) -> list[Picture]:
-    from ocs_codesign.bundle.write.html import Picture
-    from ocs_codesign.plot.deployment import loads_figure, margins_figure, ports_figure
-    from ocs_codesign.plot.files import figure_bytes
-
-    return [
-        Picture(title, figure_bytes(figure(deployment), ".svg"))
-        for title, figure in (
-            ("Largest load of a link in every step", loads_figure),
-            ("Ports of every plane", ports_figure),
-            ("Margins of the links to the loss budget", margins_figure),
-        )
-    ]

@@ -26,7 +26,8 @@ stages count from 1; planes, links, circuits and ranks from 0.
 - ``plans/FROM-to-TO.csv|json``: batches, deletions first, with one stage a plane; the summary says
   whether the nodes stay strongly connected in every stage. ``FROM-to-TO.md`` is the runbook,
   ``FROM-to-TO/stage-1.SWITCH.patch.json``, ``.sh`` and ``.rollback.sh`` tell SONiC (see ``sonic``).
-- ``report.html``: one page to read, without anything from the network.
+- ``report.html``: one page to read, with its pictures and without anything from the network. What
+  makes it is handed in (``web.report``).
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ from ocs_codesign.bundle.write.circuits import cross_connects, links_table, swit
 from ocs_codesign.bundle.write.names import check_names
 from ocs_codesign.bundle.write.netbox import netbox_files
 from ocs_codesign.bundle.write.plans import plan_files
-from ocs_codesign.bundle.write.report import report_page
 from ocs_codesign.bundle.write.state import state_files
 from ocs_codesign.bundle.write.tables import (
     PRICE_COLUMNS,
@@ -60,9 +60,8 @@ from ocs_codesign.formats.graphs.graphml import write_graphml
 from ocs_codesign.formats.graphs.node_link import write_node_link
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
-    from ocs_codesign.bundle.write.html import Picture
     from ocs_codesign.fabric.deployments.deployment import Deployment
 
 FORMAT, VERSION = "ocs-codesign bundle", 2
@@ -88,14 +87,17 @@ def check_bundle_directory(directory: str | Path) -> None:
         )
 
 
-def write_bundle(
-    deployment: Deployment, directory: str | Path, pictures: Sequence[Picture] = ()
+def write_with_report(
+    deployment: Deployment,
+    directory: str | Path,
+    report: Callable[[Deployment, dict[str, Any]], str],
 ) -> dict[str, Any]:
     """Write the bundle of a deployment, whole or not at all; the manifest that was written.
 
     The directory appears complete, in one move, or takes the place of an earlier bundle.
-    ``pictures`` are shown in the report. Raises ValueError for names that cannot be those of files
-    and a directory that holds anything else, OSError if it cannot be written.
+    ``report`` makes its page from the deployment and from all other files but the manifest, as that
+    lists them. Raises ValueError for names that cannot be those of files and a directory that holds
+    anything else, OSError if it cannot be written.
     """
     check_names(deployment.fabric, [one.name for one in deployment.configurations])
     check_bundle_directory(directory)
@@ -104,7 +106,7 @@ def write_bundle(
         for path, content in contents.items():
             _write(part / path, content)
         _save_designs(deployment, part)
-        page = report_page(deployment, _described(part), pictures)
+        page = report(deployment, _described(part))
         _write(part / REPORT, page.encode())
         manifest = _manifest(deployment, _described(part))
         _write(part / MANIFEST, json_bytes(manifest))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.bundle.write.html import FileLink, page_html, picture_html, table_html
+from ocs_codesign.answers.html import FileLink, cell_html, facts_html, table_html
 from ocs_codesign.bundle.write.names import BETWEEN
 from ocs_codesign.bundle.write.state import state_of
 from ocs_codesign.bundle.write.tables import price_rows
@@ -15,18 +16,29 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.fabric.light_budget import LossFlag, light_paths
 from ocs_codesign.fabric.port_use import port_use
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
+from ocs_codesign.web.report.charts import (
+    hosts_figure,
+    load_figures,
+    margins_figure,
+    ports_figure,
+)
+from ocs_codesign.web.report.page import page_html
+from ocs_codesign.web.report.switches import port_keys, switch_figures
+from ocs_codesign.web.report.topologies import MAX_PLANES, is_on_circle, topology_figures
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
-    from ocs_codesign.bundle.write.html import Picture
     from ocs_codesign.fabric.deployments.deployment import DeployedConfiguration, Deployment
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
 
 SIZES_BYTES = (2**20, 2**26, 2**30)
 MAX_LISTED_FILES = 200
+MAX_DRAWN = 4
+"""Configurations with pictures."""
 
+_LOADS = "The largest load of a link in every step, in shards: M/N of a message of M."
 _PORTS = ("ports", "used", "spare", "failed", "free")
 
 _PURPOSES = (
@@ -50,9 +62,7 @@ _PURPOSES = (
 )
 
 
-def report_page(
-    deployment: Deployment, files: dict[str, Any], pictures: Sequence[Picture] = ()
-) -> str:
+def report_page(deployment: Deployment, files: dict[str, Any]) -> str:
     """The page, complete in itself; ``files`` (as the manifest has them) are all but these two."""
     fabric = deployment.fabric
     names = ", ".join(repr(one.recipe) for one in deployment.configurations)
@@ -61,8 +71,10 @@ def report_page(
         "Summary": _summary(deployment),
         "State": _state(deployment),
         "Configurations": _configurations(deployment),
+        "Topologies": _drawn(deployment, _topology),
+        "Switches": _drawn(deployment, _switches),
         "Costs": _costs(deployment),
-        "Pictures": "\n".join(map(picture_html, pictures)),
+        "Loads": _pictures(load_figures(deployment), _LOADS),
         "Ports": _ports(deployment),
         "Losses": _losses(deployment),
         "Changes": _changes(deployment.changes) if deployment.changes else "",
@@ -70,6 +82,49 @@ def report_page(
         "Files": _files(files),
     }
     return page_html(f"Deployment on {fabric.name}", lead, sections)
+
+
+def _pictures(figures: Sequence[str], note: str = "") -> str:
+    after = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f'<div class="pictures">{"".join(figures)}</div>{after}' if any(figures) else ""
+
+
+def _drawn(
+    deployment: Deployment, pictures: Callable[[Deployment, DeployedConfiguration], str]
+) -> str:
+    """The pictures of every configuration under its name, as many as are drawn."""
+    shown = deployment.configurations[:MAX_DRAWN]
+    parts = []
+    for one in shown:
+        up = ", up now" if one.name == deployment.up else ""
+        parts.append(f"<h3>{escape(one.name)}{up}</h3>\n{pictures(deployment, one)}")
+    left_out = len(deployment.configurations) - len(shown)
+    if left_out:
+        parts.append(f'<p class="note">{left_out} more are not drawn: links/ has them.</p>')
+    return "\n".join(parts)
+
+
+def _topology(deployment: Deployment, one: DeployedConfiguration) -> str:
+    del deployment
+    num_planes = len(set(one.configuration.plane.tolist()))
+    note = "A line without arrows is a link in both directions, or one of very many."
+    if not is_on_circle(one):
+        note = "Cells are darker where more links lead from ranks of a row to those of a column."
+    if num_planes > MAX_PLANES:
+        note += f" Of {num_planes} planes the first {MAX_PLANES} are drawn."
+    table = FileLink(f"links/{one.name}.csv")
+    recipe = f'<p class="sub">{escape(repr(one.recipe))}; every link: {cell_html(table)}</p>'
+    return recipe + _pictures(topology_figures(one), note)
+
+
+def _switches(deployment: Deployment, one: DeployedConfiguration) -> str:
+    keys = "".join(
+        f'<span class="key {kind}">{escape(text)}</span> ' for kind, text in port_keys(deployment)
+    )
+    where = (
+        f"Lines are cross-connects; cross_connects/{escape(one.name)}/ lists them. Ports: {keys}"
+    )
+    return f'<p class="sub">{where}</p>' + _pictures(switch_figures(deployment, one))
 
 
 def _summary(deployment: Deployment) -> str:
@@ -90,7 +145,7 @@ def _summary(deployment: Deployment) -> str:
         ("bandwidth of a host", format_bandwidth(model.node_bandwidth_Bps)),
         ("time of a step (alpha)", format_time(model.alpha_s)),
     ]
-    return table_html(("", " "), rows)
+    return facts_html(rows)
 
 
 def _state(deployment: Deployment) -> str:
@@ -105,7 +160,7 @@ def _state(deployment: Deployment) -> str:
     ]
     if deployment.work is not None and deployment.work.steps:
         rows.append(("its runbook", FileLink("work.md")))
-    return table_html(("", " "), rows)
+    return facts_html(rows) + _pictures([hosts_figure(deployment), ports_figure(deployment)])
 
 
 def _configurations(deployment: Deployment) -> str:
@@ -121,7 +176,13 @@ def _configurations(deployment: Deployment) -> str:
         for one in deployment.configurations
     ]
     numbers = ("nodes", "degree", "circuits", "planes")
-    return table_html((*columns, "when a plane is lost"), rows, numbers=numbers, code=("recipe",))
+    return table_html(
+        (*columns, "when a plane is lost"),
+        rows,
+        numbers=numbers,
+        code=("recipe",),
+        label="Configurations",
+    )
 
 
 def _plane_loss(one: DeployedConfiguration) -> str:
@@ -155,7 +216,7 @@ def _costs(deployment: Deployment) -> str:
         f"for this topology{exchanged} Every schedule has been verified send by send."
     )
     names, numbers = (*columns, *sizes, "schedule"), (*columns[2:], *sizes)
-    return table_html(names, rows, numbers=numbers, note=note)
+    return table_html(names, rows, numbers=numbers, note=note, label="Costs")
 
 
 def _decimal(t_b: Fraction) -> str:
@@ -174,7 +235,9 @@ def _ports(deployment: Deployment) -> str:
         for (plane, side), total in sorted(totals.items())
     ]
     columns, numbers = ("plane", "side", "switches", *_PORTS), ("switches", *_PORTS)
-    return table_html(columns, rows, numbers=numbers, note="ports.csv has every switch.")
+    return table_html(
+        columns, rows, numbers=numbers, note="ports.csv has every switch.", label="Ports of planes"
+    )
 
 
 def _losses(deployment: Deployment) -> str:
@@ -197,7 +260,14 @@ def _losses(deployment: Deployment) -> str:
         f"The budget is {budget:g} dB. A link loses two connectors, the switches on its way and, "
         "where circuits carry both directions, two circulators."
     )
-    return table_html((*columns, ""), rows, numbers=columns[2:], note=note)
+    table = table_html(
+        (*columns, "what to think of it"),
+        rows,
+        numbers=columns[2:],
+        note=note,
+        label="Losses of links",
+    )
+    return table + _pictures([margins_figure(deployment)])
 
 
 def _changes(changes: Sequence[ConfigurationChange]) -> str:
@@ -216,7 +286,13 @@ def _changes(changes: Sequence[ConfigurationChange]) -> str:
         "Counts are cross-connects. In every stage the listed ones are deleted before others are "
         "created; the plans hold the certificate of each stage."
     )
-    return table_html((*columns, "runbook"), rows, numbers=columns[2:6], note=note)
+    return table_html(
+        (*columns, "runbook"),
+        rows,
+        numbers=columns[2:6],
+        note=note,
+        label="Changes of configuration",
+    )
 
 
 def _prices(deployment: Deployment) -> str:
@@ -226,7 +302,7 @@ def _prices(deployment: Deployment) -> str:
         for item, count, unit, total, source in price_rows(deployment.fabric)
     ]
     note = "Estimates to compare fabrics with; they are no quotes."
-    return table_html(columns, rows, numbers=columns[1:4], note=note)
+    return table_html(columns, rows, numbers=columns[1:4], note=note, label="Prices")
 
 
 def _files(files: dict[str, Any]) -> str:
@@ -242,6 +318,7 @@ def _files(files: dict[str, Any]) -> str:
         numbers=("bytes",),
         code=("file", "SHA-256"),
         note=f"{more}manifest.json has all files and whole digests.",
+        label="Files",
     )
 
 
