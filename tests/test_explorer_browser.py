@@ -11,11 +11,11 @@ import os
 import re
 import shlex
 import shutil
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from browser_samples import PHONE, SIZE, launched, opened, violations
 from explorer_samples import served, small_catalogue
 
 from ocs_codesign.cli import main
@@ -29,25 +29,15 @@ from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.web.payloads import payloads
 from ocs_codesign.web.site import write_site
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra browser")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("needs chromium of the system", allow_module_level=True)
-
 pytestmark = pytest.mark.xdist_group("browser")  # one browser for all tests of a run
 
 COMPARED = "view=compare&n=16&a=4-any/16/{0}&b=4-any/16/{1}"
-SIZE = {"width": 1280, "height": 900}
-PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as driver:
-        flags = ["--no-sandbox"] if os.name == "posix" and os.geteuid() == 0 else []
-        opened = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield opened
-        opened.close()
+    with launched() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -69,30 +59,6 @@ def site(place, entries):
     return (place / "site" / "index.html").as_uri()
 
 
-@contextmanager
-def opened(browser, address, view, **options):
-    """A page that shows a view; nothing may go wrong in it and nothing be asked of a network."""
-    context = browser.new_context(**{"viewport": SIZE, "color_scheme": "light", **options})
-    context.set_default_timeout(10_000)
-    page = context.new_page()
-    wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    own = address.rpartition("/")[0]
-    page.on("request", lambda asked: None if is_own(asked.url, own) else wrong.append(asked.url))
-    try:
-        page.goto(f"{address}#{view}")
-        page.wait_for_selector("main[data-view] > *")
-        yield page
-        assert wrong == []
-    finally:
-        context.close()
-
-
-def is_own(url, own):
-    return url.startswith((f"{own}/", "data:"))
-
-
 def both(entries):
     return COMPARED.format(*(handle(entry.recipe)[1:] for entry in entries[:2]))
 
@@ -110,13 +76,11 @@ def views(entries):
 @pytest.mark.parametrize("name", ["frontier", "design", "compare", "files"])
 @pytest.mark.parametrize(("scheme", "viewport"), [("light", SIZE), ("dark", PHONE)])
 def test_every_view_is_accessible_and_fits(browser, site, entries, name, scheme, viewport):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     look = {"color_scheme": scheme, "viewport": viewport}
     with opened(browser, site, views(entries)[name], **look) as page:
         assert page.get_attribute("main", "data-view") == name
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        found = axe.run(page, options={"preload": False}).response["violations"]
-        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+        assert violations(page) == []
 
 
 def test_times_are_those_of_the_cost_model(browser, site, entries):
