@@ -322,7 +322,7 @@ def test_a_bundle_is_opened_and_drawn(browser, site, bundle):
         assert "all as the manifest lists them" in text
         assert "ring, up now" in text
         assert text.count("all links within the budget") == 2
-        assert page.get_attribute(".loads >> nth=0", "data-t_b") == "7/8"
+        assert page.get_attribute(".loads >> nth=0", "data-t_b") == "7/4"
         page.click("nav a:text('Frontier')")
         page.wait_for_selector("main[data-view=frontier]")
         page.set_viewport_size(PHONE)

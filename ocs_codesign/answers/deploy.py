@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def deployment_json(
-    deployment: Deployment, manifest: dict[str, Any], directory: str
+    deployment: Deployment, manifest: dict[str, Any], directory: str, archive: str | None = None
 ) -> dict[str, Any]:
     """The JSON form, without the certificates of stages, which the bundle has."""
     plans = [plan_summary(change) for change in deployment.changes]
@@ -33,6 +33,7 @@ def deployment_json(
         "num_files": len(manifest["files"]) + 1,
         "num_bytes": sum(file["bytes"] for file in manifest["files"].values()),
         "out": directory,
+        "archive": archive,
     }
 
 
@@ -88,4 +89,5 @@ def deployment_sections(answer: dict[str, Any], deployment: Deployment) -> Itera
     if not answer["sonic"]:
         yield "No CONFIG_DB: SONiC joins side A with side B, and these switches have no sides."
     size = f"{answer['num_bytes'] / 1e6:.3g} MB in {answer['num_files']} files"
-    yield Facts(("fabric", answer["fabric"]), ("bundle", f"{answer['out']}, {size}"))
+    bundle = ("bundle", f"{answer['out']}, {size}")
+    yield Facts(("fabric", answer["fabric"]), bundle, ("as one file", answer["archive"]))

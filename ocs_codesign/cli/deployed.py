@@ -55,17 +55,22 @@ def where_to(bundle: str, out: str | None, json_path: str | None, *, what_if: bo
 
 def check_directory(directory: str, json_path: str | None) -> None:
     """UsageError or ValueError if no bundle can be written there, or the answer would be in it."""
-    from pathlib import Path
-
     from ocs_codesign.bundle.write.bundle import check_bundle_directory
 
     if directory == STDOUT:
         raise click.UsageError("a bundle is a directory: it cannot go to standard output")
-    if json_path not in (None, STDOUT) and (
-        Path(directory).resolve() in Path(json_path or "").resolve().parents
-    ):
-        raise click.UsageError("--json cannot go into the bundle: its manifest lists all files")
+    check_outside(directory, "--json", json_path)
     check_bundle_directory(directory)
+
+
+def check_outside(directory: str, option: str, path: str | None) -> None:
+    """UsageError for a file of an option that would be in the bundle."""
+    from pathlib import Path
+
+    if path not in (None, STDOUT) and (
+        Path(directory).resolve() in Path(path or "").resolve().parents
+    ):
+        raise click.UsageError(f"{option} cannot go into the bundle: its manifest lists all files")
 
 
 def read(bundle: str, shown: Progress) -> Deployment:

@@ -1,5 +1,6 @@
 "use strict";
-// A fabric bundle, read from its directory: what is in it, whether it is whole, its topologies.
+// A fabric bundle, read from its directory or from a zip of it: what is in it, whether it is whole,
+// its topologies and its schedules.
 explorer.bundle = (() => {
   const { el } = explorer;
   const FORMAT = "ocs-codesign bundle";
@@ -34,8 +35,18 @@ explorer.bundle = (() => {
     return lines.map((line) => Object.fromEntries(line.map((cell, at) => [names[at], cell])));
   }
 
-  async function show(chosen) {
-    const files = byPlace(chosen);
+  /** The files of a zip by their place under the folder that the manifest is in. */
+  function inArchive(files) {
+    const manifests = [...files.keys()].filter((name) => /^(?:[^/]+\/)?manifest\.json$/.test(name));
+    if (manifests.length !== 1) throw new Error(manifests.length ? "the archive has several bundles" : "the archive has no manifest.json");
+    const folder = manifests[0].slice(0, -"manifest.json".length);
+    return new Map([...files].filter(([name]) => name.startsWith(folder)).map(([name, file]) => [name.slice(folder.length), file]));
+  }
+
+  const show = (chosen) => shown(byPlace(chosen));
+  const showArchive = async ([file]) => shown(inArchive(await explorer.archive.open(file)));
+
+  async function shown(files) {
     const manifest = await json(files, "manifest.json");
     if (manifest.format !== FORMAT || !Array.isArray(manifest.configurations))
       throw new Error("manifest.json is not that of a bundle");
@@ -45,7 +56,7 @@ explorer.bundle = (() => {
     const configurations = [];
     for (const each of manifest.configurations) {
       const links = await rows(files, `links/${each.name}.csv`);
-      configurations.push(configuration(each, links, state.up));
+      configurations.push(await configuration(files, each, links, state.up));
     }
     return [
       el("h2", {}, `Bundle of ${manifest.fabric}`),
@@ -90,7 +101,7 @@ explorer.bundle = (() => {
       ["nodes", "ports", "steps at least", "t_b at least", "configuration", "collective", "recipe"], found, 4);
   }
 
-  function configuration(each, links, up) {
+  async function configuration(files, each, links, up) {
     const end = (name) => Int32Array.from(links, (row) => Number(row[name]));
     const [tail, head] = [end("from_rank"), end("to_rank")];
     const n = links.length ? Math.max(...tail, ...head) + 1 : 0;
@@ -104,8 +115,43 @@ explorer.bundle = (() => {
         ["links of planes", planes.map(([plane, number]) => `plane ${plane}: ${number}`).join(", ")],
         ["light", over ? `${over} links are over the budget` : "all links within the budget"],
       ]),
-      explorer.panel.make(graph, { collective: "allgather", title: `Configuration ${each.name}` }));
+      await played(files, each, graph));
   }
 
-  return { show };
+  /** The schedules of a configuration, one at a time; BFB where it has none. */
+  async function played(files, each, graph) {
+    const title = `Configuration ${each.name}`;
+    const claimed = Array.isArray(each.collectives) ? each.collectives : [];
+    const saved = claimed.filter((name) => files.has(place(each, name)));
+    if (!saved.length) return explorer.panel.make(graph, { title });
+    const held = el("div", {});
+    let turn = 0;
+    const choose = async (collective) => {
+      const mine = (turn += 1);
+      const made = await panel(files, each, graph, collective);
+      if (mine === turn) held.replaceChildren(made);
+    };
+    await choose(saved[0]);
+    return [explorer.field("Schedule", explorer.select(saved.map((name) => [name, name]), saved[0], choose)), held];
+  }
+
+  const place = (each, collective) => `schedules/${each.name}/${collective}/schedule.npz`;
+
+  async function panel(files, each, graph, collective) {
+    try {
+      const schedule = await explorer.schedule.read(await named(files.get(place(each, collective)), place(each, collective)));
+      if (ends(schedule.graph) !== ends(graph)) throw new Error(`its links are not those of links/${each.name}.csv`);
+      return explorer.panel.make(schedule.graph, { title: `Configuration ${each.name}, ${collective}`, schedule });
+    } catch (error) {
+      return el("div", {}, el("p", { class: "wrong", role: "alert" }, `The schedule of ${collective} is not played: ${error.message}.`),
+        explorer.panel.make(graph, { title: `Configuration ${each.name}` }));
+    }
+  }
+
+  const ends = (graph) => JSON.stringify(Array.from(graph.tail, (tail, link) => tail * graph.n + graph.head[link]).sort((one, other) => one - other));
+
+  /** A file under the name of its place, for sentences. */
+  const named = async (file, name) => new File([file instanceof File ? file : await file.arrayBuffer()], name);
+
+  return { show, showArchive };
 })();

@@ -116,8 +116,8 @@ explorer.chart = (() => {
       });
   }
 
-  /** Bars of what every step adds to t_b; loads are in shards of M/N. */
-  function loads(each, graph) {
+  /** Bars of what every step adds to t_b; loads are in shards of M/N, and those of what is said. */
+  function loads(each, graph, of = "BFB") {
     const WIDTH = width();
     const [HEIGHT, left, bottom] = [170, 52, 30];
     const cost = each.map(([above, below]) => (above / below) * (graph.degree / graph.n));
@@ -139,7 +139,7 @@ explorer.chart = (() => {
       chart.append("g").selectAll("text").data(texts).join("text").attr("class", "load")
         .attr("x", (_, at) => x(at + 1) + x.bandwidth() / 2).attr("y", (_, at) => y(cost[at]) - 4).text((text) => text);
     const caption = document.createElement("figcaption");
-    caption.textContent = `Loads of BFB: the busiest link of every step in shards of M/N, ${steps}, t_b ${t_b}`
+    caption.textContent = `Loads of ${of}: the busiest link of every step in shards of M/N, ${steps}, t_b ${t_b}`
       + `${t_b.includes("/") ? ` (${explorer.digits(explorer.value(t_b), 6)})` : ""}.`;
     const figure = document.createElement("figure");
     figure.className = "loads";

@@ -1,5 +1,5 @@
 "use strict";
-// The view of files: a bundle, a timeline, a graph. They are read here and go nowhere.
+// The view of files: a bundle, a schedule, a timeline, a graph. They are read here and go nowhere.
 explorer.views.files = (() => {
   const { el, field } = explorer;
   const MOST_BYTES = 64 * 2 ** 20;
@@ -26,6 +26,8 @@ explorer.views.files = (() => {
       el("p", {}, "They are read by this page and sent nowhere."),
       el("div", { class: "pickers" },
         field("A bundle's directory, as deploy writes it", input("bundle", explorer.bundle.show, { webkitdirectory: true })),
+        field("A bundle as one file: the zip of deploy --archive", input("archive", explorer.bundle.showArchive, { accept: ".zip" })),
+        field("A schedule: schedule.npz of build, or of a bundle", input("schedule", schedule, { accept: ".npz" })),
         field("A timeline or a simulation: JSON of planes or simulate", input("timeline", timeline, { accept: ".json" })),
         field("A graph: JSON or an edge list of topology", input("graph", graph, { accept: ".json,.txt,.edgelist,.edges,.csv" }))),
       shown);
@@ -34,6 +36,16 @@ explorer.views.files = (() => {
   async function content(file) {
     if (file.size > MOST_BYTES) throw new Error(`${file.name} has more than ${MOST_BYTES / 2 ** 20} MiB`);
     return file.text();
+  }
+
+  async function schedule([file]) {
+    const saved = await explorer.schedule.read(file);
+    return [
+      el("h2", {}, `Schedule of ${saved.collective}, ${file.name}`),
+      explorer.facts([["nodes", String(saved.graph.n)], ["links", String(saved.graph.links)], ["steps", String(saved.steps)]]),
+      el("p", { class: "note" }, "It is played as it is; ocs-codesign verify says whether it is a correct one."),
+      explorer.panel.make(saved.graph, { title: file.name, schedule: saved }),
+    ];
   }
 
   async function timeline([file]) {

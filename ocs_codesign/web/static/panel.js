@@ -49,23 +49,26 @@ explorer.panel = (() => {
   }
 
   function told(played, step, root) {
-    if (step === 0) return `Before the first step: node ${root} has its own shard.`;
+    const { what = "shard" } = played;
+    if (step === 0) return `Before the first step: node ${root} has its own ${what}.`;
     const { now } = played.at(step);
     const many = `${now.length} link${now.length === 1 ? "" : "s"}`;
     return played.reduces(step)
       ? `Step ${step} of ${played.total}: ${many} bring parts of the sum for node ${root}.`
-      : `Step ${step} of ${played.total}: ${many} carry the shard of node ${root}.`;
+      : `Step ${step} of ${played.total}: ${many} carry the ${what} of node ${root}.`;
   }
 
-  /** The panel of a graph for a collective; what is chosen is kept in the address if `isMain`. */
-  function make(graph, { collective = "allgather", title = "Graph", isMain = false } = {}) {
+  /** The panel of a graph: BFB for a collective, or a saved schedule, is played. What is chosen is
+   * kept in the address if `isMain`. */
+  function make(graph, { collective = "allgather", title = "Graph", isMain = false, schedule = null } = {}) {
     const { state } = explorer;
-    const refused = bfb.refusal(graph);
+    const refused = schedule ? null : bfb.refusal(graph);
+    const planned = (root) => (schedule ? schedule.plan(root) : plan(graph, collective, root));
     const chosen = {
       layout: state.get("layout"), colour: state.get("colour"),
       root: inside(state.number("root"), graph.n), step: isMain ? state.number("step") : 0,
     };
-    let played = refused ? null : plan(graph, collective, chosen.root);
+    let played = refused ? null : planned(chosen.root);
     let beat = null;
     const canvas = el("canvas", { role: "img", tabindex: "-1", class: "graph" });
     const words = el("p", { class: "told", "aria-live": "polite" });
@@ -106,7 +109,7 @@ explorer.panel = (() => {
     }
 
     function reroot(root) {
-      if (!refused) played = plan(graph, collective, root);
+      if (!refused) played = planned(root);
       keep({ root, step: played ? Math.min(chosen.step, played.total) : 0 });
     }
 
@@ -135,7 +138,7 @@ explorer.panel = (() => {
       field("Root", number));
     const player = played && el("div", { class: "player", role: "group", "aria-label": "Schedule" }, buttons, at);
     const made = el("section", { class: "panel", "aria-label": title }, controls, canvas, player, words, notes(graph),
-      played && explorer.chart.loads(played.loads(), graph));
+      played && explorer.chart.loads(played.loads(), graph, schedule ? "this schedule" : "BFB"));
     new ResizeObserver(() => canvas.isConnected && show()).observe(canvas);
     canvas.addEventListener("themechange", show);
     if (played) chosen.step = inside(chosen.step, played.total + 1);
