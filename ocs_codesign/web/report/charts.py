@@ -120,7 +120,7 @@ def ports_figure(deployment: Deployment) -> str:
         for kind, number in zip(STATES, counts.sum(axis=0).tolist(), strict=True)
         if number
     ]
-    title = f"Ports of every plane, both sides: {', '.join(totals)}."
+    title = f"Ports of every plane: {', '.join(totals)}."
     height = fabric.num_planes * (tall + 4) + 6
     label = title.rstrip(".")
     return figure_html(picture(height, label, parts), title, port_keys(deployment))

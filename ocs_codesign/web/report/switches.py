@@ -174,8 +174,8 @@ def _overview(
             broken = float((states[switch] == FAILED).mean())
             parts.append(path("failed", box(x, y, wide, max(3.0, tall * broken)) if broken else ""))
     title = (
-        f"{len(fabric.switches)} switches, {int(counts.sum())} cross-connects. Blue is the share "
-        "of the ports of a switch that are joined, red the share that has failed."
+        f"{len(fabric.switches)} switches, {int(counts.sum())} cross-connects: every box is filled "
+        "by the share of a switch's ports that are joined, and from above by that which has failed."
     )
     height = len(rows) * (tall + 3) + 6
     return figure_html(picture(height, f"{one.name}, {title.rstrip('.')}", parts), title)

@@ -112,7 +112,7 @@ explorer.bundle = (() => {
     return el("section", { "aria-label": `Configuration ${each.name}` },
       el("h3", {}, `${each.name}${each.name === up ? ", up now" : ""}`),
       explorer.facts([
-        ["links of planes", planes.map(([plane, number]) => `plane ${plane}: ${number}`).join(", ")],
+        ["links of planes", d3.sort(planes, ([plane]) => Number(plane)).map(([plane, number]) => `plane ${plane}: ${number}`).join(", ")],
         ["light", over ? `${over} links are over the budget` : "all links within the budget"],
       ]),
       await played(files, each, graph));
