@@ -175,7 +175,26 @@ def test_iterate_with_a_book(capsys, tmp_path):
     assert tokens["label"] == "tokens"
     assert tokens["alone_s"] == pytest.approx(21.47e-6, rel=1e-3)
     assert main([*on, "--book", book, "--book", book]) == 2
-    assert "another book of alltoall" in capsys.readouterr().err
-    other = ["iterate", GROUPS, "--network", "star(4,1)", "--book", book]
-    assert main(other) == 2
-    assert "other links than --network" in capsys.readouterr().err
+    assert "another book of 4 ranks is of alltoall" in capsys.readouterr().err
+
+
+def test_iterate_gives_groups_books_by_what_messages_are_called(capsys):
+    words = ["--network", "leaf_spine(2,2,1,1,1)", "--cut-through", "--latency", "125ns"]
+    by_ring = answer_of(capsys, "iterate", GROUPS, *words)
+    recipe = "sum even=UniRing(1,2)"
+    found = answer_of(capsys, "iterate", GROUPS, *words, "--book", recipe)
+    # Of two ranks the schedule of a ring is the ring: the times are those without the book.
+    assert found["period_s"] == by_ring["period_s"]
+    assert found["messages"] == by_ring["messages"]
+    formula = answer_of(capsys, "iterate", GROUPS, "--book", recipe)
+    assert formula["period_s"] == found["formula"]["period_s"]
+    for book, rule in [
+        ("sum=UniRing(1,2)", "for messages called 'sum': there are 'sum even', 'sum odd', 'tokens'"),
+        ("UniRing(1,3)", "of groups of 3 ranks"),
+        ("level3=UniRing(1,2)", "a book is for level 3: the machine has 0 to 0"),
+        ("UniRing(1,2", "UniRing(1,2"),
+    ]:
+        assert main(["iterate", GROUPS, "--book", book]) == 2
+        assert rule in capsys.readouterr().err
+    assert main(["iterate", LAYERS, "--book", recipe]) == 2
+    assert "have times instead" in capsys.readouterr().err

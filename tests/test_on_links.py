@@ -24,6 +24,7 @@ from ocs_codesign.simulate.engine import simulate_transfers
 from ocs_codesign.simulate.making import transfers_of_messages
 from ocs_codesign.simulate.rules import TimingRules
 from ocs_codesign.topology import Topology
+from ocs_codesign.workload.group_books import GroupBook
 from ocs_codesign.workload.issue import Discipline, IssueOrder, RanksStuckError, run
 from ocs_codesign.workload.job_draft import JobDraft
 from ocs_codesign.workload.layer_times import LayerTimes
@@ -266,16 +267,16 @@ def test_sends_cross_links_and_receives_wait_for_them():
     assert done.job_run.end.tolist() == [5000, 315, 315, 415, 5000]
 
 
-def test_a_book_is_for_groups_of_all_ranks_and_a_topology_for_those_of_its_size():
+def test_a_book_is_for_groups_of_its_ranks_and_a_topology_for_those_of_its_size():
     ring = as_topology("BiRing(2, 4)")
     network = direct(ring, 1)
     schedule = build("BiRing(2, 4)", "allgather").schedule
     book = Book(network, Fraction(1), Collective.ALLGATHER, (Page(0, "bfb", schedule),))
     graph = groups_job([(0, 1, 2, 3)], 800)
-    found = placed(graph, network, BYTE_A_TICK, LinkPlans(books={"allgather": book}))
+    found = placed(graph, network, BYTE_A_TICK, LinkPlans(books=[GroupBook(book)]))
     # Two steps of BFB: a shard each way, then half a shard each way.
     assert run_on_links(graph, found).job_run.total_ticks == 300
-    assert found.names == ("allgather, book, from 0 bytes",)
+    assert found.names == ("allgather, book of 4 ranks, from 0 bytes",)
     level = Level(
         4, CostModel(0, 1), costs={("allgather", 4): schedule.synchronous_cost()},
         topologies={4: "BiRing(2, 4)"},
@@ -283,10 +284,10 @@ def test_a_book_is_for_groups_of_all_ranks_and_a_topology_for_those_of_its_size(
     same = placed(graph, network, BYTE_A_TICK, LinkPlans(Machine((level,))))
     assert run_on_links(graph, same).job_run.total_ticks == 300
     pairs = groups_job([(0, 1), (2, 3)], 800)
-    other = placed(pairs, network, BYTE_A_TICK, LinkPlans(books={"allgather": book}))
+    other = placed(pairs, network, BYTE_A_TICK, LinkPlans(books=[GroupBook(book)]))
     assert run_on_links(pairs, other).instance_ticks().tolist() == [400, 400]
-    with pytest.raises(ValueError, match="a book of allgather is given for alltoall"):
-        LinkPlans(books={"alltoall": book})
+    with pytest.raises(ValueError, match="another book of 4 ranks is of allgather too"):
+        LinkPlans(books=[GroupBook(book), GroupBook(book)])
 
 
 def test_windows_send_several_at_once():

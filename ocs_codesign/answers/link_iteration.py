@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.on_links import LinkRun
     from ocs_codesign.workload.period import Steady
 
+_SHOWN_SCHEDULES = 4
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,16 @@ class LinkIteration:
             for row in np.stack(columns, axis=1).tolist()
         ]
 
+    def schedules(self) -> dict[str, int]:
+        """What messages of an iteration were sent by, and how many of each."""
+        placed = self.link_run.placed
+        counts = Counter(placed.shape_of[placed.shape_of >= 0].tolist())
+        found: dict[str, int] = {}
+        for shape, number in sorted(counts.items()):
+            name = placed.names[shape]
+            found[name] = found.get(name, 0) + number
+        return found
+
     def messages(self) -> list[MessageTimes]:
         """Those of every label, in the order of the labels."""
         done, run = self.link_run.job_run, self.link_run
@@ -155,6 +167,14 @@ class LinkIteration:
         return {graph.labels[one] or "-": count for one, count in counts.items()}
 
 
+def _sent_by(schedules: dict[str, int]) -> list[tuple[str, str]]:
+    """A fact of the schedules that messages took, those of the most messages first."""
+    order = sorted(schedules, key=lambda name: -schedules[name])
+    told = [f"{name} ({schedules[name]})" for name in order[:_SHOWN_SCHEDULES]]
+    told += ["..."] if len(order) > _SHOWN_SCHEDULES else []
+    return [("schedules", "; ".join(told))] if told else []
+
+
 def link_iteration_json(answer: LinkIteration) -> dict[str, Any]:
     """The JSON form: both periods, every rank, every kind of message, the busiest links."""
     run = answer.link_run
@@ -165,6 +185,7 @@ def link_iteration_json(answer: LinkIteration) -> dict[str, Any]:
         "num_ranks": int(answer.graph.ranks.sum()),
         "fidelity": "transfers",
         "num_transfers": run.placed.num_transfers,
+        "schedules": answer.schedules(),
         "period_s": answer.steady.period_s,
         "period_exact_s": str(answer.steady.period_s),
         "is_steady": answer.steady.is_steady,
@@ -222,6 +243,7 @@ def link_iteration_sections(answer: LinkIteration) -> Iterator[Section]:
         ("formula", f"{format_time(formula.period_s)}: over the links {ratio:+.2f} %"),
         ("bound", f"{format_time(answer.bound_s)}: no order of messages on these links is below"),
         ("exposed", f"{format_time(steady.exposed_s)}, {share:.1f} %: it waits for messages"),
+        *_sent_by(answer.schedules()),
         ("links", f"{used} used, at {waited} messages wait behind others"),
     )
     yield ""

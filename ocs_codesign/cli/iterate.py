@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.cli.book_options import book_option, with_books
 from ocs_codesign.cli.file_options import INPUT, plot_option
 from ocs_codesign.cli.job_options import machine_options
 from ocs_codesign.cli.link_options import link_options
@@ -34,12 +35,14 @@ def _in_network(loaded: LoadedJob) -> tuple[int, int] | None:
 @click.argument("job", type=INPUT, metavar="FILE")
 @machine_options
 @link_options
+@book_option
 @plot_option("what ranks compute and send when")
 @json_option
 def iterate(
     job: str,
     given: GivenMachine | None,
     links: AskedLinks | None,
+    books: tuple[str, ...],
     plot: str | None,
     json_path: str | None,
 ) -> int:
@@ -52,23 +55,30 @@ def iterate(
     Chakra's. Messages take alpha-beta costs of the level of the machine that they stay in;
     allreduces those of switches that add up, where it has such ones and that is faster.
 
+    Groups of as many ranks as a --book has hosts take its schedules, its host i being their i-th
+    rank; what they cost is their steps and their busiest links, with alpha and bandwidth of the
+    level that the group stays in.
+
     With --fidelity transfers every message becomes the transfers of a schedule: of a --book, of a
     topology of the machine, or of its algorithm, a ring if it has none. They queue at the links of
     the NETWORK in the order in which they ask, whatever group they are of; every rank is simulated
-    by itself. The answer has both fidelities, what messages take alone, and at which links those of
-    which groups wait for each other. Where links have no unit, --bandwidth, or that of the
-    machine's outermost level, is what leaves a host in all.
+    by itself. Links of a book lead over shortest paths between the hosts; where its schedules name
+    switches, switches of the network that join the hosts alike stand in for them. The answer has
+    both fidelities, what messages take alone, and at which links those of which groups wait for
+    each other. Where links have no unit, --bandwidth, or that of the machine's outermost level, is
+    what leaves a host in all.
 
     \b
     Example:
       ocs-codesign example .
       ocs-codesign iterate layers.yaml
       ocs-codesign iterate groups.yaml --network 'leaf_spine(2,2,1,1,1)' --cut-through
+      ocs-codesign iterate groups.yaml --book 'sum even=UniRing(1,2)'
     """
     check_outputs(json_path, plot)
     if links is not None:
         with progress("Simulating"):
-            on_links = _on_links(job, given, links)
+            on_links = _on_links(job, given, links, books)
             files = _picture(on_links, plot)
         from ocs_codesign.answers.link_iteration import (
             link_iteration_json,
@@ -83,7 +93,7 @@ def iterate(
     from ocs_codesign.workload.period import period_bound_s, steady
 
     with progress("Simulating"):
-        loaded = load_job(job, given)
+        loaded, _ = with_books(load_job(job, given), books)
         done = steady(loaded.graph)
         bound_s = period_bound_s(loaded.graph)
         answer = JobIteration(
@@ -101,7 +111,9 @@ def iterate(
     return 0
 
 
-def _on_links(path: str, given: GivenMachine | None, links: AskedLinks) -> LinkIteration:
+def _on_links(
+    path: str, given: GivenMachine | None, links: AskedLinks, books: tuple[str, ...]
+) -> LinkIteration:
     from ocs_codesign.answers.link_iteration import LinkIteration
     from ocs_codesign.formats.jobs.job_files import load_job
     from ocs_codesign.workload.on_links import (
@@ -112,10 +124,10 @@ def _on_links(path: str, given: GivenMachine | None, links: AskedLinks) -> LinkI
     )
     from ocs_codesign.workload.period import steady
 
-    job = load_job(path, given, ranks_alone=True)
+    job, group_books = with_books(load_job(path, given, ranks_alone=True), books)
     model = None if given is None else given.model
     egress = None if model is None else float(model.node_bandwidth_Bps)
-    placed = links.placed(job, egress)
+    placed = links.placed(job, egress, group_books)
     graph = on_clock(job.graph, placed.network.tick_s)
     found, link_run = steady_on_links(graph, placed)
     return LinkIteration(

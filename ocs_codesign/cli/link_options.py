@@ -1,4 +1,4 @@
-"""The options --fidelity, --network, --latency, --cut-through and --book: a job on real links."""
+"""The options --fidelity, --network, --latency and --cut-through: a job on real links."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from ocs_codesign.cli.units import unit_Bps, whole_ticks
 from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ocs_codesign.formats.jobs.job_files import LoadedJob
-    from ocs_codesign.network import Network
-    from ocs_codesign.workload.link_plans import LinkPlans
+    from ocs_codesign.workload.group_books import GroupBook
     from ocs_codesign.workload.placed import PlacedMessages
-    from ocs_codesign.workload.prices import Machine
 
 FORMULA, TRANSFERS = "formula", "transfers"
 
@@ -42,14 +40,6 @@ _OPTIONS = (
         is_flag=True,
         help="On it a message goes on when its head has come, not all of it.",
     ),
-    click.option(
-        "--book",
-        "books",
-        type=click.Path(readable=False),
-        metavar="DIR",
-        multiple=True,
-        help="A book of schedules that compare made, for groups of all ranks; may be repeated.",
-    ),
 )
 
 
@@ -61,11 +51,13 @@ class AskedLinks:
     network: str
     latency_s: float | None
     cut_through: bool
-    books: tuple[str, ...]
 
-    def placed(self, job: LoadedJob, bandwidth: float | None) -> PlacedMessages:
+    def placed(
+        self, job: LoadedJob, bandwidth: float | None, books: Sequence[GroupBook] = ()
+    ) -> PlacedMessages:
         """The messages of a job on the network; ``bandwidth`` is what leaves a host in all."""
         from ocs_codesign.simulate.rules import TimingRules
+        from ocs_codesign.workload.link_plans import LinkPlans
         from ocs_codesign.workload.on_links import on_clock
         from ocs_codesign.workload.placed import placed
 
@@ -76,26 +68,8 @@ class AskedLinks:
             bandwidth = float(job.machine.levels[-1].model.node_bandwidth_Bps)
         unit = unit_Bps(network, None if network.unit else bandwidth)
         rules = TimingRules(unit_Bps=unit, cut_through=self.cut_through)
-        plans = self._plans(job.machine, network)
+        plans = LinkPlans(job.machine, books)
         return placed(on_clock(job.graph, network.tick_s), network, rules, plans)
-
-    def _plans(self, machine: Machine | None, network: Network) -> LinkPlans:
-        from ocs_codesign.cli.saved import verified_book
-        from ocs_codesign.workload.link_plans import LinkPlans
-
-        books = {}
-        for path in self.books:
-            book = verified_book(path)
-            mine, its = (
-                (one.num_hosts, one.tail.tolist(), one.head.tolist())
-                for one in (network, book.network)
-            )
-            if mine != its:
-                raise ValueError(f"{path} is for other links than --network")
-            if book.collective.name in books:
-                raise ValueError(f"{path} is another book of {book.collective.name}: one is enough")
-            books[book.collective.name] = book
-        return LinkPlans(machine, books)
 
 
 def link_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,19 +82,18 @@ def link_options(command: Callable[..., Any]) -> Callable[..., Any]:
         network: str | None,
         latency: float | None,
         cut_through: bool,
-        books: tuple[str, ...],
         **others: Any,
     ) -> Any:
         links = None
         if fidelity == TRANSFERS and network is None:
             raise click.UsageError("--fidelity transfers needs --network: the links they cross")
         if fidelity == FORMULA or network is None:
-            if network is not None or latency is not None or cut_through or books:
+            if network is not None or latency is not None or cut_through:
                 raise click.UsageError(
-                    "--network, --latency, --cut-through and --book are for --fidelity transfers"
+                    "--network, --latency and --cut-through are for --fidelity transfers"
                 )
         else:
-            links = AskedLinks(network, latency, cut_through, books)
+            links = AskedLinks(network, latency, cut_through)
         return command(*arguments, links=links, **others)
 
     decorated: Callable[..., Any] = chosen

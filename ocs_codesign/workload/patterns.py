@@ -46,6 +46,7 @@ class GroupPattern:
     ``compute[r]`` ticks after it has arrived. It begins when ``waits[r]`` (int64) others have: of
     row r, ``follow[follow_start[r] : follow_start[r + 1]]`` wait for its end, ``following[r]`` (-1
     if there is none) for its arrival. ``is_of_network``: logical links are the network's own.
+    Else nodes from ``num_ranks`` on are switches, for which ones of the network stand in.
     """
 
     num_ranks: int
@@ -63,6 +64,12 @@ class GroupPattern:
 
     def __repr__(self) -> str:
         return f"GroupPattern({self.num_rows} transfers of {self.num_ranks} ranks)"
+
+    @property
+    def names_switches(self) -> bool:
+        """Whether it says which switches it goes through, those of another network than its own."""
+        last = max(int(end.max(initial=0)) for end in (self.tail, self.head))
+        return not self.is_of_network and last >= self.num_ranks
 
     @property
     def num_rows(self) -> int:
@@ -83,17 +90,22 @@ def algorithm_pattern(algorithm: str, collective: str, num_ranks: int) -> GroupP
     return plan_pattern(CLASSIC[maker].messages(collective, num_ranks, **options))
 
 
-def plan_pattern(plan: Plan, *, is_of_network: bool = False) -> GroupPattern:
+def plan_pattern(
+    plan: Plan, *, is_of_network: bool = False, may_switch: bool = False
+) -> GroupPattern:
     """The pattern of messages between ranks, or of a schedule on a topology of its own.
 
-    ``is_of_network``: the links of a schedule are those of the network that it is to run on.
+    ``is_of_network``: the links of a schedule are those of the network that it is to run on;
+    ``may_switch``: if not, it may still name switches.
     """
     if not isinstance(plan, Messages):
+        if plan.topology.num_nodes > plan.num_hosts and not (is_of_network or may_switch):
+            raise ValueError("a schedule that names switches runs on its own network alone")
         return _of_schedule(plan, is_of_network=is_of_network)
     pairs = np.unique(plan.source.astype(np.int64) * plan.num_ranks + plan.target)
     topology = Topology(plan.num_ranks, *np.divmod(pairs, plan.num_ranks))
     routes = direct_routes(topology, direct(topology, max(1, topology.num_links)))
-    return _of_transfers(transfers_of_messages(plan, routes, 1), topology)
+    return _of_transfers(transfers_of_messages(plan, routes, 1), topology, plan.num_ranks)
 
 
 def message_pattern() -> GroupPattern:
@@ -112,15 +124,13 @@ def collective_of(name: str) -> Collective:
 
 def _of_schedule(schedule: Schedule, *, is_of_network: bool) -> GroupPattern:
     topology = schedule.topology
-    if topology.num_nodes > schedule.num_hosts and not is_of_network:
-        raise ValueError("a schedule that names switches runs on its own network alone")
     routes = direct_routes(topology, direct(topology, 1))
     made = transfers_of_schedule(schedule, routes, 1)
-    return _of_transfers(made, topology, is_of_network=is_of_network)
+    return _of_transfers(made, topology, schedule.num_hosts, is_of_network=is_of_network)
 
 
 def _of_transfers(
-    made: Transfers, topology: Topology, *, is_of_network: bool = False
+    made: Transfers, topology: Topology, num_ranks: int, *, is_of_network: bool = False
 ) -> GroupPattern:
     num = made.num_transfers
     inverted = for_work(kernels.inverted, 10 * (num + len(made.wait_for)))
@@ -131,7 +141,7 @@ def _of_transfers(
     logical = np.full(num, -1, dtype=np.int64)
     logical[np.diff(made.path_start) > 0] = made.path_link
     return GroupPattern(
-        *(topology.num_nodes, made.chunk_bytes, topology.tail, topology.head),
+        *(num_ranks, made.chunk_bytes, topology.tail, topology.head),
         *(logical, made.size, made.compute),
         (np.diff(made.wait_start) + has_previous).astype(np.int64),
         following,

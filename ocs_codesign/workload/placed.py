@@ -13,6 +13,7 @@ from ocs_codesign.runs import before, places, starts_of
 from ocs_codesign.topology import Topology
 from ocs_codesign.workload.issue import members_of
 from ocs_codesign.workload.job_graph import JobGraph
+from ocs_codesign.workload.stand_ins import links_under
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,7 +101,7 @@ def placed(
     patterns = {}
     for name, ranks, _ in messages:
         if (name, len(ranks)) not in patterns:
-            patterns[name, len(ranks)] = plans.pattern(name, len(ranks))
+            patterns[name, len(ranks)] = plans.pattern(name, len(ranks), network)
     rows = {key: at for at, key in enumerate(patterns)}
     row_start = starts_of(np.array([one.num_rows for one in patterns.values()], dtype=np.int64))
     joined, path_of = _paths(network, patterns, messages)
@@ -159,7 +160,8 @@ def _shapes(
                 f"{graph.told(node)} is of a class of {graph.ranks[graph.owner[node]]} like ranks: "
                 "over links every rank is simulated by itself"
             )
-        key = plans.name(int(graph.kind[node]), ranks, size), ranks, size
+        label = graph.labels[graph.label[node]]
+        key = plans.name(int(graph.kind[node]), ranks, size, label), ranks, size
         shape_of[which] = number.setdefault(key, len(number))
     return shape_of, list(number)
 
@@ -180,6 +182,9 @@ def _paths(
         counts.append(len(pattern.tail))
         if pattern.is_of_network:
             keys.append(-1 - np.arange(len(pattern.tail)))
+            continue
+        if pattern.names_switches:
+            keys.append(-1 - links_under(pattern, ranks, network))
             continue
         at = np.array(ranks, dtype=np.int64)
         ends = at[pattern.tail] * hosts + at[pattern.head]
