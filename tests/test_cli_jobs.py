@@ -189,7 +189,7 @@ def test_iterate_gives_groups_books_by_what_messages_are_called(capsys):
     formula = answer_of(capsys, "iterate", GROUPS, "--book", recipe)
     assert formula["period_s"] == found["formula"]["period_s"]
     for book, rule in [
-        ("sum=UniRing(1,2)", "for messages called 'sum': there are 'sum even', 'sum odd', 'tokens'"),
+        ("sum=UniRing(1,2)", "called 'sum': there are 'sum even', 'sum odd', 'tokens'"),
         ("UniRing(1,3)", "of groups of 3 ranks"),
         ("level3=UniRing(1,2)", "a book is for level 3: the machine has 0 to 0"),
         ("UniRing(1,2", "UniRing(1,2"),

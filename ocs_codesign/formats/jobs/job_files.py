@@ -46,6 +46,7 @@ from ocs_codesign.formats.jobs.scalars import JobTime
 from ocs_codesign.formats.trace_files import parse_trace
 from ocs_codesign.workload.chains import chain_of
 from ocs_codesign.workload.prices import Level, Machine, priced
+from ocs_codesign.workload.ranks_alone import has_groups_side_by_side, with_ranks_alone
 
 if TYPE_CHECKING:
     from ocs_codesign.aggregation import AggregationProfile
@@ -132,7 +133,8 @@ def load_job(
 
     A file is a job file, YAML or JSON, a trace of collectives (CSV or JSON), or one of PyTorch's
     profiler. Where it has no machine, messages take what ``given`` says. With ``ranks_alone`` every
-    rank of a model is an owner, not a class of like ones. Raises OSError if the file cannot be
+    rank of a model, and of a profile with groups of some ranks, is an owner, not a class of like
+    ones. Raises OSError if the file cannot be
     read, and ValueError with the file, the line (of YAML), the path in it, the value and the rule
     for anything else.
     """
@@ -147,7 +149,9 @@ def load_job(
         value = read_plain_text(data, str(path), is_json=True).value
         if is_profile(value):
             with errors_at(str(path)):
-                graph = job_of_profile(value)
+                graph = job_of_profile(value, ranks_alone=ranks_alone)
+                if ranks_alone and has_groups_side_by_side(graph):
+                    graph = with_ranks_alone(graph)
             return _given_times(path.name, graph, given, "a profile of PyTorch")
         if isinstance(value, list) or (isinstance(value, dict) and "jobs" in value):
             return _chain(parse_trace(data, str(path), is_json=True), path, given)

@@ -2,13 +2,15 @@
 
 The ``traceEvents`` of a rank say when its kernels ran. Kernels of the NCCL library with the
 attributes ``Collective name``, ``In msg nelems``, ``Out msg nelems``, ``dtype`` and ``Group size``
-are collectives; all others, and the time in which nothing ran, are computation.
+are collectives; all others, and the time in which nothing ran, are computation. Which ranks a group
+has is in ``Process Group Ranks``, or ``Global rank start`` and ``Global rank stride``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.files.naming import shown
@@ -17,7 +19,7 @@ from ocs_codesign.workload.job_draft import JobDraft
 if TYPE_CHECKING:
     from ocs_codesign.workload.job_graph import JobGraph
 
-MAX_KERNELS = 1_000_000
+MAX_KERNELS, MAX_RANKS = 1_000_000, 2**20
 _TICKS_OF_MICRO = 1000
 _MAX_MICROS = 1e12
 _ELEMENT_BYTES = {
@@ -35,13 +37,19 @@ _COLLECTIVES = {
 @final
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """From when until when it ran (ticks); what it sends, with M and ranks, if a collective."""
+    """From when until when it ran (ticks); what it sends, with M and ranks, if a collective.
+
+    ``between`` are the first and the last of its ranks, and ``step`` that between two of them: 0 if
+    it is not always the same, or not known.
+    """
 
     begin: int
     end: int
     collective: str = ""
     size_bytes: int = 0
     num_ranks: int = 1
+    between: tuple[int, int] = (0, 0)
+    step: int = 0
 
 
 def is_profile(value: Any) -> bool:
@@ -49,8 +57,11 @@ def is_profile(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("traceEvents"), list)
 
 
-def job_of_profile(value: dict[str, Any]) -> JobGraph:
-    """The job of the kernels in a trace, of one class of as many ranks as the largest group.
+def job_of_profile(value: dict[str, Any], *, ranks_alone: bool = False) -> JobGraph:
+    """The job of the kernels in a trace, of one class of all ranks.
+
+    They are as many as ``distributedInfo`` says, or else as the groups have. With ``ranks_alone``
+    groups of some of the ranks must have ranks in even steps, which the trace says.
 
     Computation is one stream in the order in which it ran. A collective waits for the computation
     that had ended when it began, or for the collective before it. Computation that began after an
@@ -70,7 +81,27 @@ def job_of_profile(value: dict[str, Any]) -> JobGraph:
     messages = sorted(
         (kernel for kernel in kernels if kernel.collective), key=lambda one: (one.begin, one.end)
     )
-    return _job(computes, messages)
+    ranks = max(_world_size(value), *(max(one.num_ranks, one.between[1] + 1) for one in kernels))
+    for kernel in messages if ranks_alone else ():
+        if kernel.num_ranks not in (1, ranks) and not kernel.step:
+            raise ValueError(
+                f"a group of {kernel.num_ranks} of {ranks} ranks does {kernel.collective}: "
+                "'Process Group Ranks' does not say which, in even steps"
+            )
+    return _job(computes, messages, ranks)
+
+
+def _world_size(value: dict[str, Any]) -> int:
+    """The ranks that the trace says there are, 1 if it does not."""
+    told = value.get("distributedInfo")
+    told = told.get("world_size") if isinstance(told, dict) else None
+    if told is None:
+        return 1
+    if isinstance(told, bool) or not isinstance(told, int) or not 1 <= told <= MAX_RANKS:
+        raise ValueError(
+            f"distributedInfo.world_size is {shown(told)}: it is from 1 to {MAX_RANKS}"
+        )
+    return told
 
 
 def _kernel(event: Any, number: int) -> _Kernel | None:
@@ -100,9 +131,39 @@ def _kernel(event: Any, number: int) -> _Kernel | None:
         raise ValueError(f"{where} has the dtype {shown(args.get('dtype'))}: it is not known")
     largest = max(_count(args, key, where) for key in ("In msg nelems", "Out msg nelems"))
     ranks = max(1, _count(args, "Group size", where))
-    if ranks > 2**20:
-        raise ValueError(f"{where} has a group of {ranks}: at most {2**20} are read")
-    return _Kernel(*span, name, largest * element, ranks)
+    if ranks > MAX_RANKS:
+        raise ValueError(f"{where} has a group of {ranks}: at most {MAX_RANKS} are read")
+    return _Kernel(*span, name, largest * element, ranks, *_members(args, ranks, where))
+
+
+def _members(args: dict[str, Any], num_ranks: int, where: str) -> tuple[tuple[int, int], int]:
+    """The first and the last rank of a group, and the step between two, 0 if none is known."""
+    told = args.get("Process Group Ranks")
+    parts = told.strip("[] ").split(",") if isinstance(told, str) else told
+    parts = parts if isinstance(parts, list) else []
+    parts = [part.strip() if isinstance(part, str) else part for part in parts]
+    is_cut = "..." in parts
+    head = parts[: parts.index("...")] if is_cut else parts
+    try:
+        ranks = [int(part) for part in head]
+        tail = [int(part) for part in parts if part != "..."][len(head) :]
+    except (TypeError, ValueError):
+        ranks = tail = []
+    if not ranks:
+        start, step = (args.get(f"Global rank {key}") for key in ("start", "stride"))
+        if not (type(start) is int and type(step) is int and start >= 0 and step > 0):
+            return (0, num_ranks - 1), 0
+        ranks, is_cut, tail = [start, start + step][:num_ranks], num_ranks > 2, []
+    whole = [*ranks, *tail]
+    if sorted(set(whole)) != whole or not 0 <= whole[0] <= whole[-1] < MAX_RANKS:
+        raise ValueError(f"{where} has the group {shown(told)}: ranks ascend, from 0 on")
+    if len(whole) > num_ranks or (not is_cut and len(whole) < num_ranks):
+        raise ValueError(f"{where} has a group of {num_ranks} ranks: it names {len(whole)}")
+    steps = {other - one for one, other in pairwise(ranks)}
+    step = steps.pop() if len(steps) == 1 else 0
+    last = whole[-1] if tail or not is_cut else whole[0] + step * (num_ranks - 1)
+    is_even = step > 0 and last == whole[0] + step * (num_ranks - 1)
+    return (whole[0], min(last, MAX_RANKS - 1)), step if is_even else 0
 
 
 def _micros(event: dict[str, Any], key: str, where: str) -> float:
@@ -132,8 +193,7 @@ def _streams(kernels: list[_Kernel]) -> list[tuple[int, int]]:
     return joined
 
 
-def _job(computes: list[tuple[int, int]], messages: list[_Kernel]) -> JobGraph:
-    ranks = max((kernel.num_ranks for kernel in messages), default=1)
+def _job(computes: list[tuple[int, int]], messages: list[_Kernel], ranks: int) -> JobGraph:
     draft = JobDraft(1, [ranks])
     # A collective comes before what begins with it.
     events = [(kernel.begin, 0, (number, kernel.end)) for number, kernel in enumerate(messages)]
@@ -151,7 +211,7 @@ def _job(computes: list[tuple[int, int]], messages: list[_Kernel]) -> JobGraph:
             (node,) = draft.collective(
                 *(kernel.collective, (0,), kernel.size_bytes, {0: [*last, *before]}),
                 num_ranks=kernel.num_ranks,
-                between=(0, kernel.num_ranks - 1),
+                between=kernel.between,
                 label=kernel.collective,
             )
             before = [node]
