@@ -19,6 +19,7 @@ from ocs_codesign.search.catalogue.lookup import find, stored_frontier
 from ocs_codesign.search.catalogue.schema import (
     APPLICATION_ID,
     ENTRY_COLUMNS,
+    NOT_KEPT,
     SCHEMA_VERSION,
     SCHEMAS,
     row_of,
@@ -127,7 +128,7 @@ def test_a_killed_writer_loses_only_its_question(path):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         connection.execute(
-            "INSERT INTO question VALUES (99, 4, 0, 'c', 'v', 1, 0.0, 'digest', 0, 0, '')"
+            "INSERT INTO question VALUES (99, 4, 0, 'c', 'v', 1, 0.0, 'digest', 0, 0, '', 0, 0)"
         )
         copy = path.parent / "copy"
         for one in path.parent.glob(f"{path.name}*"):
@@ -174,6 +175,8 @@ def test_missing_foreign_and_other_versions(tmp_path, path):
         "UPDATE entry SET recipe = 'Complete(4)' WHERE rank = 1",
         "DELETE FROM entry WHERE rank = 2",
         "UPDATE entry SET gather_t_b_den = 0 WHERE rank = 0",
+        "UPDATE entry SET alltoall_num = 3, alltoall_den = 2 WHERE rank = 1",
+        "UPDATE entry SET alltoall_num = 3, alltoall_den = 0 WHERE rank = 1",
         "UPDATE question SET digest = 'x'",
         "DELETE FROM question",
     ],
@@ -224,33 +227,41 @@ def test_certificates_are_proven_bounds_and_kept(tmp_path):
         store.entries(ASKED)
 
 
-@pytest.fixture
-def older(tmp_path):
-    """A store as the version before wrote it."""
-    path = tmp_path / "older.sqlite"
+@pytest.fixture(params=[2, 3])
+def older(tmp_path, request):
+    """A store as a version before wrote it, version 3 with certificates."""
+    path, version = tmp_path / "older.sqlite", request.param
     entries = (QUICK, CHEAP, WORSE)
+    if version == 3:
+        entries = tuple(map(certified, entries))
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(SCHEMAS[2])
+        connection.executescript(SCHEMAS[version])
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute(f"PRAGMA user_version = {version}")
         origin = (ORIGIN.command, ORIGIN.version, ORIGIN.seed, ORIGIN.time_spent_s)
-        checksum = digest(entries, with_certificates=False)
+        checksum = digest(entries, without=NOT_KEPT[version])
+        more = (5, 7, "2026-11-22") if version == 3 else (5,)
+        question = (12, 3, 0, *origin, checksum, *more)
         connection.execute(
-            "INSERT INTO question VALUES (12, 3, 0, ?, ?, ?, ?, ?, 5)", (*origin, checksum)
+            f"INSERT INTO question VALUES ({', '.join('?' * len(question))})", question
         )
         for rank, one in enumerate(entries):
-            row = (12, 3, 0, rank, *row_of(one)[:-2])
-            connection.execute(f"INSERT INTO entry VALUES ({', '.join('?' * 16)})", row)
+            row = (12, 3, 0, rank, *row_of(one)[: -2 if version == 3 else -4])
+            connection.execute(f"INSERT INTO entry VALUES ({', '.join('?' * len(row))})", row)
         connection.commit()
     return path
 
 
-def test_a_store_of_the_version_before_is_read_as_it_is(older):
+def test_a_store_of_a_version_before_is_read_as_it_is(older):
     before = older.read_bytes()
     with Catalogue(older) as store:
         store.check()
         assert store.entries(ASKED) == tuple(map(certified, (QUICK, CHEAP, WORSE)))
-        assert store.provenance(ASKED) == replace(ORIGIN, work=5)
+        origin = store.provenance(ASKED)
+        assert origin in (
+            replace(ORIGIN, work=5),
+            replace(ORIGIN, work=5, improved=7, day="2026-11-22"),
+        )
     assert older.read_bytes() == before
     with closing(sqlite3.connect(older)) as connection:
         connection.execute("UPDATE entry SET gather_steps = 1 WHERE rank = 0")
@@ -263,19 +274,50 @@ def test_a_store_of_the_version_before_is_read_as_it_is(older):
         assert store.questions() == [ASKED]  # a migration that fails leaves all as it was
 
 
-def test_a_store_of_the_version_before_is_brought_up_when_it_is_written_to(older):
+def test_a_store_of_a_version_before_is_brought_up_when_it_is_written_to(older):
     with Catalogue(older) as store:
         entries, origin = store.entries(ASKED), store.provenance(ASKED)
     with Catalogue(older, writable=True) as one, Catalogue(older, writable=True) as other:
         other.record(Question(12, 2), [], ORIGIN)
         assert one.entries(ASKED) == entries
         assert one.provenance(ASKED) == origin
+        one.add(ASKED, [], times={QUICK.recipe: Fraction(7, 4)}, time_spent_s=0.0, day="")
     with closing(sqlite3.connect(older)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         connection.execute(f"SELECT {ENTRY_COLUMNS[SCHEMA_VERSION]} FROM entry")
     with Catalogue(older) as store:
         store.check()
         assert store.questions() == [Question(12, 2), ASKED]
+        assert [one.alltoall for one in store.entries(ASKED)] == [Fraction(7, 4), None, None]
+
+
+def test_alltoall_times_stay_with_their_designs(path):
+    spent = {"time_spent_s": 0.5, "day": "2026-11-23"}
+    huge = Fraction(2**64 + 1, 2**64)
+    times = {QUICK.recipe: Fraction(7, 4), CHEAP.recipe: None, WORSE.recipe: huge}
+    new = entry("GeneralizedDeBruijn(3, 12)", 2, Fraction(35, 36))
+    with Catalogue(path, writable=True) as store:
+        store.add(ASKED, [], times={QUICK.recipe: Fraction(7, 4)}, **spent)
+        assert store.provenance(ASKED).num_timed == 1
+        store.add(ASKED, [new], times=times | {new.recipe: Fraction(2)}, exchanged=9, **spent)
+        timed = replace(QUICK, alltoall=Fraction(7, 4))
+        expected = (timed, CHEAP, WORSE, replace(new, alltoall=Fraction(2)))
+        assert store.entries(ASKED) == expected
+        origin = store.provenance(ASKED)
+        assert (origin.num_timed, origin.exchanged, origin.improved) == (4, 9, 0)
+        assert origin.num_timed == store.num_entries(ASKED)
+        store.add(ASKED, [replace(new, recipe="Complete(4)")], work=1, **spent)
+        assert store.provenance(ASKED).num_timed == 4
+        assert store.record(ASKED, [CHEAP, QUICK], replace(ORIGIN, work=2))
+        assert store.entries(ASKED)[:2] == (CHEAP, timed)
+        assert store.provenance(ASKED).num_timed == 0
+        assert store.provenance(ASKED).exchanged == 9
+        assert store.num_entries(Question(13, 3)) == 0
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE entry SET alltoall_num = 6 WHERE rank = 1")
+        connection.commit()
+    with Catalogue(path) as store, pytest.raises(ValueError, match="were changed"):
+        store.entries(ASKED)
 
 
 def test_what_is_found_later_is_added(path):

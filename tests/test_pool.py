@@ -32,6 +32,7 @@ from ocs_codesign.search.sweep import answer, as_entry
 SIZES = [(nodes, degree) for nodes in range(5, 25) for degree in (2, 3, 4) if degree < nodes]
 SMALL = [(9, 2), (25, 3), *random.Random(21).sample(SIZES, 6)]
 LARGER = [(60, 4), (200, 4), (64, 4), (100, 4), (256, 4)]
+GATHER = (Collective.ALLGATHER,)
 BOTH = (Collective.ALLREDUCE, Collective.ALLTOALL)
 
 
@@ -92,15 +93,15 @@ def test_passes_count_as_a_search_for_allgathers_alone(monkeypatch, tmp_path):
     with Catalogue(path, writable=True) as store:
         store.record(question, [entry], Provenance("test", "0", 1, 0.0))
     with pytest.raises(AssertionError, match="searched"):
-        pool(question, catalogue=path, passes_count=True)
+        pool(question, catalogue=path, passes_for=GATHER)
     with Catalogue(path, writable=True) as store:
         store.add(question, [], work=2**19, time_spent_s=0.0, day="2026-11-23")
-    known = pool(question, catalogue=path, passes_count=True)
+    known = pool(question, catalogue=path, passes_for=GATHER)
     assert (known.origin.improved, known.origin.work) == (2**19, 0)
     assert parse(entry.recipe) in {design.recipe for design in known.designs}
     for more in ({}, {"fresh": True}, {"effort": Effort(work=2**25)}):
         with pytest.raises(AssertionError, match="searched"):
-            pool(question, catalogue=path, **{"passes_count": bool(more), **more})
+            pool(question, catalogue=path, **{"passes_for": GATHER if more else (), **more})
 
 
 def test_fresh_searches_what_is_stored(monkeypatch):
@@ -111,9 +112,9 @@ def test_fresh_searches_what_is_stored(monkeypatch):
         return []
 
     monkeypatch.setattr(pooled, "alltoall_recipes", note)
-    known = pool(Question(24, 3), passes_count=True)
+    known = pool(Question(24, 3), passes_for=GATHER)
     assert (known.origin.work, searched_now) == (2**24, [])
-    again = pool(Question(24, 3), fresh=True, passes_count=True)
+    again = pool(Question(24, 3), fresh=True, passes_for=GATHER)
     assert (again.origin, searched_now) == (None, [Question(24, 3)])
     assert {one.recipe for one in again.designs} >= {one.recipe for one in known.designs}
 

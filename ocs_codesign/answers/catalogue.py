@@ -8,13 +8,14 @@ from ocs_codesign.answers.sections import Facts, Recipes, Table
 from ocs_codesign.answers.texts import cost_json, cost_text, optimality, t_b_text
 from ocs_codesign.collective import Collective
 from ocs_codesign.graphs.handle import handle
-from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.effort import ALLTOALL_SHARE, Effort
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ocs_codesign.answers.sections import Section
     from ocs_codesign.question import Question
+    from ocs_codesign.search.alltoall.passes import AlltoallPass
     from ocs_codesign.search.catalogue.entry import Entry, Provenance
     from ocs_codesign.search.catalogue.lookup import LookedUp
 
@@ -89,6 +90,7 @@ def entry_json(entry: Entry, collective: Collective) -> dict[str, Any]:
         "schedule": entry.schedule,
         "reverse_symmetric": entry.reverse_symmetric,
         "certificate": None if entry.certificate is None else str(entry.certificate),
+        "alltoall_t_b": None if entry.alltoall is None else str(entry.alltoall),
         "allgather": cost_json(entry.allgather),
         "reduce_scatter": cost_json(entry.reduce_scatter),
     }
@@ -109,7 +111,7 @@ def _above_bound(entry: Entry) -> str:
 
 def provenance_json(origin: Provenance | None) -> dict[str, Any] | None:
     """Where an entry comes from, None if that is not known."""
-    names = ("command", "version", "seed", "time_spent_s", "work", "improved", "day")
+    names = ("command", "version", "seed", "time_spent_s", "work", "improved", "day", "exchanged")
     return None if origin is None else {name: getattr(origin, name) for name in names}
 
 
@@ -127,6 +129,9 @@ def origin_sentence(origin: Provenance) -> str:
     if origin.improved:
         share = f"{origin.improved / default:.2g} times the default effort"
         searches.append(f"improved by local searches of {share}")
+    if origin.exchanged:
+        share = f"{origin.exchanged * ALLTOALL_SHARE / default:.2g} times the default effort"
+        searches.append(f"searched for all-to-all with {share} for that")
     if not searches:
         searches.append("local searches have nothing left to find")
     when = f", last on {origin.day}" if origin.day else ""
@@ -143,10 +148,33 @@ def entry_facts(entry: Entry, origin: Provenance | None) -> Facts:
         ("allgather", cost_text(entry.allgather)),
         ("bound at its steps", _certificate(entry)),
         ("reduce-scatter", cost_text(entry.reduce_scatter)),
+        ("all-to-all", None if entry.alltoall is None else f"t_b {t_b_text(entry.alltoall)}"),
         ("optimal", optimality(entry.is_bw_optimal(), entry.is_moore_optimal())),
         ("schedule", entry.schedule),
         ("found by", "-" if origin is None else origin.command),
         ("version", "-" if origin is None else origin.version),
         ("time spent", "-" if origin is None else f"{origin.time_spent_s} s"),
         ("last searched", None if origin is None else origin.day or None),
+    )
+
+
+def timed_json(answer: AlltoallPass, path: str) -> dict[str, Any]:
+    """The JSON form of what working out all-to-all times has added to a catalogue."""
+    return {
+        "catalogue": path,
+        "questions": answer.num_questions,
+        "timed": answer.num_timed,
+        "untimed": answer.num_untimed,
+        "added": answer.num_added,
+    }
+
+
+def timed_facts(answer: AlltoallPass, path: str) -> Facts:
+    """What working out all-to-all times has added to a catalogue."""
+    return Facts(
+        ("catalogue", path),
+        ("questions come to", answer.num_questions),
+        ("designs with a time", answer.num_timed),
+        ("left, since they take longer", answer.num_untimed),
+        ("designs added", answer.num_added),
     )

@@ -73,6 +73,7 @@ def answered_json(answered: ShownQuestion) -> dict[str, Any]:
             "measured": [entry.measured for entry in entries],
             "bidirectional": [entry.bidirectional for entry in entries],
             "reverse_symmetric": [entry.reverse_symmetric for entry in entries],
+            "alltoall": [entry.alltoall and str(entry.alltoall) for entry in entries],
             **{one.name: [_pair(entry.cost(one)) for entry in entries] for one in GATHERING},
         },
         "compared": compared,

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.answers.catalogue import NONE_WITHIN, nearest_sentence
+from ocs_codesign.answers.catalogue import (
+    NONE_WITHIN,
+    nearest_sentence,
+    origin_sentence,
+    provenance_json,
+)
 from ocs_codesign.answers.exhaustion import proof_json, proof_sections
 from ocs_codesign.answers.frontier import MAX_DOMINATED_ROWS, more_dominated
 from ocs_codesign.answers.sections import Recipes, Table, counted
@@ -57,6 +62,8 @@ def joint_json(answer: Frontier, asked: MessageSizes | None = None) -> dict[str,
         "dominated": dominated,
         "unsolved": [entry_json(answer, one, None) for one in answer.unsolved],
         "stopped": answer.stopped,
+        "catalogue": provenance_json(answer.origin),
+        "stored_times": len(answer.alltoall),
     }
     if asked is not None:
         sizes = asked.sizes_bytes if answer.candidates else ()
@@ -128,6 +135,7 @@ def joint_sections(
         f"({float(answer.bound.t_b):.6g}); messages may split over paths."
     )
     yield from proof_sections(answer.question, answer.collective, answer.candidates)
+    yield from _from_catalogue(answer)
     if asked is None:
         yield ASK_FOR_A_MODEL
     elif answer.candidates:
@@ -147,8 +155,18 @@ def joint_sections(
     yield Recipes.of(design.recipe for design in shown if design.recipes)
 
 
-def stored_sections(answer: Frontier, asked: Question, stored: int) -> Iterator[Section]:
-    """What the designs that a catalogue stores for a size, so many, can do."""
+def _from_catalogue(answer: Frontier) -> Iterator[Section]:
+    """Whether the size, or only times of some of its designs, are from the catalogue."""
+    if answer.alltoall:
+        yield f"{counted(len(answer.alltoall), 'exact time')} from the catalogue, not solved again."
+    if answer.origin is not None:
+        yield origin_sentence(answer.origin)
+
+
+def stored_sections(
+    answer: Frontier, asked: Question, stored: int, timed: int
+) -> Iterator[Section]:
+    """What the designs that a catalogue stores for a size, so many, can do; so many have a time."""
     kind = ", links in both directions" if asked.bidirectional else ""
     yield f"{asked.num_nodes} nodes of degree {asked.degree}{kind}, alltoall"
     if answer.question != asked:
@@ -161,11 +179,23 @@ def stored_sections(answer: Frontier, asked: Question, stored: int) -> Iterator[
         yield _unsolved_sentence(answer)
     least = answer.bound.t_b
     yield (
-        f"All-to-all is not stored: that of {stored} stored designs was bounded or solved now. "
+        f"{_stored_sentence(stored, timed)} "
         f"No topology of this size can be below {least} ({float(least):.6g}); "
         f"frontier --collective alltoall searches for better ones."
     )
     yield Recipes.of(design.recipe for design in answer.candidates)
+
+
+def _stored_sentence(stored: int, timed: int) -> str:
+    """How many of a size's stored designs have a stored all-to-all time.
+
+    >>> _stored_sentence(5, 2)
+    'The all-to-all times of 2 of 5 stored designs are stored, the others were bounded or solved.'
+    """
+    if not timed:
+        return f"All-to-all is not stored: that of {stored} stored designs was bounded or solved."
+    of_all = f"The all-to-all times of {timed} of {stored} stored designs are stored"
+    return of_all + (", the others were bounded or solved." if timed < stored else ".")
 
 
 def _candidates(

@@ -93,7 +93,8 @@ def frontier(
     spanning trees in many pieces come near to it, as 'build --scheduler forest' does.
 
     Sizes that the shipped catalogue has searched for are looked up, and the answer says how much
-    they were searched; --fresh searches on from there, seconds up to minutes.
+    they were searched; --fresh searches on from there, seconds up to minutes. All-to-all is looked
+    up where that was searched for too; times that are stored are not solved again in any case.
 
     With --delta, designs that change circuits join for allreduce and all-to-all, and it
     says whether and from which dead time and message size changing them pays.
@@ -108,8 +109,8 @@ def frontier(
     changes = bool(deltas) or max_configurations is not None
     if forests and (changes or joint or collective == ALLTOALL):
         raise click.UsageError("--forests is for one collective that is not alltoall, no --delta")
-    if fresh and (changes or joint or collective == ALLTOALL):
-        raise click.UsageError("--fresh is for one collective that is not alltoall, no --delta")
+    if fresh and changes:
+        raise click.UsageError("--fresh is for topologies that do not change: no --delta")
     if changes:
         choice.check_unused(_SOLVED)
         check_reconfiguration(
@@ -124,7 +125,7 @@ def frontier(
             raise click.UsageError(f"--joint compares allgather and all-to-all, not {collective}")
         from ocs_codesign.cli.joint import AlltoallQuestion, frontier_of_alltoall
 
-        question = AlltoallQuestion(num_nodes, degree, joint, bidirectional, asked, show_all)
+        question = AlltoallQuestion(num_nodes, degree, joint, bidirectional, fresh, asked, show_all)
         frontier_of_alltoall(question, choice, pick, plot, json_path)
         return
     choice.check_unused(_SOLVED)

@@ -37,6 +37,7 @@ class AlltoallQuestion:
     degree: int
     with_allgather: bool
     bidirectional: bool
+    fresh: bool
     messages: MessageSizes | None
     show_all: bool
 
@@ -57,6 +58,7 @@ def frontier_of_alltoall(
             asked.degree,
             with_allgather=asked.with_allgather,
             bidirectional=asked.bidirectional,
+            fresh=asked.fresh,
             on_progress=shown.tell_phase,
             options=options,
         )
@@ -106,10 +108,12 @@ def stored_by_alltoall(
 
     Exit code 1 if nothing is within the limits.
     """
+    from ocs_codesign.graphs.text import parse
     from ocs_codesign.search.catalogue.lookup import nearest
     from ocs_codesign.search.joint import ALLTOALL_ALONE, rank_jointly
 
     question, entries = nearest(store, asked)
+    times = {parse(one.recipe): one.alltoall for one in entries if one.alltoall is not None}
     with progress("Solving") as shown, choice.solving() as options:
         answer = rank_jointly(
             question,
@@ -117,6 +121,7 @@ def stored_by_alltoall(
             ALLTOALL_ALONE,
             shown.tell_phase,
             options,
+            times,
         )
     kept = tuple(
         one
@@ -125,7 +130,7 @@ def stored_by_alltoall(
         and (limits.max_t_b is None or one.cost.t_b <= limits.max_t_b)
     )
     answer = replace(answer, candidates=kept)
-    sections: Iterable[Section] = stored_sections(answer, asked, len(entries))
+    sections: Iterable[Section] = stored_sections(answer, asked, len(entries), len(times))
     if pick is not None:
         sections = picked([design.recipes for design in answer.candidates], pick)
     emit(stored_json(answer, asked), json_path, sections)

@@ -30,6 +30,8 @@ def table_rows(catalogue: Catalogue) -> list[dict[str, Any]]:
                 "reduce_scatter_steps": entry.reduce_scatter.steps,
                 "reduce_scatter_t_b": str(entry.reduce_scatter.t_b),
                 "reduce_scatter_t_b_float": float(entry.reduce_scatter.t_b),
+                "alltoall_t_b": "" if entry.alltoall is None else str(entry.alltoall),
+                "alltoall_t_b_float": None if entry.alltoall is None else float(entry.alltoall),
                 "bidirectional": entry.bidirectional,
                 "reverse_symmetric": entry.reverse_symmetric,
                 "schedule": entry.schedule,
@@ -40,6 +42,7 @@ def table_rows(catalogue: Catalogue) -> list[dict[str, Any]]:
                 "work": None if origin is None else origin.work,
                 "improved": None if origin is None else origin.improved,
                 "day": "" if origin is None else origin.day,
+                "exchanged": None if origin is None else origin.exchanged,
             }
         )
     return rows

@@ -39,7 +39,10 @@ def frame_of(value: object) -> DataFrame:
 
 
 def _frontier(frontier: Frontier) -> dict[str, Any]:
-    """Candidates, then baselines and published designs; t_b exact, and as a number."""
+    """Candidates, then baselines and published designs; t_b exact, and as a number.
+
+    Where the catalogue has all-to-all times, these too, None of designs without one.
+    """
     sets = {
         "frontier": frontier.candidates,
         "baseline": frontier.baselines,
@@ -47,7 +50,12 @@ def _frontier(frontier: Frontier) -> dict[str, Any]:
         "dominated": frontier.dominated,
     }
     rows = [(name, design) for name, designs in sets.items() for design in designs]
-    return {"set": [name for name, _ in rows], **_designs([design for _, design in rows])}
+    columns = _designs([design for _, design in rows])
+    if frontier.alltoall:
+        columns["alltoall_t_b"] = [
+            frontier.alltoall.get(design.recipe) if design.recipes else None for _, design in rows
+        ]
+    return {"set": [name for name, _ in rows], **columns}
 
 
 def _designs(designs: Sequence[Design]) -> dict[str, Any]:

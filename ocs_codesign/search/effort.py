@@ -39,5 +39,7 @@ class Effort:
         return self.work * max(1, min(8, 2048 // num_nodes))
 
 
+ALLTOALL_SHARE = 16
+"""The search for all-to-all has this part of the work of a whole one."""
 CLOSED_FORMS = Effort(work=0, num_measured=0)
 """What the published finder does: bases of theory and named graphs, ranked by formula alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ocs_codesign.collective import Collective
@@ -46,7 +47,7 @@ def frontier(
     """
     collective = Collective.parse_gathering(collective)
     question = _question(num_nodes, degree, bidirectional)
-    known = pool(question, effort, on_progress, fresh=fresh, passes_count=True)
+    known = pool(question, effort, on_progress, fresh=fresh, passes_for=[collective])
     scored = [design.of(collective) for design in known.designs]
     candidates, dominated = with_forests(scored) if forests else pareto(scored)
     if not candidates:
@@ -59,6 +60,7 @@ def frontier(
         tuple(dominated),
         criteria,
         origin=known.origin,
+        alltoall=known.times,
     )
 
 
@@ -68,6 +70,7 @@ def joint_frontier(
     *,
     with_allgather: bool = True,
     bidirectional: bool = False,
+    fresh: bool = False,
     effort: Effort | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
     options: Options | None = None,
@@ -75,9 +78,11 @@ def joint_frontier(
     """Which topologies serve all-to-all best, and with ``with_allgather`` both collectives.
 
     Undominated in (steps, all-to-all time), or in (steps, allgather t_b, all-to-all time), among
-    the candidates of ``frontier`` and of a search for all-to-all. ``options`` are those of the
-    solver; their time limit is that of all programs together, and the answer's ``stopped`` says if
-    the solver cannot take a program. Other arguments and errors are those of ``frontier``.
+    the candidates of ``frontier`` and of a search for all-to-all. Times that the shipped catalogue
+    has are not solved again, and sizes that it was searched for all-to-all are looked up unless
+    ``fresh``, as the answer's ``origin`` says. ``options`` are those of the solver; their time
+    limit is that of all programs together, and the answer's ``stopped`` says if the solver cannot
+    take a program. Other arguments and errors are those of ``frontier``.
 
     >>> [(c.recipe.label(), str(c.cost.t_b)) for c in joint_frontier(8, 4).candidates]
     [('K4,4', '5/4')]
@@ -86,12 +91,15 @@ def joint_frontier(
     from ocs_codesign.search.joint import ALLTOALL_ALONE, WITH_ALLGATHER, rank_jointly
 
     question = _question(num_nodes, degree, bidirectional)
-    designs = [one for one in pool(question, effort, on_progress).designs if one.measured]
+    collectives = [Collective.ALLTOALL] + [Collective.ALLGATHER] * with_allgather
+    known = pool(question, effort, on_progress, fresh=fresh, passes_for=collectives)
+    designs = [one for one in known.designs if one.measured]
     criteria = WITH_ALLGATHER if with_allgather else ALLTOALL_ALONE
-    found = rank_jointly(question, designs, criteria, on_progress, options or DEFAULT_OPTIONS)
+    options = options or DEFAULT_OPTIONS
+    found = rank_jointly(question, designs, criteria, on_progress, options, known.times)
     if not found.candidates and not found.unsolved:
         raise ValueError(_nothing_known(question))
-    return found
+    return replace(found, origin=known.origin, alltoall=known.times)
 
 
 def _question(num_nodes: int, degree: int, bidirectional: bool) -> Question:

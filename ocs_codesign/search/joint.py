@@ -27,14 +27,14 @@ from ocs_codesign.search.pareto import (
 from ocs_codesign.search.pool import pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from ocs_codesign.cost import CostModel, Point
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
     from ocs_codesign.question import Question
-    from ocs_codesign.schedulers.alltoall.result import Throughput
+    from ocs_codesign.search.alltoall.solving import Solved
     from ocs_codesign.search.effort import Effort
 
     Progress = Callable[[str, int, int], None]
@@ -135,15 +135,16 @@ def designs_serving(
     """
     if not collectives:
         raise ValueError("there are no collectives that designs should serve")
+    times: Mapping[Recipe, Fraction] = {}
     if known is None:
-        gathers = Collective.ALLTOALL not in collectives
-        known = pool(question, effort, on_progress, catalogue, passes_count=gathers).designs
+        found = pool(question, effort, on_progress, catalogue, passes_for=collectives)
+        known, times = found.designs, found.times
     designs = [one for one in known if one.measured]
     criteria = criteria_of(collectives)
     if Collective.ALLTOALL in collectives:
-        large = [one for one in designs if _columns(one) > MAX_COLUMNS]
+        large = [one for one in designs if one.recipe not in times and _columns(one) > MAX_COLUMNS]
         small = [one for one in designs if one not in large]
-        ranked = rank_jointly(question, small, criteria, on_progress, options)
+        ranked = rank_jointly(question, small, criteria, on_progress, options, times)
         return replace(ranked, unsolved=(*ranked.unsolved, *large))
     collective = next(one for one in GATHERING if one in collectives)
     scored = [design.of(collective) for design in designs]
@@ -157,9 +158,13 @@ def rank_jointly(
     criteria: tuple[str, ...],
     on_progress: Progress | None = None,
     options: Options = DEFAULT_OPTIONS,
+    times: Mapping[Recipe, Fraction] | None = None,
 ) -> Frontier:
-    """The frontier of these designs in all-to-all and more; nothing is searched."""
-    solving = Solving(options)
+    """The frontier of these designs in all-to-all and more; nothing is searched.
+
+    ``times`` are exact all-to-all times that are known of some: these are not solved.
+    """
+    solving = Solving(options, times)
     search = _Search(solving, criteria, on_progress, baseline_recipes(question))
     found = search.sketched([search.bounded(design) for design in designs])
     answer = _frontier(question, search.settled(found), criteria)
@@ -191,15 +196,20 @@ class _Search:
         return Design(Collective.ALLTOALL, least, "hops", Known.BOUNDED, (recipe,), others=others)
 
     def sketched(self, found: list[Design]) -> list[Design]:
-        """All, those solved roughly that hops do not rule out; the small ones, the likely first."""
+        """All, those solved roughly that hops do not rule out.
+
+        Those whose time is known come first, then the small ones, the likely first.
+        """
 
         def cost(one: Design) -> tuple[Any, ...]:
-            return self._solving.size(one.recipe), hop_bound(one), _allgather(one)
+            is_open = not self._solving.is_settled(one.recipe)
+            return is_open, self._solving.size(one.recipe), hop_bound(one), _allgather(one)
 
         answer = sorted(found, key=cost)
         for place, one in enumerate(answer):
             self._tell("all-to-all, roughly", place, len(answer))
-            if not self._is_beaten(one, answer, Fraction(0)):
+            is_known = self._solving.is_settled(one.recipe)
+            if is_known or not self._is_beaten(one, answer, Fraction(0)):
                 answer[place] = _routed(one, self._solving.sketch(one.recipe))
         return answer
 
@@ -235,7 +245,7 @@ class _Search:
             self._on_progress(phase, done, total)
 
 
-def _routed(design: Design, routing: Throughput | None) -> Design:
+def _routed(design: Design, routing: Solved | None) -> Design:
     """The design with a routing that was found, or as it is; its hop bound stays known."""
     if routing is None:
         return design

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.bounds import bound, topology_bound
@@ -14,7 +14,7 @@ from ocs_codesign.search.literature import literature
 from ocs_codesign.shown import Tabular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from fractions import Fraction
 
     from ocs_codesign.cost import CostModel, Point
@@ -105,7 +105,7 @@ class Frontier(Tabular):
     ``max_configurations`` above 1 designs may change circuits. ``unsolved`` are those that might
     belong to the frontier but were too large to solve, and ``stopped`` says why some are not solved
     as well as they could be, else None. ``origin`` says how the catalogue came to them, None if
-    they were searched for.
+    they were searched for; ``alltoall`` are exact all-to-all times, in M/B, that it has of some.
     """
 
     question: Question
@@ -117,6 +117,7 @@ class Frontier(Tabular):
     unsolved: tuple[Design, ...] = ()
     stopped: str | None = None
     origin: Provenance | None = None
+    alltoall: Mapping[Recipe, Fraction] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return (

@@ -7,7 +7,7 @@ searched for with as much work is not searched again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
@@ -19,7 +19,7 @@ from ocs_codesign.search.alltoall.solving import Solving
 from ocs_codesign.search.baselines import baseline_recipes
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import neighbours
-from ocs_codesign.search.effort import Effort
+from ocs_codesign.search.effort import ALLTOALL_SHARE, Effort
 from ocs_codesign.search.exhaustion.stored import exhausted_recipes
 from ocs_codesign.search.filling import filled, open_steps
 from ocs_codesign.search.literature import literature
@@ -38,7 +38,8 @@ from ocs_codesign.search.search import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from fractions import Fraction
     from pathlib import Path
 
     from ocs_codesign.design import Design
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int], None]
 
-_ALLTOALL_SHARE = 16
 _KEPT_FOR_ALLTOALL = 4
 
 
@@ -57,11 +57,13 @@ _KEPT_FOR_ALLTOALL = 4
 class Pool:
     """All designs known of a size, and where they are from.
 
-    ``origin`` is that of what the catalogue stores, None if a search was made for this answer.
+    ``origin`` is that of what the catalogue stores, None if a search was made for this answer;
+    ``times`` are the exact all-to-all times, in M/B, that it stores of some of them.
     """
 
     designs: list[Design]
     origin: Provenance | None = None
+    times: Mapping[Recipe, Fraction] = field(default_factory=dict)
 
 
 def pool(
@@ -71,15 +73,16 @@ def pool(
     catalogue: str | Path | None = None,
     *,
     fresh: bool = False,
-    passes_count: bool = False,
+    passes_for: Collection[Collective] = (),
 ) -> Pool:
     """All designs of a size, each with what both halves of an allreduce cost on it.
 
     Those that are stored, by default in the catalogue that is shipped, those of the literature, and
     what the search finds; the best of every collective are verified if size allows. What is stored
-    with as much work is not searched for again, unless ``fresh``. With ``passes_count`` the default
-    effort takes a size as searched that passes of local searches have improved, or for which there
-    is nothing left that they could: enough for all that allgathers are made of, not for all-to-all.
+    with as much work is not searched for again, unless ``fresh``. The default effort takes a size
+    as searched ``passes_for`` some collectives if there were passes for all of these: passes of
+    local searches, or nothing is left that they could find, for all that allgathers are made of;
+    as much search for better all-to-alls for these.
     """
     effort = effort or Effort()
     answers: Answers | None
@@ -87,18 +90,35 @@ def pool(
         parts = _answers(question, effort, None, on_progress)
         return Pool(_verified(searched(question, parts, effort, (), on_progress)[0], effort))
     with Catalogue(catalogue) as store:
-        known = [entry.design() for entry in store.entries(question)]
+        entries = store.entries(question)
+        known = [entry.design() for entry in entries]
+        times = {
+            design.recipe: entry.alltoall
+            for design, entry in zip(known, entries, strict=True)
+            if entry.alltoall is not None
+        }
         origin = store.provenance(question)
         if origin is not None and not fresh:
             is_done = origin.seed == effort.seed and origin.work >= effort.work
-            if passes_count and effort == Effort():
-                is_done = is_done or origin.improved > 0 or not open_steps(known, question)
+            if passes_for and effort == Effort():
+                is_done = is_done or _passed(question, origin, known, passes_for)
             if is_done:
-                return Pool(_with_compared(question, known, effort), origin)
+                return Pool(_with_compared(question, known, effort), origin, times)
         answers = None if origin else _answers(question, effort, store, on_progress)
     near = neighbours(question, catalogue)
     found = searched(question, answers, effort, known, on_progress, near)[0]
-    return Pool(_verified(found, effort))
+    return Pool(_verified(found, effort), times=times)
+
+
+def _passed(
+    question: Question, origin: Provenance, known: list[Design], collectives: Collection[Collective]
+) -> bool:
+    """Whether passes have searched a stored size for everything that these collectives need."""
+    share = Effort().work // ALLTOALL_SHARE
+    if Collective.ALLTOALL in collectives and origin.exchanged < share:
+        return False
+    gathers = any(one != Collective.ALLTOALL for one in collectives)
+    return not gathers or origin.improved > 0 or not open_steps(known, question)
 
 
 def searched(
@@ -121,7 +141,7 @@ def searched(
     scored = _joined(scored, measured_designs(lifts(question, scored, effort), on_progress))
     more = filled(question, scored, list(near), effort, measured_both_ways, on_progress)
     scored = _joined(scored, more)
-    share = replace(effort, work=effort.work // _ALLTOALL_SHARE)
+    share = replace(effort, work=effort.work // ALLTOALL_SHARE)
     found = alltoall_recipes(question, share, on_progress)
     return _joined(scored, measured_designs(with_transposes(found), on_progress)), found
 

@@ -8,7 +8,7 @@ everything by hops, sketches what these do not rule out, and settles what is lef
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
@@ -28,12 +28,14 @@ from ocs_codesign.schedulers.alltoall.throughput import throughput
 from ocs_codesign.symmetry.quotient import quotient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ocs_codesign.lp import Options
     from ocs_codesign.schedulers.alltoall.result import Throughput
     from ocs_codesign.symmetry.quotient import Quotient
 
+STORED = "stored"
+"""How a time was found that was known before."""
 _MAX_SKETCHED = 2**21
 _MAX_SETTLED = 2**20
 _FEW = 1024
@@ -42,8 +44,25 @@ _ERROR = Fraction(1, 1000)
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """An all-to-all time in M/B, what is proven that none can be below, and how they were found."""
+
+    time: Fraction
+    bound: Fraction
+    method: str
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no routing takes less."""
+        return self.time == self.bound
+
+
+@final
 class Solving:
     """Times of one search, remembered by topology up to reversal, which takes as long.
+
+    ``times`` are exact ones that are known already: they are never solved.
 
     What it solves is limited by the columns of the programs, a flow a source and link: once they
     are spent, only small topologies are solved. The options' time limit is that of all programs
@@ -51,12 +70,15 @@ class Solving:
     for, the first time: a solver that cannot take it, or no memory.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, times: Mapping[Recipe, Fraction] | None = None) -> None:
         self.stopped: str | None = None
         self._options = options
         self._quotients: dict[Recipe, Quotient] = {}
-        self._sketches: dict[Recipe, Throughput] = {}
-        self._settled: dict[Recipe, Throughput] = {}
+        self._sketches: dict[Recipe, Solved] = {}
+        self._settled = {
+            alltoall_graph(recipe): Solved(time, time, STORED)
+            for recipe, time in (times or {}).items()
+        }
         self._columns_left = [_MAX_SKETCHED, _MAX_SETTLED]
 
     def size(self, recipe: Recipe) -> int:
@@ -69,9 +91,18 @@ class Solving:
         bound, _ = price_bound(whole, whole.is_useful.astype(np.int64))
         return bound
 
-    def sketch(self, recipe: Recipe) -> Throughput | None:
-        """A time to about a fiftieth, and a better bound; None if that takes too long."""
+    def is_settled(self, recipe: Recipe) -> bool:
+        """Whether its time is known, as well as it is found here."""
+        return alltoall_graph(recipe) in self._settled
+
+    def sketch(self, recipe: Recipe) -> Solved | None:
+        """A time to about a fiftieth, and a better bound; None if that takes too long.
+
+        What is known better is told as it is known.
+        """
         graph, whole = alltoall_graph(recipe), self._quotient(recipe)
+        if graph in self._settled:
+            return self._settled[graph]
         if graph not in self._sketches:
             if not self._may_spend(0, whole):
                 return None
@@ -84,7 +115,7 @@ class Solving:
             self._sketches[graph] = found
         return self._sketches[graph]
 
-    def settle(self, recipe: Recipe) -> Throughput | None:
+    def settle(self, recipe: Recipe) -> Solved | None:
         """The exact time, or to about a thousandth if the program is large; None if too large.
 
         None too if the solver cannot take it or memory ends: ``stopped`` says so.
@@ -96,7 +127,7 @@ class Solving:
             found = self._tried(
                 lambda options: (
                     throughput(whole.topology, options)
-                    if _is_exact(whole)
+                    if _is_small(whole)
                     else soft_throughput(whole, options)
                 )
             )
@@ -105,10 +136,21 @@ class Solving:
             self._settled[graph] = found
         return self._settled[graph]
 
+    def is_small(self, recipe: Recipe) -> bool:
+        """Whether an exact time takes about a second: few orbits of links, or a small program."""
+        return _is_small(self._quotient(recipe))
+
+    def exact_time(self, recipe: Recipe) -> Fraction | None:
+        """The least time, proven; None if that takes long, or was not proven."""
+        if not self.is_settled(recipe) and not self.is_small(recipe):
+            return None
+        found = self.settle(recipe)
+        return found.time if found is not None and found.is_exact else None
+
     def error(self, recipe: Recipe) -> Fraction:
         """How far a settled time may be above the least, relative to it."""
         gap = exact(self._options.relative_gap or 0)
-        return gap if _is_exact(self._quotient(recipe)) else max(gap, _ERROR)
+        return gap if _is_small(self._quotient(recipe)) else max(gap, _ERROR)
 
     def _quotient(self, recipe: Recipe) -> Quotient:
         graph = alltoall_graph(recipe)
@@ -116,11 +158,12 @@ class Solving:
             self._quotients[graph] = quotient(graph.topology())
         return self._quotients[graph]
 
-    def _tried(self, solve: Callable[[Options], Throughput]) -> Throughput | None:
+    def _tried(self, solve: Callable[[Options], Throughput]) -> Solved | None:
         """What is solved in what is left of the time, which is taken from it; None if refused."""
         began = time.monotonic()
         try:
-            return solve(self._options)
+            found = solve(self._options)
+            return Solved(found.time, found.bound, found.method)
         except SolverUnavailableError as error:
             self.stopped = self.stopped or str(error)
         except MemoryError:
@@ -139,7 +182,7 @@ class Solving:
         return True
 
 
-def _is_exact(whole: Quotient) -> bool:
+def _is_small(whole: Quotient) -> bool:
     return whole.num_orbits <= MAX_ORBITS or num_columns(whole) <= MAX_VERTEX_COLUMNS
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.design import Design
+    from ocs_codesign.question import Question
+
+_LARGEST = 2**63 - 1
 
 
 @final
@@ -25,7 +28,8 @@ class Entry:
     ``schedule`` names what achieves the allgather and the reduce-scatter, as in ``bfb`` or
     ``bfb+expansion``; ``measured`` is False for costs that are upper bounds by formula.
     ``certificate`` is the least t_b that was proven of any allgather in as many steps on as many
-    nodes and ports, None where nothing was.
+    nodes and ports, None where nothing was. ``alltoall`` is the least time of an all-to-all on it,
+    in M/B, when messages may split over paths; None where it was not worked out.
     """
 
     recipe: str
@@ -39,6 +43,7 @@ class Entry:
     schedule: str
     measured: bool
     certificate: Fraction | None = None
+    alltoall: Fraction | None = None
 
     def cost(self, collective: Collective) -> Cost:
         """Cost of a collective of GATHERING; an allreduce is reduce-scatter, then allgather."""
@@ -79,7 +84,9 @@ class Provenance:
 
     ``work`` is that of the search's effort; 0 where only bases and expansions were searched.
     ``improved`` is the work of all passes that went on from there, on local searches alone; ``day``
-    is that of the last, as in 2026-11-23, empty where it is not known.
+    is that of the last, as in 2026-11-23, empty where it is not known. ``exchanged`` is the work of
+    all passes that searched for better all-to-alls, and ``num_timed`` says how many entries, from
+    the first on, a pass has worked out the all-to-all time of, unless that takes too long.
     """
 
     command: str
@@ -89,6 +96,8 @@ class Provenance:
     work: int = 0
     improved: int = 0
     day: str = ""
+    exchanged: int = 0
+    num_timed: int = 0
 
 
 def certified(entry: Entry) -> Entry:
@@ -98,10 +107,25 @@ def certified(entry: Entry) -> Entry:
     return replace(entry, certificate=least)
 
 
-def digest(entries: Iterable[Entry], *, with_certificates: bool = True) -> str:
-    """Checksum of a question's entries in order."""
-    names = [field.name for field in fields(Entry)]
-    names = names if with_certificates else names[: names.index("certificate")]
+def with_time(entry: Entry, time: Fraction | None) -> Entry:
+    """The entry with an all-to-all time, unless there is none, or no room: 63 bits a number."""
+    if time is None or max(time.as_integer_ratio()) > _LARGEST:
+        return entry
+    return replace(entry, alltoall=time)
+
+
+def of_the_size(question: Question, entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The entries; ValueError if one does not have the size of the question."""
+    entries = tuple(entries)
+    for entry in entries:
+        if (entry.num_nodes, entry.degree) != (question.num_nodes, question.degree):
+            raise ValueError(f"{entry.recipe} does not have the size of {question}")
+    return entries
+
+
+def digest(entries: Iterable[Entry], *, without: tuple[str, ...] = ()) -> str:
+    """Checksum of a question's entries in order, without fields that older stores did not have."""
+    names = [field.name for field in fields(Entry) if field.name not in without]
     text = "\n".join(repr(tuple(_plain_values(entry, names))) for entry in entries)
     return hashlib.sha256(text.encode()).hexdigest()
 

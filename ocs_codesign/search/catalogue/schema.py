@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 APPLICATION_ID = 0x0C5C0DE
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _QUESTION = """
 CREATE TABLE question (
     num_nodes INTEGER NOT NULL, degree INTEGER NOT NULL, bidirectional INTEGER NOT NULL,
@@ -36,10 +36,14 @@ CREATE TABLE entry (
     PRIMARY KEY (asked_nodes, asked_degree, asked_bidirectional, rank)
 ) STRICT, WITHOUT ROWID;"""
 _IMPROVED = "\n    improved INTEGER NOT NULL DEFAULT 0, day TEXT NOT NULL DEFAULT '',"
+_EXCHANGED = """
+    exchanged INTEGER NOT NULL DEFAULT 0, num_timed INTEGER NOT NULL DEFAULT 0,"""
 _CERTIFICATE = "\n    certificate_num INTEGER, certificate_den INTEGER,"
+_ALLTOALL = "\n    alltoall_num INTEGER, alltoall_den INTEGER,"
 SCHEMAS = {
     2: _QUESTION.format(more="") + _ENTRY.format(more=""),
     3: _QUESTION.format(more=_IMPROVED) + _ENTRY.format(more=_CERTIFICATE),
+    4: _QUESTION.format(more=_IMPROVED + _EXCHANGED) + _ENTRY.format(more=_CERTIFICATE + _ALLTOALL),
 }
 """The tables of every version that can be read."""
 _SHARED_COLUMNS = (
@@ -50,11 +54,15 @@ _SHARED_COLUMNS = (
 ENTRY_COLUMNS = {
     2: _SHARED_COLUMNS,
     3: _SHARED_COLUMNS + ", certificate_num, certificate_den",
+    4: _SHARED_COLUMNS + ", certificate_num, certificate_den, alltoall_num, alltoall_den",
 }
 ORIGIN_COLUMNS = {
     2: "command, version, seed, time_spent_s, work",
     3: "command, version, seed, time_spent_s, work, improved, day",
+    4: "command, version, seed, time_spent_s, work, improved, day, exchanged, num_timed",
 }
+NOT_KEPT = {2: ("certificate", "alltoall"), 3: ("alltoall",), 4: ()}
+"""Fields of entries that the checksums of a version do not have."""
 
 
 def tables(version: int) -> set[str]:
@@ -74,7 +82,7 @@ def create(path: Path) -> None:
 
 def row_of(entry: Entry) -> tuple[Any, ...]:
     """An entry as a row of the newest version, after question and rank."""
-    gather, scatter, certificate = entry.allgather, entry.reduce_scatter, entry.certificate
+    gather, scatter = entry.allgather, entry.reduce_scatter
     return (
         entry.recipe,
         entry.label,
@@ -88,9 +96,22 @@ def row_of(entry: Entry) -> tuple[Any, ...]:
         scatter.t_b.denominator,
         entry.schedule,
         int(entry.measured),
-        None if certificate is None else certificate.numerator,
-        None if certificate is None else certificate.denominator,
+        *_pair(entry.certificate),
+        *_pair(entry.alltoall),
     )
+
+
+def _pair(known: Fraction | None) -> tuple[int | None, int | None]:
+    return (None, None) if known is None else (known.numerator, known.denominator)
+
+
+def _fraction(num: int | None, den: int | None) -> Fraction | None:
+    """The number of a pair of columns, None where they are empty; ValueError for den = 0."""
+    if num is None or den is None:
+        return None
+    if den <= 0:
+        raise ValueError(f"{num}/{den} is no number")
+    return Fraction(num, den)
 
 
 def entry_of(row: tuple[Any, ...], version: int) -> Entry:
@@ -100,10 +121,13 @@ def entry_of(row: tuple[Any, ...], version: int) -> Entry:
     """
     recipe, label, nodes, degree, both, symmetric, *costs, schedule, measured = row[:14]
     steps, num, den, scatter_steps, scatter_num, scatter_den = costs
-    certificate_num, certificate_den = row[14:] or (None, None)
-    if not (den > 0 and scatter_den > 0 and certificate_den != 0):
+    more = (*row[14:], None, None, None, None)
+    try:
+        certificate, alltoall = _fraction(*more[:2]), _fraction(*more[2:4])
+    except ValueError as error:
+        raise ValueError(f"{recipe}: {error}") from None
+    if not (den > 0 and scatter_den > 0):
         raise ValueError(f"{recipe} has a t_b without a denominator")
-    known = None if certificate_den is None else Fraction(certificate_num, certificate_den)
     entry = Entry(
         recipe,
         label,
@@ -115,6 +139,7 @@ def entry_of(row: tuple[Any, ...], version: int) -> Entry:
         Cost(scatter_steps, Fraction(scatter_num, scatter_den)),
         schedule,
         bool(measured),
-        known,
+        certificate,
+        alltoall,
     )
-    return certified(entry) if version < SCHEMA_VERSION else entry
+    return certified(entry) if version == 2 else entry

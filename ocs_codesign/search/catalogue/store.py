@@ -11,14 +11,23 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
 from ocs_codesign.question import Question
-from ocs_codesign.search.catalogue.entry import Entry, Provenance, digest
+from ocs_codesign.search.catalogue.entry import (
+    Entry,
+    Provenance,
+    digest,
+    of_the_size,
+    with_time,
+)
 from ocs_codesign.search.catalogue.schema import (
     APPLICATION_ID,
     ENTRY_COLUMNS,
+    NOT_KEPT,
     ORIGIN_COLUMNS,
     SCHEMA_VERSION,
     SCHEMAS,
@@ -29,7 +38,8 @@ from ocs_codesign.search.catalogue.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+    from fractions import Fraction
     from types import TracebackType
 
     from ocs_codesign.graphs.recipe import Recipe
@@ -116,6 +126,15 @@ class Catalogue:
         finally:
             self._connection.rollback()
 
+    def num_entries(self, question: Question) -> int:
+        """Number of entries of a question; they are not checked."""
+        rows = self._query(
+            "SELECT count(*) FROM entry WHERE "
+            "(asked_nodes, asked_degree, asked_bidirectional) = (?, ?, ?)",
+            _key(question),
+        )
+        return int(rows[0][0]) if rows else 0
+
     def recipes(self) -> list[str]:
         """All recipes, each once; unlike entries they are not checked."""
         return [text for (text,) in self._query("SELECT DISTINCT recipe FROM entry ORDER BY 1")]
@@ -137,24 +156,18 @@ class Catalogue:
 
         What an answer of less work has beside it stays, after it.
         """
-        entries = _of_the_size(question, entries)
-        key = _key(question)
-        with self._transaction() as connection:
+        entries = of_the_size(question, entries)
+        with self._transaction():
             before = self.provenance(question)
             if before is not None and before.work >= provenance.work:
                 return False
-            recipes = {entry.recipe for entry in entries}
-            entries += tuple(one for one in self._entries(question) if one.recipe not in recipes)
-            improved = provenance.improved if before is None else before.improved
-            connection.execute(
-                f"INSERT OR REPLACE INTO question VALUES ({', '.join('?' * 11)})",
-                (
-                    *(*key, provenance.command, provenance.version, provenance.seed),
-                    *(provenance.time_spent_s, digest(entries), provenance.work),
-                    *(improved, provenance.day),
-                ),
-            )
-            self._write(question, entries)
+            known = {entry.recipe: entry for entry in self._entries(question)}
+            entries = tuple(with_time(one, known.pop(one.recipe, one).alltoall) for one in entries)
+            entries += tuple(known.values())
+            if before is not None:
+                improved, exchanged = before.improved, before.exchanged
+                provenance = replace(provenance, improved=improved, exchanged=exchanged)
+            self._answer(question, entries, provenance)
         return True
 
     def add(
@@ -162,29 +175,39 @@ class Catalogue:
         question: Question,
         entries: Iterable[Entry],
         *,
-        work: int,
         time_spent_s: float,
         day: str,
+        work: int = 0,
+        exchanged: int = 0,
+        times: Mapping[str, Fraction | None] | None = None,
     ) -> int:
-        """Add what a pass of local searches found to a stored answer; the number that is new.
+        """Add what a pass found to a stored answer; the number of designs that are new.
 
-        The work and the time are added to those of the passes before. ValueError if the question
-        is not stored.
+        ``work`` is that of local searches, ``exchanged`` that of a search for all-to-all; ``times``
+        are all-to-all times by recipe, of all that the pass has come to, None where that takes too
+        long. Work and time are added to those before. ValueError if the question is not stored.
         """
-        entries = _of_the_size(question, entries)
-        with self._transaction() as connection:
-            if not self.has(question):
+        entries = of_the_size(question, entries)
+        with self._transaction():
+            origin = self.provenance(question)
+            if origin is None:
                 raise ValueError(f"{question} is not stored: there is nothing to improve")
             before = self._entries(question)
             known = {entry.recipe for entry in before}
             new = tuple({one.recipe: one for one in entries if one.recipe not in known}.values())
-            connection.execute(
-                "UPDATE question SET digest = ?, improved = improved + ?, day = ?, "
-                "time_spent_s = round(time_spent_s + ?, 3) "
-                "WHERE (num_nodes, degree, bidirectional) = (?, ?, ?)",
-                (digest((*before, *new)), work, day, time_spent_s, *_key(question)),
+            whole, num_timed = (*before, *new), origin.num_timed
+            if times is not None:
+                whole = tuple(with_time(one, times.get(one.recipe)) for one in whole)
+                num_timed = sum(1 for _ in takewhile(lambda one: one.recipe in times, whole))
+            origin = replace(
+                origin,
+                improved=origin.improved + work,
+                exchanged=origin.exchanged + exchanged,
+                num_timed=num_timed,
+                time_spent_s=round(origin.time_spent_s + time_spent_s, 3),
+                day=day,
             )
-            self._write(question, new, len(before))
+            self._answer(question, whole, origin)
         return len(new)
 
     def check(self) -> None:
@@ -214,11 +237,22 @@ class Catalogue:
             _key(question),
         )
         found = tuple(self._entry(row) for row in rows)
-        certified = self._version == SCHEMA_VERSION
-        known = digest(found, with_certificates=certified)
+        known = digest(found, without=NOT_KEPT[self._version])
         if (stored[0][0] if stored else digest(())) != known:
             raise ValueError(f"{self.path} is damaged: the entries of {question} were changed")
         return found
+
+    def _answer(self, question: Question, entries: tuple[Entry, ...], origin: Provenance) -> None:
+        """A question with its entries, instead of what is there."""
+        self._connection.execute(
+            f"INSERT OR REPLACE INTO question VALUES ({', '.join('?' * 13)})",
+            (
+                *(*_key(question), origin.command, origin.version, origin.seed),
+                *(origin.time_spent_s, digest(entries), origin.work, origin.improved),
+                *(origin.day, origin.exchanged, origin.num_timed),
+            ),
+        )
+        self._write(question, entries)
 
     def _write(self, question: Question, entries: tuple[Entry, ...], first: int = 0) -> None:
         """Entries of a question from a rank on, instead of all that are there."""
@@ -229,7 +263,7 @@ class Catalogue:
             (*key, first),
         )
         self._connection.executemany(
-            f"INSERT INTO entry VALUES ({', '.join('?' * 18)})",
+            f"INSERT INTO entry VALUES ({', '.join('?' * 20)})",
             [(*key, rank, *row_of(entry)) for rank, entry in enumerate(entries, first)],
         )
 
@@ -268,12 +302,7 @@ class Catalogue:
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             self._version = SCHEMA_VERSION
             for question, entries, origin in answers:
-                values = (origin.command, origin.version, origin.seed, origin.time_spent_s)
-                connection.execute(
-                    f"INSERT INTO question VALUES ({', '.join('?' * 11)})",
-                    (*_key(question), *values, digest(entries), origin.work, 0, ""),
-                )
-                self._write(question, entries)
+                self._answer(question, entries, origin)
 
     def _checked_version(self) -> int:
         ((identity,),) = self._query("PRAGMA application_id")
@@ -306,14 +335,6 @@ class Catalogue:
             return entry_of(row, self._version)
         except ValueError as error:
             raise ValueError(f"{self.path} is damaged: {error}") from None
-
-
-def _of_the_size(question: Question, entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    entries = tuple(entries)
-    for entry in entries:
-        if (entry.num_nodes, entry.degree) != (question.num_nodes, question.degree):
-            raise ValueError(f"{entry.recipe} does not have the size of {question}")
-    return entries
 
 
 def _key(question: Question) -> tuple[int, int, int]:

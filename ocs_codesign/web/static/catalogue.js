@@ -36,6 +36,7 @@ explorer.catalogue = (() => {
       known: columns.measured[at] ? "measured" : "predicted",
       bidirectional: columns.bidirectional[at],
       reverseSymmetric: columns.reverse_symmetric[at],
+      alltoall: columns.alltoall[at],
       costs: Object.fromEntries(COLLECTIVES.map((name) => [name, cost(columns[name][at])])),
       key: keyOf(kind, n, columns.handle[at]),
     }));

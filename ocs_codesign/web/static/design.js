@@ -40,6 +40,7 @@ explorer.views.design = (() => {
       ["nodes, ports", `${design.n}, ${design.degree}`],
       ["handle", design.handle],
       ...costs,
+      ["all-to-all", design.alltoall ? `t_b ${design.alltoall} (${explorer.digits(explorer.value(design.alltoall), 6)}), messages split over paths` : null],
       ["cost", design.known],
       ["schedule", design.schedule],
       ["what", design.what === "stored" ? null : design.what],
