@@ -13,7 +13,15 @@ from ocs_codesign.design import measure
 from ocs_codesign.question import Question
 from ocs_codesign.search.catalogue.entry import Provenance
 from ocs_codesign.search.catalogue.store import Catalogue
-from ocs_codesign.search.gaps import NUM_OFFSETS, Gap, gap_between, largest_first, shares_of
+from ocs_codesign.search.gaps import (
+    NUM_OFFSETS,
+    Gap,
+    Line,
+    gap_between,
+    is_above,
+    largest_first,
+    shares_of,
+)
 from ocs_codesign.search.sweep import as_entry
 
 
@@ -92,6 +100,44 @@ def test_command(capsys, tmp_path):
     assert picture.read_bytes() == first
     assert out.count("fewest") >= 4
     assert "Largest gaps" in out
+
+
+def test_lines_are_exact_and_any_counts():
+    gap = Gap(Question(21, 2), 4, (None, Fraction(1, 5), Fraction(1, 25)))
+    assert not is_above(gap, [])
+    assert not is_above(gap, [Line(1, Fraction(1, 5)), Line(2, Fraction(1, 25))])
+    assert is_above(gap, [Line(1, Fraction(1, 5)), Line(2, Fraction(1, 26))])
+    assert is_above(gap, [Line(0, Fraction(10**9))])  # nothing needs so few steps
+    for offset, most in ((-1, 0), (NUM_OFFSETS, 0), (1, Fraction(-1, 9))):
+        with pytest.raises(ValueError, match=r"above the fewest|below the bound"):
+            Line(offset, Fraction(most))
+
+
+def test_sizes_above_a_line_are_listed(capsys):
+    ask = ("catalogue", "gaps", "--nodes", "257-290", "--degrees", "4")
+    _, whole = run(capsys, *ask)
+    code, value = run(capsys, *ask, "--above", "2:4.5", "--above", "1:8")
+    assert code == 0
+    assert value["shares"] == whole["shares"]
+    assert value["above"][0] == {"steps_above_fewest": 2, "excess": "9/200"}
+    expected = [
+        one
+        for one in whole["sizes"]
+        if Fraction(one["excess"][2]) > Fraction(9, 200)
+        or Fraction(one["excess"][1]) > Fraction(8, 100)
+    ]
+    assert 0 < len(expected) < len(whole["sizes"])
+    assert value["sizes"] == expected
+    assert main([*ask, "--above", "2:4.5", "--worst", "1"]) == 0
+    assert "further above the bound than 4.5 % at +2." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["2", "2:", ":4", "5:4", "-1:4", "1:-4", "1:nan", "1:1e9", "x:y"])
+def test_what_is_no_line(text, capsys):
+    assert main(["catalogue", "gaps", "--above", text]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert text in error
 
 
 def test_nothing_there_is_said(tmp_path, capsys):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import pytest
 from test_sweep import Flaky, Serial, run
@@ -22,7 +23,7 @@ from ocs_codesign.question import Question
 from ocs_codesign.search.catalogue.entry import Provenance
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.effort import Effort
-from ocs_codesign.search.gaps import gap_between, gaps_of
+from ocs_codesign.search.gaps import Line, gap_between, gaps_of
 from ocs_codesign.search.improving import improve
 from ocs_codesign.search.sweep import as_entry
 
@@ -154,6 +155,21 @@ def test_lost_workers_and_threads(path, tmp_path):
     content(path)
 
 
+def test_only_sizes_above_a_line(path):
+    def worst(question):
+        with Catalogue(path) as store:
+            return gap_between(question, store.entries(question)).excess[2]
+
+    assert {worst(question) for question in ODD} == {Fraction(1, 2)}
+    half = [Line(2, Fraction(1, 2))]
+    assert improve(path, ODD, Serial(), 1, effort=LITTLE, above=half).num_searched == 0
+    improve(path, ODD[:2], Serial(), 1, effort=LITTLE)
+    below = Line(2, max(worst(question) for question in ODD[:2]))
+    assert below.most < Fraction(1, 2)
+    assert improve(path, ODD, Serial(), 1, effort=LITTLE, above=[below]).num_searched == 2
+    assert set(passes(path)[question] for question in ODD) == {LITTLE.work}
+
+
 def test_two_way_questions_too(path):
     question = Question(70, 3, True)
     with Catalogue(path, writable=True) as store:
@@ -185,6 +201,7 @@ def test_command(path, capsys):
         ["--catalogue", "x", "--seconds", "0"],
         ["--catalogue", "x", "--seconds", "nan"],
         ["--catalogue", "x", "--effort", "0"],
+        ["--catalogue", "x", "--above", "2"],
         ["--catalogue", "/etc/hosts"],
     ],
 )

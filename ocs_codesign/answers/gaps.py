@@ -5,23 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.sections import Facts, Table, counted
-from ocs_codesign.search.gaps import NUM_OFFSETS, THRESHOLDS, largest_first, shares_of
+from ocs_codesign.search.gaps import NUM_OFFSETS, THRESHOLDS, is_above, largest_first, shares_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.search.gaps import Gap, SharesNearBound
+    from ocs_codesign.search.gaps import Gap, Line, SharesNearBound
     from ocs_codesign.search.improving import Improved
 
 _OFFSETS = ("fewest", *(f"+{offset}" for offset in range(1, NUM_OFFSETS)))
 
 
-def gaps_json(gaps: list[Gap]) -> dict[str, Any]:
-    """The JSON form of gaps: all sizes, the largest gap first, and the shares."""
+def gaps_json(gaps: list[Gap], above: Sequence[Line] = ()) -> dict[str, Any]:
+    """The JSON form of gaps: all sizes, the largest gap first, and the shares.
+
+    With lines, only sizes ``above`` any; the shares are of all.
+    """
     return {
         "thresholds": [str(most) for most in THRESHOLDS],
+        "above": [{"steps_above_fewest": line.offset, "excess": str(line.most)} for line in above],
         "shares": [_shares_json(shares) for shares in shares_of(gaps)],
         "sizes": [
             {
@@ -33,6 +37,7 @@ def gaps_json(gaps: list[Gap]) -> dict[str, Any]:
                 "gap": str(gap.size),
             }
             for gap in largest_first(gaps)
+            if not above or is_above(gap, above)
         ],
     }
 
@@ -50,7 +55,7 @@ def _shares_json(shares: SharesNearBound) -> dict[str, Any]:
     }
 
 
-def gaps_sections(gaps: list[Gap], num_worst: int) -> Iterator[Section]:
+def gaps_sections(gaps: list[Gap], num_worst: int, above: Sequence[Line] = ()) -> Iterator[Section]:
     """The shares of sizes near the bound, and the sizes that are furthest from it."""
     yield (
         f"How far the least stored t_b of an allgather is above what counting allows, for "
@@ -73,7 +78,14 @@ def gaps_sections(gaps: list[Gap], num_worst: int) -> Iterator[Section]:
         for shares in shares_of(gaps)
     ]
     yield Table(columns, rows, len(columns))
-    worst = [gap for gap in largest_first(gaps) if gap.size][:num_worst]
+    wanted = [gap for gap in largest_first(gaps) if gap.size]
+    if above:
+        wanted = [gap for gap in largest_first(gaps) if is_above(gap, above)]
+        most = " or ".join(
+            f"{100 * float(line.most):g} % at {_OFFSETS[line.offset]}" for line in above
+        )
+        yield f"\n{counted(len(wanted), 'size')} further above the bound than {most}."
+    worst = wanted[:num_worst]
     if not worst:
         return
     yield "\nLargest gaps, by the mean excess of all but the fewest steps, in %:"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from ocs_codesign.search.gaps import Line
 
 file_option = click.option(
     *("--catalogue", "path"),
@@ -45,6 +46,32 @@ def sizes_options(default_nodes: str) -> Callable[[Callable[..., Any]], Callable
     return add
 
 
+def read_lines(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[Line]:
+    """Lines written as in 2:4, an excess of 4 % at two steps above the fewest."""
+    import re
+    from fractions import Fraction
+
+    from ocs_codesign.search.gaps import Line
+
+    lines = []
+    for text in value:
+        parts = re.fullmatch(r"([0-9]{1,6}):([0-9]{1,6}(?:\.[0-9]{1,6})?)", text, re.ASCII)
+        if parts is None:
+            raise click.BadParameter(f"{text!r} is not STEPS:PERCENT as in 2:4", ctx, param)
+        try:
+            lines.append(Line(int(parts[1]), Fraction(parts[2]) / 100))
+        except ValueError as error:
+            raise click.BadParameter(f"{text!r}: {error}", ctx, param) from None
+    return lines
+
+
+def above_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option --above, as the argument ``above``: lines that gaps should not be above."""
+    return click.option(
+        "--above", callback=read_lines, multiple=True, metavar="STEPS:PERCENT", help=text
+    )
+
+
 @click.command("improve", short_help="Search on where answers are worst.")
 @sizes_options("2-2048")
 @click.option(
@@ -69,6 +96,10 @@ def sizes_options(default_nodes: str) -> Callable[[Callable[..., Any]], Callable
     type=click.FloatRange(0, min_open=True),
     help="Begin passes over the questions for so long; one pass by default.",
 )
+@above_option(
+    "Only sizes whose t_b is further above the bound at so many steps above the fewest; repeat it "
+    "for sizes above any such line."
+)
 @json_option
 def improve_command(
     nodes: range,
@@ -80,6 +111,7 @@ def improve_command(
     seed: int,
     factor: int,
     seconds: float | None,
+    above: list[Line],
     json_path: str | None,
 ) -> None:
     """Search on, where what a catalogue has is furthest above what counting allows.
@@ -88,7 +120,9 @@ def improve_command(
     the same small effort: affine digraphs, neighbouring sizes with nodes taken out or put in,
     lifts, swaps of links, and expansions of smaller answers that are better by now. Another pass
     draws other samples, and those that passes before have not come to are first, so that a run that
-    was interrupted goes on where it was. Designs are added, none is taken away.
+    was interrupted goes on where it was. Designs are added, none is taken away. With --above 2:4
+    only sizes count whose best design of at most two steps above the fewest has a t_b more than
+    4 % above the bound.
 
     \b
     Example:
@@ -115,6 +149,7 @@ def improve_command(
                 number,
                 effort=Effort(seed=seed, work=factor * PASS_WORK),
                 seconds=seconds,
+                above=above,
                 on_progress=shown.tell,
             )
     except KeyboardInterrupt:
@@ -129,6 +164,7 @@ def improve_command(
 @click.option(
     "--worst", type=click.IntRange(0), default=10, show_default=True, help="Sizes to list."
 )
+@above_option("List only sizes further above the bound than that; repeat it for any such line.")
 @plot_option("a map of nodes by ports")
 @json_option
 def gaps_command(
@@ -137,6 +173,7 @@ def gaps_command(
     links: str,
     path: str | None,
     worst: int,
+    above: list[Line],
     plot: str | None,
     json_path: str | None,
 ) -> None:
@@ -145,7 +182,7 @@ def gaps_command(
     The excess of a size at k steps is the share by which the least t_b of an allgather in at most k
     steps is above what counting allows. The table has, for the fewest steps there can be and up to
     four more, the share of sizes within some percents; sizes follow whose gap is largest, where
-    'catalogue improve' begins.
+    'catalogue improve' begins, with --above those that its --above would take.
 
     \b
     Example:
@@ -166,4 +203,4 @@ def gaps_command(
         from ocs_codesign.plot.gaps import gaps_figure
 
         files[plot] = figure_bytes(gaps_figure(gaps), Path(plot).suffix)
-    emit(gaps_json(gaps), json_path, gaps_sections(gaps, worst), files)
+    emit(gaps_json(gaps, above), json_path, gaps_sections(gaps, worst, above), files)

@@ -61,6 +61,38 @@ def gap_between(question: Question, entries: Iterable[Entry]) -> Gap:
     return Gap(question, fewest, tuple(excess))
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Line:
+    """How far t_b may be above the bound, a share, at ``offset`` steps above the fewest.
+
+    ValueError unless 0 <= offset < NUM_OFFSETS and the share is not negative.
+    """
+
+    offset: int
+    most: Fraction
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.offset < NUM_OFFSETS:
+            raise ValueError(
+                f"{self.offset} steps above the fewest: gaps are told of 0 to {NUM_OFFSETS - 1}"
+            )
+        if self.most < 0:
+            raise ValueError(f"an excess of {self.most}: nothing is below the bound")
+
+
+def is_above(gap: Gap, lines: Iterable[Line]) -> bool:
+    """Whether a gap is above any of some lines; a gap without a design of so few steps is.
+
+    >>> from ocs_codesign.question import Question
+    >>> gap = Gap(Question(9, 2), 3, (None, Fraction(1, 5), Fraction(1, 25)))
+    >>> [is_above(gap, [Line(at, Fraction(1, 25))]) for at in range(3)]
+    [True, True, False]
+    """
+    excess = ((gap.excess[line.offset], line.most) for line in lines)
+    return any(over is None or over > most for over, most in excess)
+
+
 def gaps_of(catalogue: Catalogue, questions: Iterable[Question]) -> list[Gap]:
     """The gaps of those questions that something is stored for, in order."""
     wanted = set(questions)

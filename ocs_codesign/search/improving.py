@@ -20,7 +20,7 @@ from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import neighbours
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.filling import filled, open_steps
-from ocs_codesign.search.gaps import gaps_of
+from ocs_codesign.search.gaps import gaps_of, is_above
 from ocs_codesign.search.pareto import pareto
 from ocs_codesign.search.pool import measured_both_ways, smaller_answers
 from ocs_codesign.search.search import (
@@ -32,7 +32,7 @@ from ocs_codesign.search.search import (
 from ocs_codesign.search.sweep import Answered, as_entry, today
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from concurrent.futures import Executor, Future
     from pathlib import Path
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
     from ocs_codesign.search.catalogue.entry import Entry
+    from ocs_codesign.search.gaps import Line
 
 PASS_WORK = 2**17
 """Work of one pass for a question: half a second to two at a thousand nodes."""
@@ -68,10 +69,12 @@ def improve(
     *,
     effort: Effort | None = None,
     seconds: float | None = None,
+    above: Collection[Line] = (),
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Improved:
     """Search on for stored questions that have a gap to the bound, the largest gap first.
 
+    With lines that gaps should not be ``above``, only for those that are, when a pass begins.
     One pass, in which those that passes before have not come to are first; with ``seconds`` as
     many passes as begin within that time. Whatever ends it, what was added stays. With one worker
     the same passes over the same catalogue add the same designs. A task whose worker dies is tried
@@ -85,7 +88,7 @@ def improve(
     failures: dict[Question, int] = {}
     wanted = set(questions)
     with Catalogue(path, writable=True) as catalogue:
-        waiting = _by_gap(catalogue, wanted)
+        waiting = _by_gap(catalogue, wanted, above)
         total = len(waiting)
         running: dict[Future[Answered], Question] = {}
         while waiting or running:
@@ -119,7 +122,7 @@ def improve(
                 if on_progress is not None:
                     on_progress(total - len(waiting) - len(running), total)
             if not waiting and not running and ends_at is not None and not is_over:
-                waiting = _by_gap(catalogue, wanted)
+                waiting = _by_gap(catalogue, wanted, above)
                 total += len(waiting)
     return Improved(len(searched), len(better), added)
 
@@ -171,11 +174,13 @@ def _task(
     return question, catalogue.entries(question), parts, near[:_MAX_STARTS], effort
 
 
-def _by_gap(catalogue: Catalogue, wanted: set[Question]) -> list[Question]:
+def _by_gap(catalogue: Catalogue, wanted: set[Question], above: Collection[Line]) -> list[Question]:
     """Questions that something is left to find for: least improved first, then by gap."""
     ranked = []
     for gap in gaps_of(catalogue, wanted):
         origin = catalogue.provenance(gap.question)
+        if above and not is_above(gap, above):
+            continue
         if gap.size and origin is not None:
             ranked.append((origin.improved, -gap.size, gap.question))
     return [question for *_, question in sorted(ranked)]
