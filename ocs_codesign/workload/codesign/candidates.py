@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
@@ -51,7 +51,8 @@ class Candidate:
     """A division, where it lies, and what joins the servers, with what its messages take.
 
     ``ports`` and ``designs`` are by dimension, those of gradients apart where circuits change; with
-    one topology its design is under ``""``. ``is_ideal``: designs are still bounds.
+    one topology its design is under ``""``. ``is_ideal``: designs, or loads of one topology, are
+    still bounds.
     """
 
     joining: Joining
@@ -87,7 +88,7 @@ class Candidate:
         option = self.designs[""]
         if option.topology is None:
             raise ValueError(f"{option.name} has no topology")
-        return OneTopology(cluster, option, option.topology)
+        return OneTopology(cluster, option, option.topology, self.is_ideal)
 
     def price_key(self) -> tuple[Any, ...]:
         """What messages take depends on nothing else: on circuits of groups, not on their order.
@@ -169,8 +170,10 @@ def chosen(
 ) -> Candidate | None:
     """The candidate with the designs that take least for the messages of each span.
 
-    None if some all-to-all is too large to solve.
+    None if some all-to-all is too large to solve. That with one topology has its design already.
     """
+    if "" in candidate.designs:
+        return replace(candidate, is_ideal=False)
     designs = _designs(candidate.placement, candidate.ports, traffic, cluster, book)
     late = _designs(candidate.placement, candidate.late_ports, traffic, cluster, book)
     if designs is None or late is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.workload.codesign.candidates import (
@@ -217,6 +217,8 @@ class _Search:
             if joining in (Joining.TORUS, Joining.RING) and not placement.optical:
                 found.append(Candidate(joining, parallel, placement))
         for candidate in found:
+            if len(placement.optical) > 1 and "" in candidate.designs:
+                candidate = replace(candidate, is_ideal=True)  # groups are routed if it may win
             key = candidate.price_key()
             if key not in self.seen:
                 self.seen.add(key)

@@ -8,6 +8,25 @@ MANY_PATHS = 2.0**500
 """Numbers of paths that are scaled down, for only their ratios count."""
 
 
+def all_hops(start, link, head, hops):
+    """Fill in the hops from every node to every other; ``hops`` is -1 before."""
+    num = len(start) - 1
+    order = np.empty(num, dtype=np.int64)
+    for source in range(num):
+        order[0], hops[source, source] = source, 0
+        found = 1
+        for at in range(num):
+            if at == found:
+                break
+            node = order[at]
+            for entry in range(start[node], start[node + 1]):
+                other = head[link[entry]]
+                if hops[source, other] < 0:
+                    hops[source, other] = hops[source, node] + 1
+                    order[found] = other
+                    found += 1
+
+
 def walk_groups(start, link, head, size, stride, loads, most_hops):
     """Add what the messages of groups load links with, where each takes all shortest paths evenly.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, final
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, CostModel
-from ocs_codesign.workload.codesign.group_loads import group_costs
+from ocs_codesign.workload.codesign.group_loads import group_costs, least_group_costs
 from ocs_codesign.workload.codesign.placements import DIMENSIONS_OF, PIPELINE, group_of
 from ocs_codesign.workload.job_graph import COLLECTIVES, FIRST_COLLECTIVE, SEND
 from ocs_codesign.workload.prices import direct_cost
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ocs_codesign.reconfigure.hold.options import FabricOption
     from ocs_codesign.topology import Topology
     from ocs_codesign.workload.codesign.cluster import JobCluster
+    from ocs_codesign.workload.codesign.group_loads import GroupCosts
     from ocs_codesign.workload.codesign.placements import RankPlacement, Span
     from ocs_codesign.workload.models.parallel import Parallel
 
@@ -39,8 +40,8 @@ Rates = dict[tuple[object, ...], tuple[float, float]]
 class Outside(Protocol):
     """What joins servers: seconds of a collective over a span, and of a message to a neighbour."""
 
-    def rate_key(self, span: Span) -> tuple[object, ...] | None:
-        """What the rates of a span depend on, None if times are not linear in bytes."""
+    def rate_key(self, span: Span, *, sends: bool = False) -> tuple[object, ...] | None:
+        """What rates of a span, or of messages along it, depend on; None if bytes change them."""
         ...
 
     def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
@@ -98,17 +99,11 @@ class JobPrices:
     def handed_s(self, stage: int, size_bytes: int) -> tuple[float, float]:
         """The latency and the transfer of a message to the next stage, in floats for bounds."""
         span, width = self.placement.span(PIPELINE), self.parallel.ranks_of_stage
-        key = self.outside.rate_key(span)
-        if key is not None:
-            key = SEND, self._stays_inside(stage, stage + 1), *key
-        rates = None if key is None else self.rates.get(key)
+        key = SEND, self._stays_inside(stage, stage + 1), self.outside.rate_key(span, sends=True)
+        rates = self.rates.get(key)
         if rates is None:
-            size = size_bytes if key is None else 1
-            latency, work = self._send_s(size, stage * width, (stage + 1) * width)
-            rates = float(latency), float(work)
-            if key is None:
-                return rates
-            self.rates[key] = rates
+            latency, work = self._send_s(1, stage * width, (stage + 1) * width)
+            rates = self.rates[key] = float(latency), float(work)
         return rates[0], rates[1] * size_bytes
 
     def group_s(self, collective: str, group: str, size_bytes: int) -> Seconds:
@@ -168,9 +163,9 @@ class OwnCircuits:
     ports: Mapping[str, int]
     designs: Mapping[str, FabricOption]
 
-    def rate_key(self, span: Span) -> tuple[object, ...] | None:
-        """The servers and the ports of the span, as long as it has no design."""
-        if span.dimension in self.designs:
+    def rate_key(self, span: Span, *, sends: bool = False) -> tuple[object, ...] | None:
+        """The servers and the ports of the span, as long as no design sends."""
+        if not sends and span.dimension in self.designs:
             return None
         return "own", span.outside, self.ports.get(span.dimension)
 
@@ -224,8 +219,9 @@ class BestConceivable:
 
     cluster: JobCluster
 
-    def rate_key(self, span: Span) -> tuple[object, ...]:
+    def rate_key(self, span: Span, *, sends: bool = False) -> tuple[object, ...]:
         """The servers of the span."""
+        del sends
         return "conceivable", span.outside
 
     def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
@@ -247,16 +243,18 @@ class OneTopology:
     """One topology of all servers in use with all ports, whose links all groups share.
 
     A span of all servers takes the design's own schedules; others what their messages load the
-    links with, all groups of the span at once.
+    links with, all groups of the span at once. ``is_bound``: as if all links shared these evenly.
     """
 
     cluster: JobCluster
     option: FabricOption
     topology: Topology
+    is_bound: bool = False
 
-    def rate_key(self, span: Span) -> None:
-        """None: which schedule is best depends on bytes."""
-        del span
+    def rate_key(self, span: Span, *, sends: bool = False) -> tuple[object, ...] | None:
+        """How the span lies on the topology; which schedule is best depends on bytes."""
+        lies = "one", self.option.name, self.is_bound, span.outside, span.stride
+        return lies if sends else None
 
     def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
         """The time of the design for all servers, of routed messages for fewer."""
@@ -266,7 +264,7 @@ class OneTopology:
             cost = self.option.fastest(kind, model, size_bytes)[0]
             if cost is not None:
                 return seconds_of(cost, model, size_bytes)
-        costs = group_costs(self.topology, span.outside, span.stride)
+        costs = self._group_costs(span)
         if kind == Collective.ALLTOALL:
             return seconds_of(costs.exchange, model, size_bytes)
         half = min(costs.gathers, key=lambda one: one.time_s(model, size_bytes))
@@ -275,8 +273,12 @@ class OneTopology:
 
     def send_s(self, span: Span, size_bytes: int) -> Seconds:
         """All stages hand on at once."""
-        costs = group_costs(self.topology, span.outside, span.stride)
+        costs = self._group_costs(span)
         return seconds_of(costs.hand_on, self.cluster.ports_model(self.topology.degree), size_bytes)
+
+    def _group_costs(self, span: Span) -> GroupCosts:
+        costs = least_group_costs if self.is_bound else group_costs
+        return costs(self.topology, span.outside, span.stride)
 
 
 @final
@@ -287,8 +289,9 @@ class PacketTree:
     cluster: JobCluster
     share: Fraction
 
-    def rate_key(self, span: Span) -> tuple[object, ...]:
+    def rate_key(self, span: Span, *, sends: bool = False) -> tuple[object, ...]:
         """The servers of the span."""
+        del sends
         return "packets", span.outside
 
     def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:

@@ -23,8 +23,16 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.issue import JobRun
     from ocs_codesign.workload.job_graph import JobGraph
 
-BASE_POLICIES = {"fifo": Discipline(IssueOrder.FIRST_READY), "priority": Discipline()}
-"""What every candidate is simulated with, before other policies are tried for the best."""
+BASE_POLICIES = {
+    "fifo": Discipline(IssueOrder.FIRST_READY),
+    "priority": Discipline(),
+    "preemptive": Discipline(preemptive=True),
+}
+"""What every candidate is simulated with, before other policies are tried for the best.
+
+Without one that interrupts, a large gradient in the channel of a stage holds up all stages after
+it, and what looks slow is no fault of the circuits.
+"""
 LATE = "after passes"
 """The policy where circuits change: gradients when all passes are done."""
 
