@@ -30,19 +30,26 @@ def main() -> None:
         with Catalogue() as store:
             chosen = [one for one in store.questions() if (one.num_nodes, one.degree) == (64, 4)]
             write_site(Path(place) / "site", payloads(store, "designs.sqlite", chosen, 64))
-        with sync_playwright() as driver:
-            browser = driver.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-            )
-            page = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme="light")
-            page.goto(f"{(Path(place) / 'site' / PAGE).as_uri()}#{VIEW}")
-            page.wait_for_selector(".loads")
-            shown = Image.open(BytesIO(page.screenshot()))
-            shown.convert("P", palette=Image.Palette.ADAPTIVE, colors=160).save(
-                PICTURE, optimize=True
-            )
-            browser.close()
-    print(PICTURE)
+        address = f"{(Path(place) / 'site' / PAGE).as_uri()}#{VIEW}"
+        photograph(address, ".loads", 860, PICTURE)
+
+
+def photograph(address: str, shown: str, height: int, picture: Path) -> None:
+    """Keep what a browser of that height shows of a page once it has the element ``shown``.
+
+    The view is scrolled to an element that the address names.
+    """
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": height}, color_scheme="light")
+        page.goto(address)
+        page.wait_for_selector(shown)
+        image = Image.open(BytesIO(page.screenshot()))
+        image.convert("P", palette=Image.Palette.ADAPTIVE, colors=160).save(picture, optimize=True)
+        browser.close()
+    print(picture)
 
 
 if __name__ == "__main__":
