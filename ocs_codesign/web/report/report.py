@@ -121,10 +121,8 @@ def _switches(deployment: Deployment, one: DeployedConfiguration) -> str:
     keys = "".join(
         f'<span class="key {kind}">{escape(text)}</span> ' for kind, text in port_keys(deployment)
     )
-    where = (
-        f"Lines are cross-connects; cross_connects/{escape(one.name)}/ lists them. Ports: {keys}"
-    )
-    return f'<p class="sub">{where}</p>' + _pictures(switch_figures(deployment, one))
+    where = f"cross_connects/{escape(one.name)}/ lists all cross-connects."
+    return f'<p class="sub">{where} Ports: {keys}</p>' + _pictures(switch_figures(deployment, one))
 
 
 def _summary(deployment: Deployment) -> str:
