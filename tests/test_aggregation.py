@@ -14,7 +14,7 @@ from ocs_codesign.aggregation import FIXED, FLOATING, HOST, LINK, POOL, SWITCH, 
 from ocs_codesign.network import Network
 from ocs_codesign.networks.aggregation_profiles import AGGREGATION_PROFILES, aggregation_named
 from ocs_codesign.networks.aggregation_trees import aggregating, aggregation_trees
-from ocs_codesign.networks.products import a100, leaf_spine
+from ocs_codesign.networks.products import leaf_spine
 from ocs_codesign.networks.switched import fat_tree, star
 from ocs_codesign.simulate.aggregated import simulate_aggregation, simulate_plan
 from ocs_codesign.simulate.aggregating import AggregationJob, aggregation_plan, shared_slots
@@ -253,9 +253,10 @@ class TestTrees:
         with pytest.raises(ValueError, match="at least 2"):
             aggregation_trees(star(4, 1), hosts)
 
-    def test_hosts_that_only_hosts_join(self):
-        with pytest.raises(ValueError, match="joined"):
-            aggregation_trees(a100(2))
+    def test_hosts_that_nothing_joins(self):
+        apart = Network(4, 6, [0, 1, 2, 3, 4, 4, 5, 5], [4, 4, 5, 5, 0, 1, 2, 3], [1] * 8)
+        with pytest.raises(ValueError, match="no switch that adds up is joined to all of 4 hosts"):
+            aggregation_trees(apart)
 
 
 class TestProfiles:

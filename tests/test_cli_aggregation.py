@@ -14,7 +14,7 @@ from ocs_codesign.cli import main
 from ocs_codesign.comparison.in_network import in_network_rates, pooled_bound, switch_rates
 from ocs_codesign.cost import CostModel
 from ocs_codesign.networks.aggregation_profiles import aggregation_named
-from ocs_codesign.networks.products import a100
+from ocs_codesign.networks.products import a100, dgx1
 from ocs_codesign.networks.switched import fat_tree, star
 from ocs_codesign.simulate.aggregated import simulate_aggregation
 from ocs_codesign.workload.job_draft import JobDraft
@@ -78,8 +78,14 @@ class TestSimulate:
         assert rule in refusal(capsys, "simulate", STAR, "--message", "1MB", *more)
 
     def test_hosts_that_no_switches_join(self, capsys):
-        told = refusal(capsys, "simulate", "a100(2)", "--message", "1MB", "--aggregation", "sharp")
+        told = refusal(capsys, "simulate", "dgx1()", "--message", "1MB", "--aggregation", "sharp")
         assert "no switch that adds up" in told
+
+    def test_boxes_add_up_first(self, capsys):
+        words = ["simulate", "a100(2)", "--message", "100kB", "--aggregation", "switchml"]
+        found = answer(capsys, *words)
+        assert all(len(tree["adding_hosts"]) == 2 for tree in found["trees"])
+        assert {tree["root"] for tree in found["trees"]} == {34, 35}
 
 
 class TestCompare:
@@ -130,7 +136,8 @@ class TestBounds:
     def test_no_tree_and_no_latency(self):
         found = in_network_rates(a100(1), pool(1), GBps)
         assert found.trees is not None
-        assert in_network_rates(a100(2), pool(1), GBps).trees is None
+        assert in_network_rates(a100(2), pool(1), GBps).trees is not None
+        assert in_network_rates(dgx1(), pool(1), GBps).trees is None
 
     @settings(max_examples=6)
     @given(

@@ -84,6 +84,7 @@ def _tree_json(run: TreeRun, tick_s: Fraction) -> dict[str, Any]:
     return {
         "root": tree.root,
         "switches": list(tree.switches),
+        "adding_hosts": list(tree.adding_hosts),
         "bandwidth": str(tree.bandwidth),
         "packets": run.job.num_packets,
         "slots": run.job.num_slots,
@@ -143,7 +144,10 @@ def _without(answer: InNetwork) -> str | None:
 
 
 def _switches_text(answer: InNetwork, run: TreeRun) -> str:
-    switches = run.job.tree.switches[::-1]
+    tree = run.job.tree
+    switches = [tree.root, *(node for node in tree.switches[::-1] if node != tree.root)]
+    hosts = len(tree.adding_hosts)
     names = ", ".join(map(answer.done.network.name, switches[:_SHOWN_SWITCHES]))
     more = len(switches) - _SHOWN_SWITCHES
-    return names + (f" and {more} more" if more > 0 else "")
+    names += f" and {more} more" if more > 0 else ""
+    return names + (f"; in boxes {counted(hosts, 'host')}" if hosts else "")

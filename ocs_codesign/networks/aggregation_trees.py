@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from ocs_codesign.network import Network
+from ocs_codesign.networks.aggregation_growth import grown_ways
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from numpy.typing import NDArray
 
-MAX_TREES = 64
+MAX_TREES, MAX_NODES = 64, 2**30
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class AggregationTree:
-    """Who sends to which switch that adds up, the root last.
+    """Who sends to which node that adds up.
 
-    ``child`` (int32) are hosts and then switches, each below ``parent`` (int32); what comes to a
-    switch is added up there, and goes on when all has come. ``up`` and ``down`` are the links from
-    each child to its parent and back, in order; between them switches only forward. ``bandwidth``
-    is what the tree has of its narrowest link, in the network's unit.
+    ``child`` (int32) are hosts and then what adds up, each below ``parent`` (int32); what comes to
+    a parent is added up there, and goes on when all has come. Nodes from ``first_adder`` on are
+    hosts that add up what others send with their own: host h is ``first_adder + h``, and its own
+    data is below that. ``up`` and ``down`` are the links from each child to its parent and back, in
+    order, none for a host's own data; between them switches only forward. ``bandwidth`` is what
+    the tree has of its narrowest link, in the network's unit.
     """
 
     root: int
@@ -36,15 +39,30 @@ class AggregationTree:
     up: tuple[tuple[int, ...], ...]
     down: tuple[tuple[int, ...], ...]
     bandwidth: Fraction
+    first_adder: int = MAX_NODES
 
     def __post_init__(self) -> None:
         for column in (self.child, self.parent):
             column.setflags(write=False)
 
     @property
-    def switches(self) -> tuple[int, ...]:
-        """Switches that add up, the root last."""
+    def adders(self) -> tuple[int, ...]:
+        """Switches and hosts that add up."""
         return tuple(dict.fromkeys(self.parent.tolist()))
+
+    @property
+    def switches(self) -> tuple[int, ...]:
+        """Switches that add up."""
+        return tuple(node for node in self.adders if node < self.first_adder)
+
+    @property
+    def adding_hosts(self) -> tuple[int, ...]:
+        """Hosts that add up what others send with their own, ascending."""
+        return tuple(sorted(self.place(node) for node in self.adders if node >= self.first_adder))
+
+    def place(self, node: int) -> int:
+        """The node of the network that one of the tree is at."""
+        return node - self.first_adder if node >= self.first_adder else node
 
     @property
     def num_steps(self) -> int:
@@ -81,6 +99,18 @@ def aggregating(network: Network) -> NDArray[np.bool_]:
     return np.arange(network.num_nodes) >= network.num_hosts
 
 
+def _between_boxes(network: Network) -> NDArray[np.bool_]:
+    """Which nodes add up between boxes: those that the network names, or else none inside a box."""
+    able = aggregating(network)
+    is_said = network.aggregate.any() or network.multicast.any()
+    if is_said or network.dimension is None or not network.num_links:
+        return able
+    outer = network.dimension == network.dimension.max()
+    joins = np.zeros(network.num_nodes, dtype=bool)
+    joins[network.tail[outer]] = joins[network.head[outer]] = True
+    return able & joins
+
+
 def with_aggregation(network: Network) -> Network:
     """The network whose switches that add up also copy: all of them if it names none.
 
@@ -115,8 +145,10 @@ def aggregation_trees(
     """Trees over these hosts (all of them by default), each of what the ones before leave over.
 
     The first one is the lowest that there is, of equals that of most bandwidth; then of what its
-    links have left the next, as long as there is one. Raises ValueError for fewer than two hosts,
-    and where none joins them without going through hosts.
+    links have left the next, as long as there is one. Where switches alone do not join the hosts,
+    some add up what others of their box send, and hand the sum to the network; switches inside of
+    boxes, of links of the first dimensions, then forward unless the network says that they add up.
+    Raises ValueError for fewer than two hosts, and where no switch that adds up joins them.
 
     >>> from ocs_codesign.networks.switched import fat_tree
     >>> tree, = aggregation_trees(fat_tree((2, 2), (1, 1), 10))
@@ -130,20 +162,19 @@ def aggregation_trees(
             f"{network.num_hosts}"
         )
     left = [Fraction(width) for width in network.bandwidth.tolist()]
-    able = aggregating(network)
-    found: list[AggregationTree] = []
-    while len(found) < MAX_TREES:
-        tree = _best_tree(network, wanted, able, left)
-        if tree is None:
-            break
-        found.append(tree)
-        for link, load in tree.link_loads().items():
-            left[link] -= load * tree.bandwidth
-    if not found:
-        raise ValueError(
-            f"no switch that adds up is joined to all of {len(wanted)} hosts by switches alone"
-        )
-    return tuple(found)
+    ways = (_best_tree, aggregating(network)), (_best_grown_tree, _between_boxes(network))
+    for best, able in ways:
+        found: list[AggregationTree] = []
+        while len(found) < MAX_TREES:
+            tree = best(network, wanted, able, left)
+            if tree is None:
+                break
+            found.append(tree)
+            for link, load in tree.link_loads().items():
+                left[link] -= load * tree.bandwidth
+        if found:
+            return tuple(found)
+    raise ValueError(f"no switch that adds up is joined to all of {len(wanted)} hosts")
 
 
 def _best_tree(
@@ -213,25 +244,94 @@ def _tree(
             node = above[node]
     adds = {node for node, under in below.items() if able[node] and len(under) > 1} | {root}
     inner = sorted(adds - {root}, key=lambda node: (-_height(above, node, root), node))
-    parent, up, down = [], [], []
-    child = [*hosts.tolist(), *inner]
-    for node in child:
+    ways = {}
+    for node in [*hosts.tolist(), *inner]:
         way = [node, above[node]]
         while way[-1] not in adds:
             way.append(above[way[-1]])
-        parent.append(way[-1])
-        up.append(tuple(pairs[pair] for pair in itertools.pairwise(way)))
-        down.append(tuple(pairs[pair[::-1]] for pair in itertools.pairwise(way))[::-1])
-    made = AggregationTree(
-        root,
-        np.array(child, dtype=np.int32),
-        np.array(parent, dtype=np.int32),
-        tuple(up),
-        tuple(down),
-        Fraction(1),
-    )
+        ways[node] = tuple(way)
+    return _of_ways(pairs, root, ways, left, MAX_NODES)
+
+
+def _best_grown_tree(
+    network: Network, hosts: NDArray[np.int64], able: NDArray[np.bool_], left: list[Fraction]
+) -> AggregationTree | None:
+    """The lowest tree that may go through hosts, the widest of these, the first of equals."""
+    pairs = _cables(network, left)
+    best: tuple[tuple[int, Fraction], AggregationTree] | None = None
+    for root in np.flatnonzero(able).tolist():
+        ways = grown_ways(pairs, left, root, hosts.tolist(), network.num_hosts, able)
+        if ways is None:
+            continue
+        tree = _grown_tree(pairs, root, ways, network, left)
+        key = tree.num_steps, -tree.bandwidth
+        if best is None or key < best[0]:
+            best = key, tree
+    return None if best is None else best[1]
+
+
+def _grown_tree(
+    pairs: dict[tuple[int, int], int],
+    root: int,
+    ways: dict[int, tuple[int, ...]],
+    network: Network,
+    left: list[Fraction],
+) -> AggregationTree:
+    """The tree of these ways, without sums where a switch has one below it."""
+    first, num_hosts = network.num_nodes, network.num_hosts
+    below: dict[int, int] = {}
+    for way in ways.values():
+        below[way[-1]] = below.get(way[-1], 0) + 1
+    adds = {node for node, number in below.items() if number > 1 or node < num_hosts} | {root}
+
+    def way_of(node: int) -> tuple[int, ...]:
+        way = ways[node]
+        while way[-1] not in adds:
+            way += ways[way[-1]][1:]
+        return way
+
+    def depth(node: int) -> int:
+        links = 0
+        while node != root:
+            node, links = way_of(node)[-1], links + 1
+        return links
+
+    hosts = sorted(node for node in ways if node < num_hosts)
+    named: dict[int, tuple[int, ...]] = {}
+    for host in hosts:
+        named[host] = (
+            (host, first + host) if host in adds else _ending(way_of(host), first, network)
+        )
+    for node in sorted(adds - {root}, key=lambda node: (-depth(node), node)):
+        name = first + node if node < num_hosts else node
+        named[name] = name, *_ending(way_of(node), first, network)[1:]
+    return _of_ways(pairs, root, named, left, first)
+
+
+def _ending(way: tuple[int, ...], first: int, network: Network) -> tuple[int, ...]:
+    """A way whose last node is named as what adds up there."""
+    return (*way[:-1], first + way[-1] if way[-1] < network.num_hosts else way[-1])
+
+
+def _of_ways(
+    pairs: dict[tuple[int, int], int],
+    root: int,
+    ways: dict[int, tuple[int, ...]],
+    left: list[Fraction],
+    first_adder: int,
+) -> AggregationTree:
+    """The tree of the way of every child, in order, and the bandwidth that links have for it."""
+    up, down = [], []
+    for way in ways.values():
+        nodes = [node - first_adder if node >= first_adder else node for node in way]
+        steps = [pair for pair in itertools.pairwise(nodes) if pair[0] != pair[1]]
+        up.append(tuple(pairs[pair] for pair in steps))
+        down.append(tuple(pairs[pair[::-1]] for pair in steps)[::-1])
+    child = np.array(list(ways), dtype=np.int32)
+    parent = np.array([way[-1] for way in ways.values()], dtype=np.int32)
+    made = AggregationTree(root, child, parent, tuple(up), tuple(down), Fraction(1), first_adder)
     width = min(left[link] / load for link, load in made.link_loads().items())
-    return AggregationTree(root, made.child, made.parent, made.up, made.down, width)
+    return replace(made, bandwidth=width)
 
 
 def _height(above: dict[int, int], node: int, root: int) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.aggregation import POOL, SWITCH
 from ocs_codesign.networks.aggregation_trees import aggregation_trees
 from ocs_codesign.simulate.aggregating import AggregationJob, aggregation_plan, shared_slots
 from ocs_codesign.simulate.engine import simulate_transfers
@@ -98,9 +100,10 @@ def simulate_aggregation(
     """An allreduce of M = ``message_bytes`` over trees of switches, each with its part of M.
 
     The trees are those of ``aggregation_trees`` unless others are given; M is divided in proportion
-    to their rates. Trees that meet at a switch share its pool evenly. Where a tree meets no other,
-    packets are simulated until they repeat themselves; the rest follows exactly. Raises ValueError
-    where no tree joins the hosts, and for more packets than can be simulated.
+    to their rates. Trees that meet at a switch share its pool evenly, and what it adds up. Where a
+    tree meets no other, packets are simulated until they repeat themselves; the rest follows
+    exactly. Raises ValueError where no tree joins the hosts, and for more packets than can be
+    simulated.
 
     >>> from ocs_codesign.aggregation import FIXED, AggregationProfile
     >>> from ocs_codesign.networks.switched import star
@@ -109,14 +112,22 @@ def simulate_aggregation(
     >>> done.total_ticks, done.runs[0].limit, done.num_simulated
     (10002000, 'link', 16)
     """
-    trees = aggregation_trees(network) if trees is None else tuple(trees)
+    trees = _with_slots(profile, aggregation_trees(network)) if trees is None else tuple(trees)
     slots = shared_slots(profile, trees)
+    meeting = Counter(switch for tree in trees for switch in tree.switches)
     found = []
     for tree, num_slots in zip(trees, slots, strict=True):
         alone = aggregation_plan(network, profile, unit_Bps, [AggregationJob(tree, 1, num_slots)])
-        trip_s = simulate_plan(alone).total_s
+        once = simulate_plan(alone)
         link_Bps = tree.bandwidth * unit_Bps  # noqa: N806
-        found.append((tree, num_slots, trip_s, profile.limits_Bps(link_Bps, trip_s, num_slots)))
+        limits = profile.limits_Bps(link_Bps, _held_s(alone, once), num_slots)
+        if tree.adding_hosts and POOL in limits:
+            # Two windows go round the whole way where only one is in the network.
+            whole = profile.limits_Bps(link_Bps, once.total_s, num_slots)
+            limits[POOL] = min(limits[POOL], 2 * whole[POOL])
+        if SWITCH in limits:
+            limits[SWITCH] /= max(meeting[switch] for switch in tree.switches)
+        found.append((tree, num_slots, once.total_s, limits))
     packets = _divided(
         profile.num_packets(message_bytes), [min(limits.values()) for *_, limits in found]
     )
@@ -130,6 +141,29 @@ def simulate_aggregation(
         for job, (*_, trip_s, limits), end in zip(jobs, found, ticks, strict=True)
     )
     return Aggregated(network, profile, runs, sum(packets), max(ticks), num_simulated)
+
+
+def _with_slots(
+    profile: AggregationProfile, trees: tuple[AggregationTree, ...]
+) -> tuple[AggregationTree, ...]:
+    """The first of the trees, as many as have a slot of each of their switches."""
+    while len(trees) > 1 and min(shared_slots(profile, trees)) < 1:
+        trees = trees[:-1]
+    return trees
+
+
+def _held_s(plan: AggregationPlan, done: Simulated) -> Fraction:
+    """Seconds from when a window of a packet alone begins until its result is back, at most.
+
+    It is that of hosts that send to switches; where hosts add up first, the rest is outside.
+    """
+    tree = plan.jobs[0].tree
+    if not tree.adding_hosts:
+        return done.total_s
+    switches, down = set(tree.switches), len(tree.child) + len(tree.adders)
+    senders = [at for at, node in enumerate(tree.parent.tolist()) if node in switches]
+    ticks = max(int(done.end[down + at] - done.start[at]) for at in senders)
+    return ticks * done.transfers.network.tick_s
 
 
 def _divided(number: int, rates: Sequence[Fraction]) -> list[int]:
@@ -178,7 +212,8 @@ def _repeating_ticks(
     The packets of a pool begin as those of the pool before have left everything. If two pools of
     packets differ by one time everywhere, all that follow do, but for the last, which end alike.
     """
-    windows, period = _FIRST_WINDOWS, job.num_slots
+    # Where boxes add up first, a packet may wait for one of two pools before.
+    windows, period = _FIRST_WINDOWS, job.num_slots * (2 if job.tree.adding_hosts else 1)
     while True:
         number = min(
             job.num_packets, windows * period + (job.num_packets - windows * period) % period
@@ -188,14 +223,14 @@ def _repeating_ticks(
         done = simulate_plan(plan)
         if number == job.num_packets:
             return done.total_ticks, number
-        shift = _shift(done, job, number)
+        shift = _shift(done, job, number, period)
         if shift is not None:
             return done.total_ticks + (job.num_packets - number) // period * shift, number
         windows *= 2
 
 
-def _shift(done: Simulated, job: AggregationJob, number: int) -> int | None:
-    """Ticks from a pool of packets to the next, if all of both differ by as many; None if not."""
+def _shift(done: Simulated, job: AggregationJob, number: int, period: int) -> int | None:
+    """Ticks from a period of packets to the next, if all of both differ by as many; None if not."""
     hops = len(done.hop_start) // number
     shifts: set[int] = set()
     columns: tuple[tuple[NDArray[np.int64], int], ...] = (
@@ -205,10 +240,7 @@ def _shift(done: Simulated, job: AggregationJob, number: int) -> int | None:
     )
     for column, each in columns:
         rows = column.reshape(number, each)
-        last = number - job.num_slots
-        later, earlier = (
-            rows[last - job.num_slots : last],
-            rows[last - 2 * job.num_slots : last - job.num_slots],
-        )
+        last = number - period
+        later, earlier = rows[last - period : last], rows[last - 2 * period : last - period]
         shifts.update(np.unique(later - earlier).tolist())
     return shifts.pop() if len(shifts) == 1 else None

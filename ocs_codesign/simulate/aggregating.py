@@ -43,7 +43,7 @@ class AggregationJob:
     @property
     def num_transfers(self) -> int:
         """Of one packet: up and down of all children, and a sum a switch."""
-        return 2 * len(self.tree.child) + len(self.tree.switches)
+        return 2 * len(self.tree.child) + len(self.tree.adders)
 
 
 @final
@@ -52,7 +52,7 @@ class AggregationPlan:
     """Jobs whose packets share a network, as transfers of packets.
 
     Transfers of job j begin at ``first[j]``: packet after packet, those of one packet being the
-    children's up, the sums of ``tree.switches``, and the children's down. ``unit_Bps`` is what a
+    children's up, the sums of ``tree.adders``, and the children's down. ``unit_Bps`` is what a
     unit of bandwidth of the transfers' network is, which has ``num_nodes`` nodes and, after them,
     what takes turns inside of nodes.
     """
@@ -169,7 +169,7 @@ def _with_engines(
     wire = Fraction(profile.packet_bytes, profile.slot_bytes)
     wanted: list[tuple[str, int, Fraction, Fraction]] = []
     switches = sorted({switch for job in jobs for switch in job.tree.switches})
-    hosts = sorted({node for job in jobs for node in job.tree.child.tolist()} - set(switches))
+    hosts = sorted({host for job in jobs for host in _senders(job.tree)})
     if profile.rate_Bps is not None:
         turn = profile.latency_s / network.tick_s
         wanted += [("adds", node, profile.rate_Bps * wire, turn) for node in switches]
@@ -203,6 +203,20 @@ def _with_engines(
     return wider, unit_Bps / scale, behind
 
 
+def _senders(tree: AggregationTree) -> dict[int, int]:
+    """The hosts whose packets go to a switch that adds up, and which children of the tree they are.
+
+    They convert them; the switch has their window.
+    """
+    switches = set(tree.switches)
+    pairs = enumerate(zip(tree.child.tolist(), tree.parent.tolist(), strict=True))
+    return {
+        tree.place(node): at
+        for at, (node, parent) in pairs
+        if parent in switches and node not in switches
+    }
+
+
 def _packets_of(
     job: AggregationJob,
     profile: AggregationProfile,
@@ -211,39 +225,46 @@ def _packets_of(
     first: int,
 ) -> tuple[NDArray[np.int64], ...]:
     """Columns of the transfers of a job's packets: paths, waits, compute, kind, step."""
-    tree, switches = job.tree, job.tree.switches
-    num = len(tree.child)
-    at_switch = {switch: at for at, switch in enumerate(switches)}
+    tree, adders = job.tree, job.tree.adders
+    num, place = len(tree.child), {node: at for at, node in enumerate(adders)}
     child = tree.child.tolist()
-    under: list[list[int]] = [[] for _ in switches]
+    under: list[list[int]] = [[] for _ in adders]
     for at, parent in enumerate(tree.parent.tolist()):
-        under[at_switch[parent]].append(at)
+        under[place[parent]].append(at)
     paths: list[list[int]] = []
     # What a transfer waits for: (which of a packet's transfers, how many packets before).
     waits: list[list[tuple[int, int]]] = []
     compute, kind = [], []
-    flying, down = profile.in_flight(job.num_slots), num + len(switches)
+    flying, down = profile.in_flight(job.num_slots), num + len(adders)
+    senders = set(_senders(tree).values())
     for at, node in enumerate(child):
-        begins = [behind["encodes", node]] if ("encodes", node) in behind else []
+        converts = at in senders and ("encodes", tree.place(node)) in behind
+        begins = [behind["encodes", tree.place(node)]] if converts else []
         paths.append([*begins, *tree.up[at]])
-        waits.append([(num + at_switch[node], 0)] if node in at_switch else [(down + at, flying)])
+        waits.append([(num + place[node], 0)] if node in place else [])
+        if at in senders:
+            waits[-1].append((down + at, flying))
+        elif node not in place:
+            waits[-1].append((down + at, 2 * flying))
         compute.append(0)
-        kind.append(ADD)
-    for at, switch in enumerate(switches):
-        takes_turns = ("adds", switch) in behind
-        paths.append([behind["adds", switch]] if takes_turns else [])
+        kind.append(ADD if paths[-1] else BARRIER)
+    for at, adder in enumerate(adders):
+        takes_turns, is_switch = ("adds", adder) in behind, adder < tree.first_adder
+        paths.append([behind["adds", adder]] if takes_turns else [])
         waits.append([(below, 0) for below in under[at]])
-        waits[-1] += [(down + below, job.num_slots) for below in under[at]]
-        compute.append(0 if takes_turns else latency)
+        if is_switch:
+            waits[-1] += [(down + below, job.num_slots) for below in under[at]]
+        compute.append(latency if is_switch and not takes_turns else 0)
         kind.append(COPY if takes_turns else BARRIER)
     for at, node in enumerate(child):
-        ends = [behind["decodes", node]] if ("decodes", node) in behind else []
+        converts = at in senders and ("decodes", tree.place(node)) in behind
+        ends = [behind["decodes", tree.place(node)]] if converts else []
         paths.append([*tree.down[at], *ends])
         parent = int(tree.parent[at])
         above = child.index(parent) if parent != tree.root else None
-        waits.append([(num + at_switch[parent], 0) if above is None else (down + above, 0)])
-        compute.append(latency if node in at_switch else 0)
-        kind.append(COPY)
+        waits.append([(num + place[parent], 0) if above is None else (down + above, 0)])
+        compute.append(latency if node in place and node < tree.first_adder else 0)
+        kind.append(COPY if paths[-1] else BARRIER)
     return _repeated(job, first, paths, waits, compute, kind)
 
 

@@ -22,6 +22,7 @@ NOT_ADDED = "this packet leaves a switch before its sum is made"
 SLOT_TAKEN = "this sum begins before the result that had its slot was copied to all"
 TOO_MANY_SLOTS = "more sums are under way in this switch than its pool has slots"
 TOO_MANY_PACKETS = "this host has more packets on their way than its window"
+NO_TREE = "what adds up is no tree below this root"
 NOT_JOINED = "the links of the tree do not lead from this node to the one above it and back"
 WRONG_WAY = "this packet does not take the links of its tree"
 
@@ -33,7 +34,8 @@ def check_aggregation(plan: AggregationPlan, done: Simulated) -> Witness | None:
     results hold the part of every host once, and come to every host. A sum holds a slot from when
     the first of its packets is there, and the slot is free, until all copies of the result have
     come below; no switch has more of these than slots, no host more packets on their way than the
-    window.
+    window, or two of them where a host of its box adds up first. Such a host is node ``num_nodes``
+    and its number; it has memory of its own.
     """
     return next(_faults(plan, done), None)
 
@@ -65,45 +67,77 @@ def _faults_of(
     span = slice(first, first + each * packets)
     start, end = (column[span].reshape(packets, each) for column in (done.start, done.end))
     child, parent = job.tree.child.tolist(), job.tree.parent.tolist()
-    switches = list(dict.fromkeys(parent))
-    down = len(child) + len(switches)
+    adders = list(dict.fromkeys(parent))
+    down = len(child) + len(adders)
     yield from _ways(plan, job, span)
 
-    rank = {host: at for at, host in enumerate(child) if host not in switches}
+    rank = {host: at for at, host in enumerate(child) if host not in adders}
     holds: dict[int, NDArray[np.int64]] = {
-        host: np.eye(1, len(rank), at, dtype=np.int64)[0] for host, at in rank.items()
+        host: np.eye(1, len(rank), at, dtype=np.int64)[0] for at, host in enumerate(sorted(rank))
     }
     knows: dict[int, NDArray[np.int64]] = {}
-    for place, switch in enumerate(switches):
-        below = [at for at, node in enumerate(parent) if node == switch]
-        summed = len(child) + place
+    order = _upwards(child, parent, job.tree.root)
+    if order is None:
+        yield Witness(NO_TREE, node=job.tree.root)
+        return
+    for adder in order:
+        below = [at for at, node in enumerate(parent) if node == adder]
+        summed = len(child) + adders.index(adder)
         yield from _late(
             start[:, summed] < end[:, below].max(axis=1), TOO_EARLY, first, each, summed
         )
-        holds[switch] = sum((holds[child[at]] for at in below), np.zeros(len(rank), np.int64))
+        holds[adder] = sum((holds[child[at]] for at in below), np.zeros(len(rank), np.int64))
+        if adder >= plan.num_nodes:  # a host, which has memory of its own
+            if adder - plan.num_nodes not in {child[at] for at in below}:
+                yield Witness(NOT_ALL, node=adder - plan.num_nodes)
+            continue
         copied = end[:, [down + at for at in below]].max(axis=1)
         free = np.concatenate([np.zeros(job.num_slots, np.int64), copied])[:packets]
         yield from _late(start[:, summed] < free, SLOT_TAKEN, first, each, summed)
-        held.setdefault(switch, []).append((np.maximum(end[:, below].min(axis=1), free), copied))
+        held.setdefault(adder, []).append((np.maximum(end[:, below].min(axis=1), free), copied))
     if (holds[job.tree.root] != 1).any():
         yield Witness(NOT_ALL, node=job.tree.root)
     knows[job.tree.root] = holds[job.tree.root]
-    for at in reversed(range(len(child))):
-        node, above = child[at], parent[at]
-        made = len(child) + switches.index(above)
+    for above in reversed(order):
+        made = len(child) + adders.index(above)
         if above != job.tree.root:
             made = down + child.index(above)
-        yield from _late(start[:, down + at] < end[:, made], NOT_ADDED, first, each, down + at)
-        knows[node] = knows[above]
-        if node in rank:
+        for at in (at for at, node in enumerate(parent) if node == above):
+            node = child[at]
+            yield from _late(start[:, down + at] < end[:, made], NOT_ADDED, first, each, down + at)
+            knows[node] = knows[above]
+            if node not in rank:
+                own = len(child) + adders.index(node)
+                yield from _late(start[:, at] < end[:, own], NOT_ADDED, first, each, at)
+            if node in adders and node < plan.num_nodes:
+                continue
+            # Below a host that adds up, one window more is inside of the box.
             flying = min(plan.profile.window, job.num_slots)
+            if above >= plan.num_nodes:
+                if node not in rank:
+                    continue
+                flying *= 2
             early = start[flying:, at] < end[:, down + at][: max(packets - flying, 0)]
             yield from _late(early, TOO_MANY_PACKETS, first + flying * each, each, at)
-        else:
-            own = len(child) + switches.index(node)
-            yield from _late(start[:, at] < end[:, own], NOT_ADDED, first, each, at)
     if any((knows[host] != 1).any() for host in rank):
         yield Witness(NOT_ALL)
+
+
+def _upwards(child: list[int], parent: list[int], root: int) -> list[int] | None:
+    """What adds up, each after all that is below it and the root last; None if it is no tree."""
+    above = dict(zip(child, parent, strict=True))
+    adders = set(parent)
+    depth: dict[int, int] = {}
+    for adder in adders:
+        node, links = adder, 0
+        while node != root:
+            if node not in above or links > len(child):
+                return None
+            node, links = above[node], links + 1
+        depth[adder] = links
+    if len(above) < len(child) or root in above:
+        return None
+    return sorted(adders, key=lambda adder: (-depth[adder], adder))
 
 
 def _ways(plan: AggregationPlan, job: AggregationJob, span: slice) -> Iterator[Witness]:
@@ -113,13 +147,18 @@ def _ways(plan: AggregationPlan, job: AggregationJob, span: slice) -> Iterator[W
     network = transfers.network
     is_real = np.maximum(network.tail, network.head) < plan.num_nodes
     num_sums = len(set(tree.parent.tolist()))
+    hosts = plan.num_nodes
     wanted = [*tree.up, *[()] * num_sums, *tree.down]
     tail, head = network.tail.tolist(), network.head.tolist()
     pairs = zip(tree.child.tolist(), tree.parent.tolist(), tree.up, tree.down, strict=True)
     for at, (child, parent, up, down) in enumerate(pairs):
-        for links, begin, end in ((up, child, parent), (down, parent, child)):
+        own = parent == hosts + child  # what a host adds up itself is there
+        at_child, at_parent = (node - hosts if node >= hosts else node for node in (child, parent))
+        for links, begin, end in ((up, at_child, at_parent), (down, at_parent, at_child)):
+            if own and not links:
+                continue
             met = [begin, *(head[link] for link in links)]
-            if not links or met[:-1] != [tail[link] for link in links] or met[-1] != end:
+            if own or not links or met[:-1] != [tail[link] for link in links] or met[-1] != end:
                 yield Witness(NOT_JOINED, row=span.start + at, node=child)
     for at, way in enumerate(wanted):
         taken = path[starts[at] : starts[at + 1]]
