@@ -59,19 +59,20 @@ BEST, STEPPED, FOREST = "best", "stepped", "forest"
     default=BEST,
     show_default=True,
     help="Who makes the schedule: BFB, the one mapped through the expansions, the one stored with "
-    "a base, or the best of them; the best of all schedules of so many steps and chunks; or a "
-    "classic algorithm, where all its messages cross one link.",
+    "a base, or the best of them; the best of all schedules of so many steps, and of so many "
+    "chunks; or a classic algorithm, where all its messages cross one link.",
 )
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
-    help="Most steps of an exact schedule or an all-to-all (default: the fewest).",
+    help="Most steps of an exact or late schedule or an all-to-all (default: the fewest).",
 )
 @chunks_option
 @click.option(
     "--max-chunks",
     type=click.IntRange(min=1),
-    help="Most chunks that an all-to-all cuts a piece into: fewer sends, a higher t_b.",
+    help="Most chunks that an all-to-all cuts a piece into, or a late schedule a shard: fewer "
+    "sends, a higher t_b.",
 )
 @click.option(
     "--trees",
@@ -135,6 +136,9 @@ def build(
     An exact schedule may take any routes. It is proven the best of so many steps and chunks, or the
     best that was found in --time-limit (a minute if not given), with what none can beat. Exit code
     1 if no schedule has so few steps.
+
+    A late schedule may take any routes too, in as many chunks as make t_b least: the best of so
+    many steps, or the best that was found in --time-limit, with what none can beat.
 
     A forest is spanning trees in many pieces, whose data follow each other down the trees: as fast
     for long messages as the links allow, over switches as well. With --message, --alpha and

@@ -130,6 +130,22 @@ def _exact(task: Task) -> Made:
     return Made(found.schedule, f"exact, {found.status}", found.bound, found)
 
 
+def _late(task: Task) -> Made:
+    from ocs_codesign.schedulers.exact.answers import MINUTE
+    from ocs_codesign.schedulers.late.answers import late_schedule
+    from ocs_codesign.schedulers.late.chunks import MAX_CHUNKS
+
+    found = late_schedule(
+        task.topology,
+        task.steps or len(task.collective.halves()) * task.topology.diameter(),
+        task.collective,
+        task.options or MINUTE,
+        task.max_chunks or MAX_CHUNKS,
+        task.on_progress,
+    )
+    return Made(found.schedule, f"late, {found.status}", found.bound)
+
+
 def _stepped(task: Task) -> Made:
     from ocs_codesign.lp import DEFAULT_OPTIONS
     from ocs_codesign.schedulers.alltoall.stepped import MAX_CHUNKS, stepped_plan
@@ -279,6 +295,13 @@ SCHEDULERS: dict[str, Scheduler] = {
         _exact,
         tuple(collective.name for collective in GATHERING),
         ("steps", "chunks", "options"),
+        limit_s=60.0,
+    ),
+    "late": Scheduler(
+        "the best of so many steps over any routes, in as many chunks as it takes",
+        _late,
+        tuple(collective.name for collective in GATHERING),
+        ("steps", "max_chunks", "options"),
         limit_s=60.0,
     ),
     "forest": Scheduler(

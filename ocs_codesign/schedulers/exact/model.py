@@ -10,7 +10,7 @@ the chunks apart: each comes to every node once and leaves it only later.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, lcm
 from typing import TYPE_CHECKING, final
 
@@ -30,7 +30,7 @@ MAX_UNIT = 2**16
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
+class Rows:
     """Some constraints: entries, rows counted from 0 in the order of ``lower`` and ``upper``."""
 
     row: NDArray[np.int64]
@@ -120,18 +120,37 @@ class Broadcasts:
         """
         step = np.arange(self.num_steps)
         times = num_chunks * self.num_sends + step
-        total = _Rows(0 * step, times, np.ones(len(step)), np.array([least]), np.array([most]))
+        total = Rows(0 * step, times, np.ones(len(step)), np.array([least]), np.array([most]))
         rows = [total, self._loads(num_chunks), self._arrivals(num_chunks)]
         return self._program([*rows, self._causes(num_chunks)], num_chunks, integral=True)
 
-    def _loads(self, num_chunks: int) -> _Rows:
+    def of_root(self, position: int) -> Broadcasts:
+        """The sends of the root at this position alone, in the same order."""
+        own = self.root == position
+        here = self.send_of[position : position + 1]
+        return replace(
+            self,
+            roots=self.roots[position : position + 1],
+            root=self.root[own] - position,
+            link=self.link[own],
+            step=self.step[own],
+            send_of=np.where(here < 0, -1, here - int(np.argmax(own))),
+        )
+
+    def priced_program(self, prices: NDArray[np.float64]) -> LinearProgram:
+        """The cheapest sends that bring one whole shard a root to every node, at a price a send."""
+        rows = [self._arrivals(1), self._causes(1)]
+        ones = np.ones(self.num_sends)
+        return assembled(rows, prices, ones, integral=True)
+
+    def _loads(self, num_chunks: int) -> Rows:
         """What a class of links carries at a step takes at most the step's time."""
         num = (int(self.link_class.max()) + 1) * self.num_steps
         row = self.link_class[self.link] * self.num_steps + self.step - 1
         sends = np.arange(num_chunks * self.num_sends)
         times = len(sends) + np.arange(num) % self.num_steps
         takes = self.unit / self.topology.speeds()[self.link]
-        return _Rows(
+        return Rows(
             np.append(np.tile(row, num_chunks), np.arange(num)),
             np.append(sends, times),
             np.append(np.tile(takes, num_chunks), np.full(num, -1.0)),
@@ -139,23 +158,23 @@ class Broadcasts:
             np.zeros(num),
         )
 
-    def _cuts(self, cuts: NDArray[np.int64]) -> _Rows:
+    def _cuts(self, cuts: NDArray[np.int64]) -> Rows:
         """A shard crosses every cut."""
         crossing = [self.crossing(cut) for cut in cuts]
         row = np.repeat(np.arange(len(cuts)), [len(sends) for sends in crossing])
         ones = np.ones(len(cuts))
-        return _Rows(row, np.concatenate(crossing), np.ones(len(row)), ones, inf * ones)
+        return Rows(row, np.concatenate(crossing), np.ones(len(row)), ones, inf * ones)
 
-    def _arrivals(self, num_chunks: int) -> _Rows:
+    def _arrivals(self, num_chunks: int) -> Rows:
         """Every chunk comes to every node once."""
         shape = (num_chunks, len(self.roots), self.topology.num_nodes)
         once = np.ones(shape)
         once[:, np.arange(len(self.roots)), self.roots] = 0
         row = _copies(self.root * self.topology.num_nodes + self.head, num_chunks, once[0].size)
         column = np.arange(num_chunks * self.num_sends)
-        return _Rows(row, column, np.ones(len(row)), once.ravel(), once.ravel())
+        return Rows(row, column, np.ones(len(row)), once.ravel(), once.ravel())
 
-    def _causes(self, num_chunks: int) -> _Rows:
+    def _causes(self, num_chunks: int) -> Rows:
         """A chunk leaves over a link up to a step only if it came to the sender before the step."""
         effect, cause, value = [], [], []
         for at, root in enumerate(self.roots.tolist()):
@@ -170,7 +189,7 @@ class Broadcasts:
                 cause.append(here[early])
                 value.append(np.full(len(late), sign))
         num = num_chunks * self.num_sends
-        return _Rows(
+        return Rows(
             _copies(np.concatenate(effect), num_chunks, self.num_sends),
             _copies(np.concatenate(cause), num_chunks, self.num_sends),
             np.tile(np.concatenate(value), num_chunks),
@@ -178,24 +197,33 @@ class Broadcasts:
             np.zeros(num),
         )
 
-    def _program(self, rows: list[_Rows], num_chunks: int, *, integral: bool) -> LinearProgram:
+    def _program(self, rows: list[Rows], num_chunks: int, *, integral: bool) -> LinearProgram:
         """The rows under the sum of times; sends are from 0 to 1."""
         sends, steps = num_chunks * self.num_sends, self.num_steps
-        first = np.cumsum([0] + [len(some.lower) for some in rows])
-        row = np.concatenate([some.row + at for some, at in zip(rows, first, strict=False)])
-        column = np.concatenate([some.column for some in rows])
-        order = np.lexsort((column, row))
-        return LinearProgram(
-            np.append(np.zeros(sends), np.ones(steps)),
-            np.searchsorted(row[order], np.arange(first[-1] + 1)),
-            column[order],
-            np.concatenate([some.value for some in rows])[order],
-            np.concatenate([some.lower for some in rows]).astype(float),
-            np.concatenate([some.upper for some in rows]).astype(float),
-            np.zeros(sends + steps),
-            np.append(np.ones(sends), np.full(steps, inf)),
-            np.full(sends + steps, True) if integral else None,
-        )
+        cost = np.append(np.zeros(sends), np.ones(steps))
+        upper = np.append(np.ones(sends), np.full(steps, inf))
+        return assembled(rows, cost, upper, integral=integral)
+
+
+def assembled(
+    rows: list[Rows], cost: NDArray[np.float64], upper: NDArray[np.float64], *, integral: bool
+) -> LinearProgram:
+    """The program of these rows, one kind after the other, of columns from 0 to ``upper``."""
+    first = np.cumsum([0] + [len(some.lower) for some in rows])
+    row = np.concatenate([some.row + at for some, at in zip(rows, first, strict=False)])
+    column = np.concatenate([some.column for some in rows])
+    order = np.lexsort((column, row))
+    return LinearProgram(
+        cost,
+        np.searchsorted(row[order], np.arange(first[-1] + 1)),
+        column[order],
+        np.concatenate([some.value for some in rows])[order],
+        np.concatenate([some.lower for some in rows]).astype(float),
+        np.concatenate([some.upper for some in rows]).astype(float),
+        np.zeros(len(cost)),
+        upper,
+        np.full(len(cost), True) if integral else None,
+    )
 
 
 def broadcasts(topology: Topology, num_steps: int, *, invariant: bool) -> Broadcasts:

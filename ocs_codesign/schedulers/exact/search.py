@@ -22,7 +22,8 @@ _PARTS = 2**20
 _NEARLY_ALL = _PARTS - 2**6
 """Floats are asked for cuts in parts of a shard, and a cut may be short of a shard by some."""
 _WEIGHT = 2**26
-_CLOSE = 1e-6
+CLOSE = 1e-6
+"""What integers may be off in floats."""
 
 
 @final
@@ -65,7 +66,7 @@ def relaxation(model: Broadcasts, options: Options) -> Relaxation:
     least = weighted_bound(model, cuts, np.ones(len(cuts)))
     while True:
         program = model.relaxed_program(cuts)
-        solution = _middle(program, options.after(time.monotonic() - began))
+        solution = middle_point(program, options.after(time.monotonic() - began))
         least = max(least, _proven_by_duals(model, cuts, solution))
         if solution.status is not Status.OPTIMAL or solution.values is None:
             break
@@ -93,14 +94,14 @@ def search(model: Broadcasts, num_chunks: int, least: int, most: int, options: O
     if end is Status.INFEASIBLE:
         return Found(None, most + 1, end, solver)
     if solution.bound is not None:
-        least = max(least, ceil(solution.bound - _CLOSE))
-    if solution.values is None or (solution.violation or 0.0) > _CLOSE:
+        least = max(least, ceil(solution.bound - CLOSE))
+    if solution.values is None or (solution.violation or 0.0) > CLOSE:
         return Found(None, least, end, solver)
     sends = solution.values[: num_chunks * model.num_sends] > 0.5
     return Found(sends.reshape(num_chunks, -1), least, end, solver)
 
 
-def _middle(program: LinearProgram, options: Options) -> Solution:
+def middle_point(program: LinearProgram, options: Options) -> Solution:
     """An optimum in the middle of all of them, or a vertex where interior point fails."""
     solution = solve(program, options=replace(options, method=IPX_NO_CROSSOVER)).taken()
     if solution.status in (Status.FAILED, Status.MEMORY):
