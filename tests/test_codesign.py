@@ -20,6 +20,7 @@ from ocs_codesign.reconfigure.hold.options import recipe_options
 from ocs_codesign.workload.codesign.candidates import (
     CODESIGNED,
     Joining,
+    across,
     changing,
     chosen,
     held,
@@ -38,8 +39,9 @@ from ocs_codesign.workload.codesign.optics import (
 )
 from ocs_codesign.workload.codesign.outcomes import late_of, passes_of
 from ocs_codesign.workload.codesign.placements import placements, sizes_of
-from ocs_codesign.workload.codesign.planning import codesign, in_buckets, resimulated
+from ocs_codesign.workload.codesign.planning import codesign, in_buckets
 from ocs_codesign.workload.codesign.recipes import rail_designs
+from ocs_codesign.workload.codesign.running import resimulated
 from ocs_codesign.workload.issue import run
 from ocs_codesign.workload.models.convnet import ResidualNetwork
 from ocs_codesign.workload.models.parallel import Parallel
@@ -58,6 +60,7 @@ def every_candidate(used, divided):
             if placement.num_servers > used.cluster.num_servers:
                 continue
             ideal = [*held(parallel, placement, used.cluster)]
+            ideal += across(parallel, placement, used.cluster)
             ideal += changing(traffic, placement, used.cluster)
             made = [chosen(one, traffic, used.cluster, used.book) for one in ideal]
             if len(placement.optical) > 1:

@@ -15,6 +15,7 @@ from ocs_codesign.answers.codesign_texts import (
 from ocs_codesign.answers.sections import Facts, Recipes, Table, counted
 from ocs_codesign.graphs.handle import handle
 from ocs_codesign.quantities import format_bandwidth, format_time
+from ocs_codesign.workload.codesign.candidates import Joining
 from ocs_codesign.workload.codesign.memory import SOURCE, memory_bytes
 
 if TYPE_CHECKING:
@@ -188,7 +189,14 @@ def _deploy(answer: CodesignAnswer) -> Iterator[Section]:
         yield "The winner needs no light: all ranks are in one server."
         return
     cluster = answer.plan.cluster
-    rails = f", on each of the {cluster.accelerators_a_server} rails alike"
+    each = cluster.accelerators_a_server
+    rails = f", on each of the {each} rails alike" * (each > 1)
+    if answer.plan.best.candidate.joining is Joining.ACROSS:
+        rails = (
+            f", on all {each} rails together: ports {cluster.num_ports} r to "
+            f"{cluster.num_ports} r + {cluster.num_ports - 1} of a server are those of accelerator "
+            "r, and what changes rail in a server is not in the schedule"
+        )
     where = "" if answer.is_written else f" (--out {answer.directory} writes the fabric's file)"
-    yield f"To build it{rails * (cluster.accelerators_a_server > 1)}{where}:"
+    yield f"To build it{rails}{where}:"
     yield from (one.command(answer.directory) for one in answer.handed)

@@ -55,6 +55,8 @@ def circuits_text(candidate: Candidate, name_of: Callable[[str], str]) -> str:
     if candidate.joining is Joining.FAT_TREE:
         return "fat tree"
     early = _ports_text(candidate.ports, candidate.designs, name_of)
+    if candidate.joining is Joining.ACROSS:
+        return f"across rails {early}"
     if not candidate.late_ports:
         return early
     late = _ports_text(candidate.late_ports, candidate.late_designs, name_of)

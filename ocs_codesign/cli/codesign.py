@@ -129,7 +129,7 @@ def _files(plan: CodesignPlan, plot: str | None, top: int) -> dict[str, bytes]:
     from ocs_codesign.answers.codesign_texts import picture_rows
     from ocs_codesign.plot.codesign import codesign_figure
     from ocs_codesign.plot.files import figure_bytes
-    from ocs_codesign.workload.codesign.planning import run_of
+    from ocs_codesign.workload.codesign.running import run_of
 
     title = f"{plan.trained.name} on {plan.cluster.name}"
     figure = codesign_figure(picture_rows(plan, top), run_of(plan), title)

@@ -15,7 +15,7 @@ from ocs_codesign.formats.fabric.example import CIRCULATOR_DB, CONNECTOR_DB
 from ocs_codesign.formats.fabric.fabric_files import fabric_text
 from ocs_codesign.formats.fabric.scalars import BUDGETS_DB
 from ocs_codesign.reconfigure.change import ReconfigurationCost
-from ocs_codesign.workload.codesign.candidates import messages_of_span
+from ocs_codesign.workload.codesign.candidates import Joining, messages_of_span
 from ocs_codesign.workload.codesign.recipes import rail_designs
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Handover:
 def handovers(candidate: Candidate, traffic: Traffic, cluster: JobCluster) -> tuple[Handover, ...]:
     """What is deployed for a candidate: of one rail, whose servers are the hosts.
 
+    Across rails, of all of them: a server has the ports of all its accelerators then.
     Where circuits change, the groups of passes and those of gradients hold different servers, so
     each has a fabric of as many hosts as a block of servers that hangs together.
     """
@@ -86,12 +87,17 @@ def _handed(
     if Collective.ALLTOALL in gathers and num_hosts <= MAX_STEPPED:
         kinds.append(Collective.ALLTOALL.name)
     sizes = [size for kind, size in messages if Collective.parse(kind) in GATHERING]
-    largest = round(max(sizes)) if sizes else None
+    largest = round(servers_alike(candidate, cluster) * max(sizes)) if sizes else None
     return Handover(design.name, design.recipe, fabric, tuple(kinds) or ("allreduce",), largest)
 
 
+def servers_alike(candidate: Candidate, cluster: JobCluster) -> int:
+    """Accelerators of a server that are one host of what is deployed: all of them across rails."""
+    return cluster.accelerators_a_server if candidate.joining is Joining.ACROSS else 1
+
+
 def rail_fabric(cluster: JobCluster, num_hosts: int, num_ports: int) -> Fabric:
-    """The fabric of a rail: so many servers as hosts, and a plane of switches a port."""
+    """The fabric of rails: so many servers as hosts, and a plane of switches a port."""
     profile = profile_named(cluster.switch).used_as(PortModel.SIMPLEX)
     profile = replace(profile, change=ReconfigurationCost(cluster.delta_s))
     count = -(-num_hosts // profile.num_ports)

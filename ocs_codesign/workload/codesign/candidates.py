@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.collective import GATHERING, Collective
+from ocs_codesign.workload.codesign.across import AcrossRails, option_model
 from ocs_codesign.workload.codesign.group_loads import MAX_NODES_ROUTED
 from ocs_codesign.workload.codesign.optics import (
     JobPrices,
@@ -32,9 +33,13 @@ if TYPE_CHECKING:
 
 @final
 class Joining(Enum):
-    """What joins the servers: circuits of groups, one topology, circuits that change, packets."""
+    """What joins the servers: circuits of groups, one topology, circuits that change, packets.
+
+    All rails are alike but for ACROSS, where a group has other circuits on each.
+    """
 
     GROUPS = "circuits of every group"
+    ACROSS = "circuits across rails"
     ONE = "one topology"
     CHANGING = "circuits that change"
     TORUS = "torus"
@@ -42,7 +47,7 @@ class Joining(Enum):
     FAT_TREE = "fat tree"
 
 
-CODESIGNED = (Joining.GROUPS, Joining.ONE, Joining.CHANGING)
+CODESIGNED = (Joining.GROUPS, Joining.ACROSS, Joining.ONE, Joining.CHANGING)
 
 
 @final
@@ -51,8 +56,8 @@ class Candidate:
     """A division, where it lies, and what joins the servers, with what its messages take.
 
     ``ports`` and ``designs`` are by dimension, those of gradients apart where circuits change; with
-    one topology its design is under ``""``. ``is_ideal``: designs, or loads of one topology, are
-    still bounds.
+    one topology its design is under ``""``. Ports are of an accelerator, across rails of a server.
+    ``is_ideal``: designs, or loads of one topology, are still bounds.
     """
 
     joining: Joining
@@ -83,6 +88,9 @@ class Candidate:
     def _outside(self, cluster: JobCluster) -> Outside:
         if self.joining is Joining.FAT_TREE:
             return PacketTree(cluster, cluster.fat_tree_share)
+        if self.joining is Joining.ACROSS:
+            ((dimension, ports),) = self.ports.items()
+            return AcrossRails(cluster, ports, self.designs.get(dimension))
         if self.joining in (Joining.GROUPS, Joining.CHANGING) or not self.designs:
             return OwnCircuits(cluster, self.ports, self.designs)
         option = self.designs[""]
@@ -126,6 +134,16 @@ def held(parallel: Parallel, placement: RankPlacement, cluster: JobCluster) -> I
     ):
         named = {span.dimension: k for span, k in zip(placement.optical, ports, strict=True)}
         yield Candidate(Joining.GROUPS, parallel, placement, named, is_ideal=True)
+
+
+def across(
+    parallel: Parallel, placement: RankPlacement, cluster: JobCluster
+) -> Iterator[Candidate]:
+    """All ports of servers for the one span that needs light, its design left open."""
+    spans, each = placement.optical, cluster.accelerators_a_server
+    if each > 1 and len(spans) == 1 and spans[0].dimension != PIPELINE:
+        ports = {spans[0].dimension: each * cluster.num_ports}
+        yield Candidate(Joining.ACROSS, parallel, placement, ports, is_ideal=True)
 
 
 def changing(
@@ -174,8 +192,8 @@ def chosen(
     """
     if "" in candidate.designs:
         return replace(candidate, is_ideal=False)
-    designs = _designs(candidate.placement, candidate.ports, traffic, cluster, book)
-    late = _designs(candidate.placement, candidate.late_ports, traffic, cluster, book)
+    designs = _designs(candidate, candidate.ports, traffic, cluster, book)
+    late = _designs(candidate, candidate.late_ports, traffic, cluster, book)
     if designs is None or late is None:
         return None
     return Candidate(
@@ -211,13 +229,14 @@ def with_one(
 
 
 def _designs(
-    placement: RankPlacement,
+    candidate: Candidate,
     ports: dict[str, int],
     traffic: Traffic,
     cluster: JobCluster,
     book: DesignBook,
 ) -> dict[str, FabricOption] | None:
-    asked = traffic.asked()
+    asked, placement = traffic.asked(), candidate.placement
+    is_across = candidate.joining is Joining.ACROSS
     found = {}
     for span in placement.optical:
         if span.dimension == PIPELINE or span.dimension not in ports:
@@ -226,16 +245,22 @@ def _designs(
         if not mine:
             continue
         exchanges = any(kind == Collective.ALLTOALL.name for kind, _ in mine)
-        model = cluster.ports_model(ports[span.dimension])
-        options = book.options(span.outside, ports[span.dimension], exchanges=exchanges)
+        num_ports = ports[span.dimension]
+        looked_up = book.options_of_servers if is_across else book.options
+        options = looked_up(span.outside, num_ports, exchanges=exchanges)
         largest = max(
             (size for (kind, size) in mine if Collective.parse(kind) in GATHERING),
             default=Fraction(0),
         )
-        packed = [book.packed(option, model, largest) for option in options]
+        models = [
+            option_model(cluster, option) if is_across else cluster.ports_model(num_ports)
+            for option in options
+        ]
+        packed = [book.packed(*both, largest) for both in zip(options, models, strict=True)]
         if not packed:
             return None
-        found[span.dimension] = min(packed, key=lambda option: _total_s(option, mine, model))
+        times = [_total_s(option, mine, of) for option, of in zip(packed, models, strict=True)]
+        found[span.dimension] = packed[times.index(min(times))]
     return found
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.graphs.families.rings import DirectedCirculant
 from ocs_codesign.question import Question
 from ocs_codesign.reconfigure.hold.forests import with_contenders
 from ocs_codesign.reconfigure.hold.options import recipe_option, serving_options
@@ -43,6 +44,7 @@ class DesignBook:
     on_phase: Callable[[str], None] | None = None
     unsearched: set[tuple[int, int]] = field(default_factory=set)
     _options: dict[tuple[int, int, bool], tuple[FabricOption, ...]] = field(default_factory=dict)
+    _to_all: dict[tuple[int, int, bool], FabricOption] = field(default_factory=dict)
     _packed: dict[FabricOption, FabricOption] = field(default_factory=dict)
 
     def options(
@@ -76,6 +78,24 @@ class DesignBook:
         wanted = [Collective.ALLGATHER, *[Collective.ALLTOALL] * exchanges]
         serving = designs_serving(question, wanted, effort=effort, known=known)
         return tuple(serving_options(serving, wanted))
+
+    def options_of_servers(
+        self, num_servers: int, num_ports: int, *, exchanges: bool
+    ) -> tuple[FabricOption, ...]:
+        """The same of servers with many ports: also circuits to all others, as many to each.
+
+        What of the ports is left over then is not used.
+        """
+        options = self.options(num_servers, num_ports, exchanges=exchanges)
+        many = num_ports // (num_servers - 1)
+        if not many or num_servers > MAX_ALLTOALL:
+            return options
+        key = num_servers, many * (num_servers - 1), exchanges
+        if key not in self._to_all:
+            recipe = DirectedCirculant(num_servers, tuple(range(1, num_servers)) * many)
+            wanted = [Collective.ALLGATHER, *[Collective.ALLTOALL] * exchanges]
+            self._to_all[key] = recipe_option(recipe, wanted)
+        return (self._to_all[key], *options)
 
     def named(self, recipe: Recipe, *, exchanges: bool) -> FabricOption | None:
         """The option of a recipe, None where its all-to-all is too large to solve."""

@@ -11,6 +11,7 @@ from ocs_codesign.workload.codesign.candidates import (
     CODESIGNED,
     Candidate,
     Joining,
+    across,
     changing,
     chosen,
     held,
@@ -210,6 +211,8 @@ class _Search:
         for joining in self.joinings:
             if joining is Joining.GROUPS:
                 found += held(parallel, placement, cluster)
+            elif joining is Joining.ACROSS:
+                found += across(parallel, placement, cluster)
             elif joining is Joining.CHANGING:
                 found += changing(traffic, placement, cluster)
             elif joining is not Joining.ONE or len(placement.optical) > 1:

@@ -225,10 +225,12 @@ class BestConceivable:
         return "conceivable", span.outside
 
     def collective_s(self, span: Span, collective: str, size_bytes: Fraction) -> Seconds:
-        """The bound of all topologies."""
-        num_ports = self.cluster.num_ports
-        cost = least_cost(collective, span.outside, num_ports)
-        return seconds_of(cost, self.cluster.ports_model(num_ports), size_bytes)
+        """The bound of all topologies, whose rails may each have circuits of their own."""
+        cluster = self.cluster
+        cost = least_cost(
+            collective, span.outside, cluster.accelerators_a_server * cluster.num_ports
+        )
+        return seconds_of(cost, cluster.ports_model(cluster.num_ports), size_bytes)
 
     def send_s(self, span: Span, size_bytes: int) -> Seconds:
         """One step over all ports."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.cost import CostModel
 from ocs_codesign.workload.buckets import buckets_of_work
-from ocs_codesign.workload.codesign.candidates import CODESIGNED, Joining, chosen, held
+from ocs_codesign.workload.codesign.candidates import CODESIGNED, Joining, across, chosen, held
 from ocs_codesign.workload.codesign.designs import DesignBook
 from ocs_codesign.workload.codesign.divisions import divisions, pure_data
 from ocs_codesign.workload.codesign.exploring import MAX_SIMULATED, Explored, Planner, explored
@@ -18,11 +18,10 @@ from ocs_codesign.workload.codesign.outcomes import (
     JobOutcome,
     fastest,
     outcome_of,
-    passes_of,
     simulated,
 )
 from ocs_codesign.workload.codesign.placements import placements
-from ocs_codesign.workload.issue import Discipline, IssueOrder, RanksStuckError, run
+from ocs_codesign.workload.issue import Discipline, IssueOrder, RanksStuckError
 from ocs_codesign.workload.period import steady
 from ocs_codesign.workload.policies import POLICIES, best_of
 from ocs_codesign.workload.prices import priced
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.codesign.cluster import JobCluster
     from ocs_codesign.workload.codesign.divisions import Divisions, TrainedModel
     from ocs_codesign.workload.codesign.traffic import Traffic
-    from ocs_codesign.workload.issue import JobRun
-    from ocs_codesign.workload.job_graph import JobGraph
     from ocs_codesign.workload.models.parallel import Parallel
 
 TUNED_NODES, TUNED_NODES_OF_BASELINES = 3_000, 1_200
@@ -259,7 +256,8 @@ def _own_circuits(planner: Planner, parallel: Parallel) -> list[Candidate]:
         candidate
         for placement in placements(parallel, cluster.accelerators_a_server)
         if placement.num_servers <= cluster.num_servers
-        for candidate in held(parallel, placement, cluster)
+        for ways in (held, across)
+        for candidate in ways(parallel, placement, cluster)
     )
     made = (chosen(one, traffic, cluster, planner.book) for one in ideal)
     return [one for one in made if one is not None]
@@ -319,32 +317,3 @@ def break_even_s(planner: Planner, divided: Divisions, best: JobOutcome) -> Frac
     other = replace(planner, cluster=at_once)  # nothing that it knows depends on dead times
     found = explored(*(other, divided.fitting, (Joining.CHANGING,)), below_s=float(best.period_s))
     return (best.period_s - found.outcomes[0].period_s) / 2 if found.outcomes else None
-
-
-def run_of(plan: CodesignPlan) -> JobRun:
-    """The winner on the clock: several iterations, or one of passes alone where circuits change."""
-    best, cluster = plan.best, plan.cluster
-    graph = plan.trained.graph(best.candidate.parallel, cluster.accelerator)
-    if best.candidate.late_ports:
-        return run(passes_of(best.candidate, graph, cluster))
-    ready = priced(graph, best.candidate.prices(cluster))
-    if best.policy in BASE_POLICIES:
-        return steady(ready, BASE_POLICIES[best.policy]).job_run
-    return best_of(best.policy, ready).steady.job_run
-
-
-def resimulated(
-    planner: Planner, outcome: JobOutcome, *, ranks_alone: bool = False
-) -> tuple[JobGraph, Fraction]:
-    """The job of an outcome held throughout, and its period, simulated again as a whole.
-
-    ``ranks_alone``: rank by rank instead of by classes. Raises ValueError where circuits change.
-    """
-    candidate, cluster = outcome.candidate, planner.cluster
-    if candidate.late_ports:
-        raise ValueError("circuits change: passes and gradients are simulated apart")
-    graph = planner.trained.graph(candidate.parallel, cluster.accelerator, ranks_alone=ranks_alone)
-    ready = priced(graph, candidate.prices(cluster))
-    if outcome.policy in BASE_POLICIES:
-        return ready, steady(ready, BASE_POLICIES[outcome.policy]).period_s
-    return ready, best_of(outcome.policy, ready).steady.period_s

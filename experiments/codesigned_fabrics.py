@@ -1,0 +1,208 @@
+"""Three training jobs on six clusters: co-designed circuits beside torus, ring, fat tree and DDP.
+
+GPT-3, a mixture of experts of the size of Mixtral 8x7B, and DLRM on 64, 256 and 1024 accelerators
+in servers of eight, and on numbers that are not round: 61 servers of one, 125 of two, 125 of
+eight. All accelerators have four optical ports of 50 Gb/s on rails. Divisions, placements and
+policies are searched for every fabric alike, so that what differs is the fabric; the fat tree
+costs as much as the optical ports by list estimates. DDP is what it does on the circuits that are
+best for it, and does not fit where the note says so.
+
+    python experiments/codesigned_fabrics.py [--quick] [--out DIR]
+
+writes figures/codesigned_fabrics.csv and .png in a quarter of an hour, and says on standard error
+what it is at; --quick runs DLRM on the two smallest clusters.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reporting import (
+    KAUTZ,
+    OURS,
+    PUBLISHED,
+    RING,
+    TREE,
+    Report,
+    new_figure,
+    parse_arguments,
+    publish,
+)
+
+import ocs_codesign
+from ocs_codesign.answers.codesign_texts import circuits_text, division_text
+from ocs_codesign.formats.jobs.job_cluster_files import load_job_cluster
+from ocs_codesign.formats.jobs.training_files import load_training
+from ocs_codesign.graphs.handle import handle
+from ocs_codesign.quantities import format_time
+from ocs_codesign.workload.codesign.memory import memory_bytes
+from ocs_codesign.workload.codesign.planning import codesign
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ocs_codesign.workload.codesign.cluster import JobCluster
+    from ocs_codesign.workload.codesign.outcomes import JobOutcome
+    from ocs_codesign.workload.codesign.planning import CodesignPlan
+
+EXAMPLES = Path(ocs_codesign.__file__).parent / "examples"
+JOBS = ("gpt3", "mixtral", "dlrm")
+SERVERS = ((61, 1), (8, 8), (125, 2), (32, 8), (125, 8), (128, 8))
+"""Servers and accelerators of each, by accelerators."""
+QUICK_JOBS, QUICK_SERVERS = ("dlrm",), SERVERS[:2]
+CODESIGNED = "co-designed"
+COLOURS = {CODESIGNED: OURS, "torus": KAUTZ, "ring": RING, "fat tree": TREE, "DDP": PUBLISHED}
+FIELDS = (
+    *("job", "accelerators", "servers", "fabric", "iteration_ms", "over_codesigned", "bound_ms"),
+    *("compute_ms", "exposed_ms", "idle_ms", "dark_ms", "used", "memory_gb", "fits", "policy"),
+    *("division", "joined_by", "fat_tree_share", "not_fitting_divisions"),
+)
+BREAK_AT = 2.5
+"""Where bars are cut that are longer, with their length written."""
+
+
+def cluster_of(num_servers: int, each: int) -> JobCluster:
+    """The shipped cluster of 256 accelerators, with so many servers of so many instead."""
+    shipped = load_job_cluster(EXAMPLES / "cluster256.yaml")
+    inside = shipped.scale_up if each > 1 else None
+    return replace(
+        shipped,
+        name=f"{num_servers} x {each}",
+        num_servers=num_servers,
+        accelerators_a_server=each,
+        scale_up=inside,
+    )
+
+
+def rows(job: str, num_servers: int, each: int) -> Iterator[dict[str, object]]:
+    """A row for the winner and for every usual choice that there is."""
+    plan = codesign(load_training(EXAMPLES / f"{job}.yaml"), cluster_of(num_servers, each))
+    yield row(plan, CODESIGNED, plan.best)
+    for one in plan.baselines:
+        if one.name not in COLOURS:
+            continue
+        if one.outcome is not None:
+            yield row(plan, one.name, one.outcome)
+
+
+def row(plan: CodesignPlan, fabric: str, outcome: JobOutcome) -> dict[str, object]:
+    """What an outcome consists of."""
+    cluster, parallel = plan.cluster, outcome.candidate.parallel
+    needed = memory_bytes(plan.trained.model, parallel)
+    parts = " ".join(
+        f"{label} {milliseconds(seconds)}" for label, seconds in sorted(outcome.exposed_s.items())
+    )
+    return {
+        "job": plan.trained.name,
+        "accelerators": cluster.num_accelerators,
+        "servers": cluster.name,
+        "fabric": fabric,
+        "iteration_ms": milliseconds(outcome.period_s),
+        "over_codesigned": f"{float(outcome.period_s / plan.best.period_s):.4f}",
+        "bound_ms": milliseconds(outcome.bound_s),
+        "compute_ms": milliseconds(outcome.compute_s),
+        "exposed_ms": parts,
+        "idle_ms": milliseconds(outcome.idle_s),
+        "dark_ms": milliseconds(outcome.dark_s),
+        "used": parallel.num_ranks,
+        "memory_gb": f"{needed / 1e9:.2f}",
+        "fits": "yes" if needed <= cluster.memory_bytes else "no",
+        "policy": outcome.policy,
+        "division": division_text(outcome.candidate),
+        "joined_by": circuits_text(outcome.candidate, handle),
+        "fat_tree_share": f"{float(cluster.fat_tree_share):.4f}",
+        "not_fitting_divisions": plan.divisions.num_too_large,
+    }
+
+
+def milliseconds(seconds: Fraction | float) -> str:
+    """Milliseconds to a tenth of a microsecond."""
+    return f"{float(seconds) * 1e3:.4f}"
+
+
+def picture(table: Sequence[dict[str, object]]) -> Figure:
+    """A panel a job: bars of every fabric by size, over what the co-designed one takes.
+
+    A line across a bar is the bound of that fabric's division; hatched is what does not fit.
+    """
+    jobs = list(dict.fromkeys(str(line["job"]) for line in table))
+    figure, panels = new_figure(10.0, 0.9 + 2.6 * len(jobs), len(jobs), 1, sharex=False)
+    for axes, job in zip(panels, jobs, strict=True):
+        draw_job(axes, [line for line in table if line["job"] == job])
+        axes.set_title(job, fontsize=10, loc="left")
+    for fabric, colour in COLOURS.items():
+        panels[0].bar(0, 0, color=colour, label=fabric)
+    panels[0].bar(0, 0, color="#ffffff", edgecolor=PUBLISHED, hatch="////", label="does not fit")
+    panels[0].plot([], [], color="#222222", linewidth=1.6, label="bound, any policy")
+    figure.legend(loc="outside lower center", ncols=7, frameon=False, fontsize=9)
+    figure.suptitle(
+        "iteration over that of the co-designed fabric, by accelerators; its time below",
+        fontsize=11,
+    )
+    return figure
+
+
+def draw_job(axes: Axes, table: Sequence[dict[str, object]]) -> None:
+    """The bars of a job, a group for each size."""
+    sizes = list(dict.fromkeys(str(line["servers"]) for line in table))
+    labels = []
+    width = 0.8 / len(COLOURS)
+    for group, size in enumerate(sizes):
+        mine = {str(line["fabric"]): line for line in table if line["servers"] == size}
+        best = float(str(mine[CODESIGNED]["iteration_ms"]))
+        told = f"{mine[CODESIGNED]['accelerators']} = {size}"
+        labels.append(f"{told}\n{format_time(best / 1e3)}")
+        for at, (fabric, colour) in enumerate(COLOURS.items()):
+            place = group + (at - (len(COLOURS) - 1) / 2) * width
+            if fabric in mine:
+                draw_bar(axes, mine[fabric], place, width, best, colour)
+            else:
+                axes.text(place, 0.03, "none", rotation=90, ha="center", fontsize=7)
+    axes.set_xticks(range(len(sizes)), labels)
+    axes.set_ylim(0, BREAK_AT * 1.08)
+    axes.axhline(1, color="#222222", linewidth=0.8, linestyle=(0, (4, 2)), zorder=0.5)
+    axes.set_ylabel("over co-designed")
+
+
+def draw_bar(
+    axes: Axes, line: dict[str, object], place: float, width: float, best_ms: float, colour: str
+) -> None:
+    """A bar, its bound, and its length where that is not near 1."""
+    ratio = float(str(line["over_codesigned"]))
+    bound = float(str(line["bound_ms"])) / best_ms
+    fits = line["fits"] == "yes"
+    axes.bar(
+        *(place, min(ratio, BREAK_AT), 0.92 * width),
+        color=colour if fits else "#ffffff",
+        edgecolor=colour,
+        hatch=None if fits else "////",
+        linewidth=0.8,
+    )
+    if bound <= BREAK_AT:
+        axes.hlines(bound, place - width * 0.46, place + width * 0.46, color="#222222", lw=1.6)
+    if line["fabric"] != CODESIGNED:
+        top = min(ratio, BREAK_AT)
+        axes.text(place, top + 0.03, f"{ratio:.2f}", ha="center", fontsize=7)
+
+
+def main() -> None:
+    """Run, print and write."""
+    arguments = parse_arguments(__doc__)
+    jobs, servers = (QUICK_JOBS, QUICK_SERVERS) if arguments.quick else (JOBS, SERVERS)
+    table = []
+    for job in jobs:
+        for num_servers, each in servers:
+            if not arguments.quick:
+                sys.stderr.write(f"{job} on {num_servers} x {each}\n")
+            table += rows(job, num_servers, each)
+    publish(Report("codesigned_fabrics", FIELDS, table, picture(table)), arguments)
+
+
+if __name__ == "__main__":
+    main()
