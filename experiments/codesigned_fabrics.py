@@ -2,10 +2,10 @@
 
 GPT-3, a mixture of experts of the size of Mixtral 8x7B, and DLRM on 64, 256 and 1024 accelerators
 in servers of eight, and on numbers that are not round: 61 servers of one, 125 of two, 125 of
-eight. All accelerators have four optical ports of 50 Gb/s on rails. Divisions, placements and
-policies are searched for every fabric alike, so that what differs is the fabric; the fat tree
-costs as much as the optical ports by list estimates. DDP is what it does on the circuits that are
-best for it, and does not fit where the note says so.
+eight. GPT-3's batch grows with them, the others' is always the same. All accelerators have four
+optical ports of 50 Gb/s on rails. Divisions, placements and policies are searched for every fabric
+alike, so that what differs is the fabric; the fat tree costs as much as the optical ports by list
+estimates. DDP is what it does on the circuits that are best for it, were there enough memory.
 
     python experiments/codesigned_fabrics.py [--quick] [--out DIR]
 
@@ -40,8 +40,10 @@ from ocs_codesign.formats.jobs.job_cluster_files import load_job_cluster
 from ocs_codesign.formats.jobs.training_files import load_training
 from ocs_codesign.graphs.handle import handle
 from ocs_codesign.quantities import format_time
+from ocs_codesign.workload.codesign.divisions import TrainedModel
 from ocs_codesign.workload.codesign.memory import memory_bytes
 from ocs_codesign.workload.codesign.planning import codesign
+from ocs_codesign.workload.models.transformer import Transformer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,13 +57,16 @@ EXAMPLES = Path(ocs_codesign.__file__).parent / "examples"
 JOBS = ("gpt3", "mixtral", "dlrm")
 SERVERS = ((61, 1), (8, 8), (125, 2), (32, 8), (125, 8), (128, 8))
 """Servers and accelerators of each, by accelerators."""
+SEQUENCES = {61: 96, 64: 96, 250: 384, 256: 384, 1000: 1536, 1024: 1536}
+"""The batch of GPT-3 by accelerators: 1,536 on few of them would be a thousand microbatches."""
 QUICK_JOBS, QUICK_SERVERS = ("dlrm",), SERVERS[:2]
 CODESIGNED = "co-designed"
 COLOURS = {CODESIGNED: OURS, "torus": KAUTZ, "ring": RING, "fat tree": TREE, "DDP": PUBLISHED}
 FIELDS = (
     *("job", "accelerators", "servers", "fabric", "iteration_ms", "over_codesigned", "bound_ms"),
     *("compute_ms", "exposed_ms", "idle_ms", "dark_ms", "used", "memory_gb", "fits", "policy"),
-    *("division", "joined_by", "fat_tree_share", "not_fitting_divisions"),
+    *("division", "joined_by", "fat_tree_share", "batch", "divisions"),
+    *("need_more_memory", "too_long"),
 )
 BREAK_AT = 2.5
 """Where bars are cut that are longer, with their length written."""
@@ -80,13 +85,21 @@ def cluster_of(num_servers: int, each: int) -> JobCluster:
     )
 
 
+def trained_on(job: str, num_accelerators: int) -> TrainedModel:
+    """The shipped model without its own division, of GPT-3 with the batch for so many."""
+    shipped = load_training(EXAMPLES / f"{job}.yaml")
+    model = shipped.model
+    if job == "gpt3" and isinstance(model, Transformer):
+        model = replace(model, batch=SEQUENCES[num_accelerators])
+    return TrainedModel(shipped.name, model)
+
+
 def rows(job: str, num_servers: int, each: int) -> Iterator[dict[str, object]]:
     """A row for the winner and for every usual choice that there is."""
-    plan = codesign(load_training(EXAMPLES / f"{job}.yaml"), cluster_of(num_servers, each))
+    cluster = cluster_of(num_servers, each)
+    plan = codesign(trained_on(job, cluster.num_accelerators), cluster)
     yield row(plan, CODESIGNED, plan.best)
     for one in plan.baselines:
-        if one.name not in COLOURS:
-            continue
         if one.outcome is not None:
             yield row(plan, one.name, one.outcome)
 
@@ -117,7 +130,10 @@ def row(plan: CodesignPlan, fabric: str, outcome: JobOutcome) -> dict[str, objec
         "division": division_text(outcome.candidate),
         "joined_by": circuits_text(outcome.candidate, handle),
         "fat_tree_share": f"{float(cluster.fat_tree_share):.4f}",
-        "not_fitting_divisions": plan.divisions.num_too_large,
+        "batch": plan.trained.model.batch,
+        "divisions": len(plan.divisions.fitting),
+        "need_more_memory": plan.divisions.num_too_large,
+        "too_long": plan.divisions.num_too_long,
     }
 
 

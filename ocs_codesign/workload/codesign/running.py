@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ocs_codesign.workload.codesign.outcomes import BASE_POLICIES, passes_of
 from ocs_codesign.workload.issue import run
+from ocs_codesign.workload.job_graph import COMPUTE
 from ocs_codesign.workload.period import steady
 from ocs_codesign.workload.policies import best_of
 from ocs_codesign.workload.prices import priced
@@ -55,6 +58,15 @@ def resimulated(
 
 
 def late_job(candidate: Candidate, graph: JobGraph, cluster: JobCluster) -> JobGraph:
-    """The job of a candidate whose circuits change, with nothing but its gradients."""
+    """The gradients of a candidate whose circuits change, when passes are done.
+
+    All else is computation that takes no time, so that no message of passes is in their way.
+    """
     late, mine = priced(graph, candidate.late_prices(cluster)), graph.is_gradient
-    return late.changed(work=late.work * mine, latency=late.latency * mine)
+    return late.changed(
+        kind=np.where(mine, late.kind, COMPUTE).astype(late.kind.dtype),
+        group=np.where(mine, late.group, -1).astype(late.group.dtype),
+        instance=np.where(mine, late.instance, -1).astype(late.instance.dtype),
+        work=late.work * mine,
+        latency=late.latency * mine,
+    )
