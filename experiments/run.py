@@ -44,6 +44,7 @@ SLOW = (
     "policies_by_speed",
     "every_size",
     "in_network",
+    "codesigned_fabrics",
 )
 BENCHMARKS = ("benchmark_bfb", "benchmark_forest", "generation_time", "greedy_table")
 

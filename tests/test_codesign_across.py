@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from codesign_samples import DENSE, cluster, planner
 
+from ocs_codesign.answers.codesign import CodesignAnswer, codesign_sections
+from ocs_codesign.answers.codesign_texts import circuits_of_exchange, circuits_text, explanation
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import CostModel
 from ocs_codesign.fabric.deployments.deploy import deploy
@@ -191,3 +193,40 @@ def test_dense_models_may_go_across_too():
     assert plan.best.period_s <= min(
         one.outcome.period_s for one in plan.baselines if one.name in ("torus", "ring")
     )
+
+
+@pytest.mark.parametrize("ports", [1, 2])
+def test_why_packets_win_is_said_if_they_do(ports):
+    """Seven hosts in one group: on two ports an all-to-all takes nine hops for six, on one 21."""
+    trained = TrainedModel("rec", replace(RECOMMENDER, rows=10**6, batch=7 * 512))
+    on = cluster(7, 1, ports, memory=5 * 10**7)
+    plan = codesign(trained, on, ("fifo",))
+    tree = next(one.outcome for one in plan.baselines if one.name == "fat tree")
+    best = plan.best
+    assert tree.period_s < best.period_s
+    assert best.candidate.parallel == Parallel(data=7)
+    hops = circuits_of_exchange(best.candidate)
+    assert hops >= Fraction(9, 6) if ports == 2 else hops == Fraction(21, 6)
+    (told,) = [one for one in explanation(plan) if one.startswith("A packet network")]
+    assert f"a byte of an all-to-all crosses {float(hops):.2g} circuits" in told
+    # The other way round: packets so dear that the tree has a tenth of the bandwidth.
+    dear = replace(on, prices=replace(on.prices, packet_port=Fraction(10**6)))
+    again = codesign(trained, dear, ("fifo",))
+    assert again.best.period_s == best.period_s
+    assert not [one for one in explanation(again) if one.startswith("A packet network")]
+
+
+def test_what_is_joined_across_rails_is_said_so():
+    on = cluster(5, 2, 2, memory=4 * 10**7)
+    plan = codesign(
+        TrainedModel("rec", replace(RECOMMENDER, rows=10**6, batch=5000)), on, ("fifo",)
+    )
+    assert circuits_text(plan.best.candidate, str).startswith("across rails replica 4 ")
+    handed = handovers(plan.best.candidate, plan.best_traffic, plan.cluster)
+    shown = [
+        one
+        for one in codesign_sections(CodesignAnswer(plan, handed, "out"), 3)
+        if isinstance(one, str)
+    ]
+    told = [one for one in shown if one.startswith("To build it")]
+    assert "on all 2 rails together: ports 2 r to 2 r + 1 of a server are those of" in told[0]

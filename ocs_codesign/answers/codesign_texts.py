@@ -117,7 +117,8 @@ def search_text(plan: CodesignPlan) -> Iterator[str]:
 
 def explanation(plan: CodesignPlan) -> list[str]:
     """The winner in a few sentences: what dominates, why it lies so, and what would change it."""
-    return [_dominates(plan.best), _why(plan), *_beside(plan), _would_change(plan)]
+    told = [_dominates(plan.best), _why(plan), *_beside(plan), *_packets(plan)]
+    return [*told, _would_change(plan)]
 
 
 def _dominates(best: JobOutcome) -> str:
@@ -169,6 +170,46 @@ def _beside(plan: CodesignPlan) -> Iterator[str]:
         note = f" ({one.note})" if one.note else ""
         parts.append(f"{name} takes {_more(one.outcome, plan.best)}{note}")
     yield f"Beside it: {'; '.join(parts)}."
+
+
+def _packets(plan: CodesignPlan) -> Iterator[str]:
+    """Why packets are better for the same money, if they are."""
+    tree = next(
+        (
+            one.outcome
+            for one in plan.baselines
+            if one.outcome is not None and one.outcome.candidate.joining is Joining.FAT_TREE
+        ),
+        None,
+    )
+    best = plan.best
+    if tree is None or tree.period_s >= best.period_s * (1 - _ALIKE):
+        return
+    causes = []
+    if tree.candidate.parallel != best.candidate.parallel:
+        causes.append(f"the model can be divided into {division_text(tree.candidate)}")
+    hops = circuits_of_exchange(best.candidate)
+    if hops > 1 + _ALIKE:
+        causes.append(
+            f"a byte of an all-to-all crosses {float(hops):.2g} circuits, and one port of a tree"
+        )
+    if len(best.candidate.ports) > 1:
+        names = _listed(sorted(best.candidate.ports))
+        causes.append(f"circuits divide ports between {names}, and a tree lends each all of them")
+    if best.candidate.joining is Joining.ACROSS:
+        causes.append("what changes rail does so inside servers, for a time that a tree saves")
+    reason = f": {'; '.join(causes)}" if causes else ""
+    yield f"A packet network is the better fabric for this job at these prices{reason}."
+
+
+def circuits_of_exchange(candidate: Candidate) -> Fraction:
+    """Circuits that a byte of an all-to-all crosses at most in the mean, 0 without all-to-alls."""
+    found = [Fraction(0)]
+    for option in candidate.designs.values():
+        if option.alltoall is not None and option.recipe is not None:
+            nodes = option.recipe.num_nodes
+            found.append(option.alltoall.t_b * Fraction(nodes, nodes - 1))
+    return max(found)
 
 
 def _would_change(plan: CodesignPlan) -> str:
