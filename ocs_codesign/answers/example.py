@@ -37,6 +37,11 @@ EXAMPLES = {
         "two groups at once",
         "iterate groups.yaml --network 'leaf_spine(2,2,1,1,1)' --cut-through",
     ),
+    "experts.yaml": (
+        "experts whose circuits change",
+        "iterate experts.yaml --configuration 'Circulant(16,(4,8))' --configuration "
+        "'GeneralizedKautz(3,16)' --delta 20us",
+    ),
     "gpt3.yaml": ("GPT-3 and how it is divided", "iterate gpt3.yaml"),
     "mixtral.yaml": ("a mixture of experts", "iterate mixtral.yaml"),
     "dlrm.yaml": ("a recommender", "iterate dlrm.yaml"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.cli.book_options import book_option, with_books
+from ocs_codesign.cli.configuration_options import configuration_options
 from ocs_codesign.cli.file_options import INPUT, plot_option
 from ocs_codesign.cli.job_options import machine_options
 from ocs_codesign.cli.link_options import link_options
@@ -17,7 +18,10 @@ from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
     from ocs_codesign.answers.link_iteration import LinkIteration
+    from ocs_codesign.answers.reconfigured_job import ReconfiguredAnswer
+    from ocs_codesign.cli.configuration_options import AskedCircuits
     from ocs_codesign.cli.link_options import AskedLinks
+    from ocs_codesign.cli.progress import Progress
     from ocs_codesign.formats.jobs.job_files import GivenMachine, LoadedJob
 
 
@@ -36,6 +40,7 @@ def _in_network(loaded: LoadedJob) -> tuple[int, int] | None:
 @machine_options
 @link_options
 @book_option
+@configuration_options
 @plot_option("what ranks compute and send when")
 @json_option
 def iterate(
@@ -43,6 +48,7 @@ def iterate(
     given: GivenMachine | None,
     links: AskedLinks | None,
     books: tuple[str, ...],
+    circuits: AskedCircuits | None,
     plot: str | None,
     json_path: str | None,
 ) -> int:
@@ -68,14 +74,32 @@ def iterate(
     each other. Where links have no unit, --bandwidth, or that of the machine's outermost level, is
     what leaves a host in all.
 
+    With several --configuration the circuits between ranks, or between blocks of the machine's last
+    level but one, hold one recipe at a time. While they change, for --delta, no message over them
+    is in flight; computation goes on. The answer is the sequence of configurations round the
+    iteration, beside every one that is held throughout, and the delay up to which changes pay.
+
     \b
     Example:
       ocs-codesign example .
       ocs-codesign iterate layers.yaml
       ocs-codesign iterate groups.yaml --network 'leaf_spine(2,2,1,1,1)' --cut-through
       ocs-codesign iterate groups.yaml --book 'sum even=UniRing(1,2)'
+      ocs-codesign iterate experts.yaml --configuration 'Circulant(16,(4,8))' \\
+          --configuration 'GeneralizedKautz(3,16)' --delta 20us
     """
     check_outputs(json_path, plot)
+    if circuits is not None:
+        with progress("Measuring configurations") as shown:
+            changed = _with_changes(job, given, links, circuits, shown)
+            files = _picture_of_changes(changed, plot)
+        from ocs_codesign.answers.reconfigured_job import (
+            reconfigured_json,
+            reconfigured_sections,
+        )
+
+        emit(reconfigured_json(changed), json_path, reconfigured_sections(changed), files)
+        return 0
     if links is not None:
         with progress("Simulating"):
             on_links = _on_links(job, given, links, books)
@@ -134,6 +158,40 @@ def _on_links(
         *(job.name, job.text, job.graph, steady(job.graph), found, link_run),
         *(alone_ticks(placed), bound_on_links_s(graph, placed)),
     )
+
+
+def _with_changes(
+    path: str,
+    given: GivenMachine | None,
+    links: AskedLinks | None,
+    circuits: AskedCircuits,
+    shown: Progress,
+) -> ReconfiguredAnswer:
+    from ocs_codesign.answers.reconfigured_job import ReconfiguredAnswer
+    from ocs_codesign.formats.jobs.job_files import load_job
+    from ocs_codesign.workload.reconfigured.planning import plan_iteration
+
+    if links is not None:
+        raise click.UsageError(
+            "--configuration is for --fidelity formula: give no --network, since the links are "
+            "those of the configurations"
+        )
+    loaded = load_job(path, given)
+    job = circuits.configured(loaded, shown.tell)
+    shown.tell_phase("Simulating")
+    planned = plan_iteration(
+        job, on_progress=lambda done, most: shown.tell_phase("Simulating", done, most)
+    )
+    return ReconfiguredAnswer(loaded.name, loaded.text, planned)
+
+
+def _picture_of_changes(answer: ReconfiguredAnswer, plot: str | None) -> dict[str, bytes]:
+    if plot is None:
+        return {}
+    from ocs_codesign.plot.files import figure_bytes
+    from ocs_codesign.plot.reconfigured_job import changes_figure
+
+    return {plot: figure_bytes(changes_figure(answer.planned, answer.name), Path(plot).suffix)}
 
 
 def _picture(answer: LinkIteration, plot: str | None) -> dict[str, bytes]:

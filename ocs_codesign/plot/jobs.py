@@ -12,6 +12,7 @@ from ocs_codesign.plot.labels import FONT_SIZE
 from ocs_codesign.quantities import format_time
 from ocs_codesign.workload.job_graph import COMPUTE
 from ocs_codesign.workload.on_links import MAX_LANES
+from ocs_codesign.workload.reconfigured.inserting import CHANGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,9 +134,8 @@ def draw_timeline(axes: Axes, done: JobRun, num_owners: int, links: LinkRun | No
     set_time_axis(axes, until or 1.0)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=FONT_SIZE)
     what = "classes" if links is None else "ranks"
-    notes = [f"the first {num_owners} of {graph.num_owners} {what}"] * (
-        num_owners < graph.num_owners
-    )
+    every = graph.num_owners - (graph.labels[-1] == CHANGE)  # the last owner is the circuits
+    notes = [f"the first {num_owners} of {every} {what}"] * (num_owners < every)
     notes += [f"the first {MAX_BARS} bars"] * is_cut
     return "".join(f", {note}" for note in notes)
 

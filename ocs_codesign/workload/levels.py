@@ -74,13 +74,13 @@ def _ranks_inside(graph: JobGraph, machine: Machine) -> NDArray[np.int64]:
         group = int(graph.group[node])
         key = group, int(graph.first_rank[node]), int(graph.last_rank[node])
         if key not in known:
-            ranks = _ranks_of(graph, *key)
+            ranks = ranks_of(graph, *key)
             known[key] = 0 if ranks is None else _most_inside(ranks, machine)
         inside[node] = known[key]
     return inside
 
 
-def _ranks_of(
+def ranks_of(
     graph: JobGraph, group: int, first_rank: int, last_rank: int
 ) -> NDArray[np.int64] | None:
     """The ranks of a group, or of the first of the groups of a class; None if it is several."""
@@ -123,7 +123,7 @@ def _divide(
         nodes = members[start[which] : start[which + 1]]
         nodes = nodes[np.argsort(graph.owner[nodes])]
         node, each = int(nodes[0]), int(inside[nodes[0]])
-        ranks = _ranks_of(
+        ranks = ranks_of(
             graph,
             int(graph.group[node]),
             *(int(graph.first_rank[node]), int(graph.last_rank[node])),

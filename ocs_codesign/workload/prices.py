@@ -214,7 +214,7 @@ def priced(
     """
     talks, different, number = _messages(graph, which)
     parts = [machine.parts_s(*row) for row in different.tolist()]
-    tick_s = _tick_of(graph, [part for both in parts for part in both])
+    tick_s = tick_of(graph, [part for both in parts for part in both])
     ticks = np.array([[round(part / tick_s) for part in both] for both in parts] or [[0, 0]])
     finer = int(graph.tick_s / tick_s)
     latency, work = graph.latency * finer, graph.work * finer
@@ -257,7 +257,7 @@ def _messages(
     return talks, different, number.reshape(-1)
 
 
-def _tick_of(graph: JobGraph, times_s: list[Fraction]) -> Fraction:
+def tick_of(graph: JobGraph, times_s: list[Fraction]) -> Fraction:
     """A tick that divides the graph's and, if it can be, all of these times."""
     finer = lcm(*((time / graph.tick_s).denominator for time in times_s)) if times_s else 1
     longest = float(graph.ticks.sum(dtype=float)) + sum(

@@ -116,13 +116,7 @@ def recipe_options(
     Raises ValueError if they differ in nodes or ports.
     """
     distinct = list(dict.fromkeys(recipes))
-    for recipe in distinct:
-        first = distinct[0]
-        if (recipe.num_nodes, recipe.degree) != (first.num_nodes, first.degree):
-            raise ValueError(
-                f"{recipe!r} has {recipe.num_nodes} nodes of degree {recipe.degree}, {first!r} has "
-                f"{first.num_nodes} of degree {first.degree}: one fabric holds all designs"
-            )
+    check_alike(distinct)
     options = []
     wanted = tuple(collectives)
     for done, recipe in enumerate(distinct):
@@ -130,6 +124,17 @@ def recipe_options(
             on_progress(done, len(distinct))
         options.append(recipe_option(recipe, wanted))
     return tuple(options)
+
+
+def check_alike(recipes: Sequence[Recipe]) -> None:
+    """ValueError if recipes differ in nodes or ports."""
+    for recipe in recipes:
+        first = recipes[0]
+        if (recipe.num_nodes, recipe.degree) != (first.num_nodes, first.degree):
+            raise ValueError(
+                f"{recipe!r} has {recipe.num_nodes} nodes of degree {recipe.degree}, {first!r} has "
+                f"{first.num_nodes} of degree {first.degree}: one fabric holds all designs"
+            )
 
 
 def design_option(design: Design, collectives: Collection[Collective]) -> FabricOption:

@@ -27,12 +27,12 @@ def all_hops(start, link, head, hops):
                     found += 1
 
 
-def walk_groups(start, link, head, size, stride, loads, most_hops):
-    """Add what the messages of groups load links with, where each takes all shortest paths evenly.
+def walk_messages(start, link, head, first, target, loads, most_hops):
+    """Add what messages load links with, where each takes all shortest paths evenly.
 
-    Links ``link[start[v] : start[v + 1]]`` leave node v. Groups are nodes of equal number but for
-    ``size`` places that are ``stride`` apart. Messages are of three kinds: to all others of the
-    group, to the next one, and to the one before. ``loads``
+    Links ``link[start[v] : start[v + 1]]`` leave node v. It sends to the nodes
+    ``target[first[v] : first[v + 1]]``, the next of its group first and the one before last.
+    Messages are of three kinds: to all of them, to the next one, and to the one before. ``loads``
     (3, links), and ``most_hops`` (3,) are those of the message that goes furthest.
     """
     num = len(start) - 1
@@ -68,12 +68,14 @@ def walk_groups(start, link, head, size, stride, loads, most_hops):
         for kind in range(3):
             for node in range(num):
                 carried[kind, node] = 0.0
-        mine = source // stride % size
-        first = source - mine * stride
-        for step in range(1, size):
-            other = first + (mine + step) % size * stride
+        for message in range(first[source], first[source + 1]):
+            other = target[message]
             for kind in range(3):
-                if kind == 0 or (kind == 1 and step == 1) or (kind == 2 and step == size - 1):
+                if (
+                    kind == 0
+                    or (kind == 1 and message == first[source])
+                    or (kind == 2 and message == first[source + 1] - 1)
+                ):
                     carried[kind, other] = 1.0
                     most_hops[kind] = max(most_hops[kind], distance[other])
         for at in range(found - 1, -1, -1):

@@ -1,7 +1,7 @@
 """Groups of nodes side by side on one topology: what their messages load its links with.
 
 Every message takes all shortest paths evenly. All groups of a span send at once: the nodes whose
-number differs by multiples of a stride inside a block.
+number differs by multiples of a stride inside a block; or one group, or pairs of nodes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from ocs_codesign.cost import Cost
 from ocs_codesign.kernels import for_work
 from ocs_codesign.runs import starts_of
-from ocs_codesign.workload.codesign.group_load_kernels import all_hops, walk_groups
+from ocs_codesign.workload.codesign.group_load_kernels import all_hops, walk_messages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,13 +56,43 @@ def group_costs(topology: Topology, size: int, stride: int) -> GroupCosts:
     Cost(steps=2, t_b=Fraction(2, 1))
     """
     _check(topology, size, stride)
-    nodes, num_links = topology.num_nodes, topology.num_links
-    loads, most_hops = np.zeros((3, num_links)), np.zeros(3, dtype=np.int64)
-    walk = for_work(walk_groups, nodes * (nodes + 4 * num_links))
-    walk(*_leaving(topology), size, stride, loads, most_hops)
-    both = loads[1] + loads[2] if size > 2 else loads[1]
-    most = [_rounded_up(float(load.max(initial=0.0))) for load in (*loads, both)]
-    return _costs(topology.degree, size, most, most_hops.tolist())
+    nodes = topology.num_nodes
+    targets = _others(nodes, size, stride).ravel()
+    loads, most_hops = _walked(topology, np.arange(nodes + 1) * (size - 1), targets)
+    return _costs(topology.degree, size, loads, most_hops)
+
+
+@lru_cache(maxsize=4096)
+def lone_group_costs(topology: Topology, members: tuple[int, ...]) -> GroupCosts:
+    """What one group of any nodes pays, in this order round a ring, if no other sends meanwhile.
+
+    >>> from ocs_codesign.graphs.text import parse
+    >>> lone_group_costs(parse("BiRing(2, 5)").topology(), (0, 1, 3)).exchange
+    Cost(steps=2, t_b=Fraction(2, 3))
+    """
+    _check_routed(topology)
+    size = len(members)
+    round_it = np.array(members)[_others(size, size, 1)]
+    num_targets = np.zeros(topology.num_nodes, dtype=np.int64)
+    num_targets[list(members)] = size - 1
+    targets = round_it[np.argsort(members)].ravel()
+    loads, most_hops = _walked(topology, starts_of(num_targets).astype(np.int64), targets)
+    return _costs(topology.degree, size, loads, most_hops)
+
+
+@lru_cache(maxsize=4096)
+def pairs_cost(topology: Topology, pairs: tuple[tuple[int, int], ...]) -> Cost:
+    """What a message of M bytes between the nodes of each of these pairs takes, all at once.
+
+    >>> from ocs_codesign.graphs.text import parse
+    >>> pairs_cost(parse("BiRing(2, 5)").topology(), ((0, 2), (1, 3)))
+    Cost(steps=2, t_b=Fraction(4, 1))
+    """
+    _check_routed(topology)
+    source, target = np.unique(np.array(pairs), axis=0).T
+    first = starts_of(np.bincount(source, minlength=topology.num_nodes)).astype(np.int64)
+    loads, most_hops = _walked(topology, first, np.ascontiguousarray(target))
+    return Cost(most_hops[0], loads[0] * topology.degree)
 
 
 @lru_cache(maxsize=4096)
@@ -76,11 +106,8 @@ def least_group_costs(topology: Topology, size: int, stride: int) -> GroupCosts:
     Cost(steps=2, t_b=Fraction(1, 1))
     """
     _check(topology, size, stride)
-    node = np.arange(topology.num_nodes)
-    place = node // stride % size
-    steps = np.arange(1, size)
-    others = (node - place * stride)[:, None] + (place[:, None] + steps) % size * stride
-    hops = _hops(topology)[node[:, None], others]
+    others = _others(topology.num_nodes, size, stride)
+    hops = _hops(topology)[np.arange(topology.num_nodes)[:, None], others]
     kinds = hops, hops[:, :1], hops[:, -1:]
     totals = [int(part.sum(dtype=np.int64)) for part in kinds]
     both = totals[1] + totals[2] if size > 2 else totals[1]
@@ -107,10 +134,41 @@ def _costs(degree: int, size: int, loads: list[Fraction], hops: list[int]) -> Gr
 
 def _check(topology: Topology, size: int, stride: int) -> None:
     nodes = topology.num_nodes
-    if nodes > MAX_NODES_ROUTED:
-        raise ValueError(f"{nodes} nodes: at most {MAX_NODES_ROUTED} are routed in passing")
-    if nodes % (size * stride) or len(set(topology.speeds().tolist())) > 1:
+    _check_routed(topology)
+    if nodes % (size * stride):
         raise ValueError(f"groups of {size}, {stride} apart, do not divide {nodes} equal nodes")
+
+
+def _check_routed(topology: Topology) -> None:
+    if topology.num_nodes > MAX_NODES_ROUTED:
+        raise ValueError(
+            f"{topology.num_nodes} nodes: at most {MAX_NODES_ROUTED} are routed in passing"
+        )
+    if len(set(topology.speeds().tolist())) > 1:
+        raise ValueError("links have different speeds: what groups load them with is not known")
+
+
+def _others(num: int, size: int, stride: int) -> NDArray[np.int64]:
+    """The others of the group of each of so many nodes, from the next round to the one before."""
+    node = np.arange(num)
+    place = node // stride % size
+    steps = np.arange(1, size)
+    return (node - place * stride)[:, None] + (place[:, None] + steps) % size * stride
+
+
+def _walked(
+    topology: Topology, first: NDArray[np.int64], targets: NDArray[np.int64]
+) -> tuple[list[Fraction], list[int]]:
+    """Loads of links and hops of the messages of each node to its targets, as ``_costs`` asks."""
+    nodes, num_links = topology.num_nodes, topology.num_links
+    loads, most_hops = np.zeros((3, num_links)), np.zeros(3, dtype=np.int64)
+    walk = for_work(walk_messages, nodes * (nodes + 4 * num_links))
+    walk(*_leaving(topology), first, targets, loads, most_hops)
+    # The two of a group of two are each other's next: that message goes once.
+    both = loads[1] if (np.diff(first) < 2).all() else loads[1] + loads[2]
+    return [
+        _rounded_up(float(load.max(initial=0.0))) for load in (*loads, both)
+    ], most_hops.tolist()
 
 
 @lru_cache(maxsize=4)
