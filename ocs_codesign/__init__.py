@@ -201,6 +201,8 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.job_graph import JobGraph as JobGraph
     from ocs_codesign.workload.layer_times import LayerTimes as LayerTimes
     from ocs_codesign.workload.policies import compare_policies as compare_policies
+    from ocs_codesign.workload.reconfigured.planning import plan_iteration as plan_iteration
+    from ocs_codesign.workload.reconfigured.prices import configured as configured
 
 _NAMES_BY_MODULE = {
     "bounds": "bound hop_sum moore_steps topology_bound",
@@ -324,6 +326,8 @@ _NAMES_BY_MODULE = {
     "workload.job_graph": "JobGraph",
     "workload.layer_times": "LayerTimes",
     "workload.policies": "compare_policies",
+    "workload.reconfigured.planning": "plan_iteration",
+    "workload.reconfigured.prices": "configured",
 }
 _HOME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 
