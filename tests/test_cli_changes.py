@@ -62,6 +62,22 @@ def test_a_slow_change_does_not_pay(capsys):
     assert "2 changes an iteration, dark for 10 us" in capsys.readouterr().out
 
 
+def test_over_links(capsys):
+    """Shared links make all but the rounding of ticks; the switch points are the formula's."""
+    words = ["iterate", GROUPS, *RINGS, "--delta", "20us"]
+    formula = answer_of(capsys, *words)
+    found = answer_of(capsys, *words, "--fidelity", "transfers")
+    assert (formula["fidelity"], found["fidelity"]) == ("formula", "transfers")
+    assert found["choice"] == formula["choice"] == [0, 1, 1]
+    assert found["formula_period_s"] == formula["period_s"]
+    assert found["period_s"] == pytest.approx(formula["period_s"], rel=5e-3)
+    assert found["period_s"] >= found["bound_s"]
+    slower = answer_of(capsys, *words, "--fidelity", "transfers", "--latency", "5us")
+    assert slower["period_s"] > found["period_s"]
+    assert main([*words, "--fidelity", "transfers"]) == 0
+    assert "over the links -0.2" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
@@ -73,6 +89,9 @@ def test_a_slow_change_does_not_pay(capsys):
         ([GROUPS, *RINGS, "--configuration", "Torus(", "--delta", "1us"], "Torus("),
         ([LAYERS, *RINGS, "--delta", "1us"], "its messages have times of their own"),
         ([GROUPS, *RINGS, "--delta", "1us", "--aggregation", "switchml"], "no switches"),
+        ([GROUPS, *RINGS, "--delta", "1us", "--network", "star(4,1)"], "give no --network"),
+        ([GROUPS, *RINGS, "--delta", "1us", "--latency", "1us"], "are for --fidelity transfers"),
+        ([GROUPS, "--fidelity", "transfers"], "--fidelity transfers needs --network"),
     ],
 )
 def test_refuses(capsys, words, rule):

@@ -15,10 +15,12 @@ from ocs_codesign.graphs.text import parse
 from ocs_codesign.reconfigure.change import ReconfigurationCost
 from ocs_codesign.reconfigure.hold.options import FabricOption
 from ocs_codesign.workload.job_draft import JobDraft
+from ocs_codesign.workload.on_links import steady_on_links
 from ocs_codesign.workload.prices import Level, Machine
 from ocs_codesign.workload.reconfigured.clock import formula_clock
 from ocs_codesign.workload.reconfigured.dark import changes_of, is_change
 from ocs_codesign.workload.reconfigured.inserting import cuts_of, with_changes
+from ocs_codesign.workload.reconfigured.on_networks import on_networks
 from ocs_codesign.workload.reconfigured.planning import plan_iteration
 from ocs_codesign.workload.reconfigured.prices import ConfiguredJob, configured
 from ocs_codesign.workload.reconfigured.search import Search, bound_s
@@ -359,3 +361,82 @@ class TestPrices:
         job = configured(draft.graph(), ONE_LEVEL, RINGS, ReconfigurationCost(1))
         with pytest.raises(ValueError, match="no message of this job goes over circuits"):
             plan_iteration(job)
+
+
+class TestOnLinks:
+    def pairs_and_all(self):
+        """Four ranks that gather 8 bytes of each other, then send each other 24 two by two."""
+        draft = JobDraft(4)
+        last = draft.collective("allgather", range(4), 8, {}, label="all")
+        for low in (0, 1):
+            group = (low, low + 2)
+            after = {rank: [last[rank]] for rank in group}
+            draft.collective("allgather", group, 24, after, label="pairs")
+        return draft.graph()
+
+    def on_rings(self, delay_s=5, **options):
+        job = configured(self.pairs_and_all(), ONE_LEVEL, RINGS, ReconfigurationCost(delay_s))
+        return job, on_networks(job, ONE_LEVEL, None, cut_through=False, **options)
+
+    def test_by_hand(self):
+        """2 s a shard round the ring: 6; pairs on links of their own 12, over the ring 24."""
+        job, placed = self.on_rings()
+        found = plan_iteration(placed.job, placed.clock, least=placed.least)
+        assert found.held[0].period_s == 6 + 2 * 12
+        assert found.held[1] is None
+        assert (found.best.period_s, found.best.choice.tolist()) == (6 + 12 + 2 * 5, [0, 1, 1])
+        assert found.bound_s <= found.best.period_s
+        assert found.break_even_s == 6
+        assert formula_clock(job, found.best.order, found.best.choice).period_s == 28
+        replay_bytes(placed, found.best)
+
+    def test_waits_at_the_links_of_its_own_configuration(self):
+        """Both pairs share every link of the ring, and none of their own circuits."""
+        _, placed = self.on_rings(1)
+        order = np.arange(3)
+        for choice, busy in (([0, 0, 0], [6 + 24] * 4 + [0] * 4), ([0, 1, 1], [6] * 4 + [12] * 4)):
+            steady = placed.clock(placed.job, order, np.array(choice))
+            shape_of = placed.shapes_of(placed.job, order, np.array(choice))
+            used = placed.together.link_ticks(shape_of) * placed.together.network.tick_s
+            assert used.tolist() == busy
+            assert steady.is_steady
+
+    def test_side_by_side_is_each_alone(self):
+        """A configuration that is held is the job on its network, whatever stands beside it."""
+        graph = self.pairs_and_all()
+        recipes = [parse("BiRing(2, 4)"), parse("Circulant(4, (1,))"), parse("UniRing(2, 4)")]
+        job = configured(graph, ONE_LEVEL, recipes, ReconfigurationCost(1))
+        placed = on_networks(job, ONE_LEVEL, Fraction(1, 10), cut_through=True)
+        for at, one in enumerate(placed.by_configuration):
+            alone, _ = steady_on_links(with_changes(placed.job, np.arange(3), np.full(3, at)), one)
+            together = placed.clock(placed.job, np.arange(3), np.full(3, at))
+            assert alone.period_s == together.period_s
+            assert np.array_equal(alone.job_run.end, together.job_run.end)
+
+    def test_refuses_several_levels(self):
+        machine = Machine((Level(2, CostModel(0, 4)), Level(8, CostModel(0, 1))))
+        draft = JobDraft(8)
+        draft.collective("allreduce", range(8), 8, {})
+        job = configured(draft.graph(), machine, RINGS, ReconfigurationCost(1))
+        with pytest.raises(ValueError, match="the machine has 2 levels"):
+            on_networks(job, machine, None, cut_through=False)
+
+    def test_refuses_classes(self):
+        job = configured(sums(), ONE_LEVEL, RINGS, ReconfigurationCost(1))
+        with pytest.raises(ValueError, match="every rank is simulated by itself"):
+            on_networks(job, ONE_LEVEL, None, cut_through=False)
+
+
+def replay_bytes(placed, found):
+    """While circuits are dark no message is in flight, and each uses links of one configuration."""
+    job, done = placed.job, found.steady.job_run
+    dark = np.flatnonzero(is_change(done))
+    for begin, end in zip(done.piece_begin, done.piece_end, strict=True):
+        assert all(end <= done.start[one] or begin >= done.end[one] for one in dark)
+    shapes = placed.shapes_of(job, found.order, found.choice)
+    start = np.append(0, np.cumsum([one.network.num_links for one in placed.by_configuration]))
+    used = placed.together
+    for which, at in zip(found.order, found.choice, strict=True):
+        mine = slice(used.used_start[shapes[which]], used.used_start[shapes[which] + 1])
+        links = used.used_link[mine]
+        assert ((links >= start[at]) & (links < start[at + 1])).all()

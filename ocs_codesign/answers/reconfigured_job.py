@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True)
 class ReconfiguredAnswer:
-    """A planned job with its name and what it is; ``fidelity`` as in ``iterate``."""
+    """A planned job with its name and what it is.
+
+    ``formula_s`` is the period of the same sequence by the formula, where the plan is on links.
+    """
 
     name: str
     text: str
     planned: ReconfiguredIteration
-    fidelity: str = "formula"
+    formula_s: Fraction | None = None
 
     @property
     def changes(self) -> tuple[CircuitChange, ...]:
@@ -51,7 +54,8 @@ def reconfigured_json(answer: ReconfiguredAnswer) -> dict[str, Any]:
         "job": answer.name,
         "num_nodes": job.graph.num_nodes,
         "num_ranks": int(job.graph.ranks.sum()),
-        "fidelity": answer.fidelity,
+        "fidelity": "formula" if answer.formula_s is None else "transfers",
+        "formula_period_s": best.period_s if answer.formula_s is None else answer.formula_s,
         "num_messages": len(best.order),
         "period_s": best.period_s,
         "period_exact_s": str(best.period_s),
@@ -106,6 +110,7 @@ def reconfigured_sections(answer: ReconfiguredAnswer) -> Iterator[Section]:
         ("job", f"{answer.name}, {answer.text}"),
         ("ranks", int(job.graph.ranks.sum())),
         ("iteration", f"{about}{format_time(best.period_s)}{_gain_text(answer)}"),
+        ("formula", _formula_text(answer)),
         ("bound", f"{format_time(planned.bound_s)}: {_proof(planned)}"),
         ("exposed", f"{format_time(_exposed_s(planned, best))}: it waits for messages"),
         (
@@ -146,6 +151,15 @@ def reconfigured_sections(answer: ReconfiguredAnswer) -> Iterator[Section]:
         numbers=3,
         texts=3,
     ).shortened("changes")
+
+
+def _formula_text(answer: ReconfiguredAnswer) -> str | None:
+    """What the formula says of the same changes, where the answer is over links."""
+    formula_s = answer.formula_s
+    if formula_s is None:
+        return None
+    ratio = float(answer.planned.best.period_s / formula_s - 1) * 100 if formula_s else 0.0
+    return f"{format_time(formula_s)}: over the links {ratio:+.2f} %"
 
 
 def _letter(at: int) -> str:

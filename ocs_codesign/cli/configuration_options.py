@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ocs_codesign.formats.jobs.job_files import LoadedJob
+    from ocs_codesign.workload.prices import Machine
     from ocs_codesign.workload.reconfigured.prices import ConfiguredJob
 
 _OPTIONS = (
@@ -47,19 +48,25 @@ class AskedCircuits:
     def configured(
         self, job: LoadedJob, on_progress: Callable[[int, int], None] | None = None
     ) -> ConfiguredJob:
-        """The job on these circuits; ValueError if its messages have times of their own."""
+        """The job on these circuits; ValueError as in ``machine_of``."""
         from ocs_codesign.cli.handles import recipe_of
         from ocs_codesign.reconfigure.change import ReconfigurationCost
         from ocs_codesign.workload.reconfigured.prices import configured
 
-        if job.machine is None:
-            raise ValueError(
-                f"{job.name}: its messages have times of their own, which no configuration "
-                "changes: give them bytes, and a machine"
-            )
+        machine = machine_of(job)
         change = ReconfigurationCost(self.delta_s, self.per_circuit_s)
         recipes = [recipe_of(text) for text in self.recipes]
-        return configured(job.graph, job.machine, recipes, change, on_progress)
+        return configured(job.graph, machine, recipes, change, on_progress)
+
+
+def machine_of(job: LoadedJob) -> Machine:
+    """The machine of a job; ValueError if its messages have times of their own."""
+    if job.machine is None:
+        raise ValueError(
+            f"{job.name}: its messages have times of their own, which no configuration changes: "
+            "give them bytes, and a machine"
+        )
+    return job.machine
 
 
 def configuration_options(command: Callable[..., Any]) -> Callable[..., Any]:

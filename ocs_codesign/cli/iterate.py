@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.cli.book_options import book_option, with_books
-from ocs_codesign.cli.configuration_options import configuration_options
+from ocs_codesign.cli.configuration_options import configuration_options, machine_of
 from ocs_codesign.cli.file_options import INPUT, plot_option
 from ocs_codesign.cli.job_options import machine_options
 from ocs_codesign.cli.link_options import link_options
@@ -77,7 +77,8 @@ def iterate(
     With several --configuration the circuits between ranks, or between blocks of the machine's last
     level but one, hold one recipe at a time. While they change, for --delta, no message over them
     is in flight; computation goes on. The answer is the sequence of configurations round the
-    iteration, beside every one that is held throughout, and the delay up to which changes pay.
+    iteration, beside every one that is held throughout, and the delay up to which changes pay; with
+    --fidelity transfers over the links of the configurations, whose latency is that of a step.
 
     \b
     Example:
@@ -91,6 +92,8 @@ def iterate(
     check_outputs(json_path, plot)
     if circuits is not None:
         with progress("Measuring configurations") as shown:
+            if books:
+                raise click.UsageError("give no --book: schedules are those of the configurations")
             changed = _with_changes(job, given, links, circuits, shown)
             files = _picture_of_changes(changed, plot)
         from ocs_codesign.answers.reconfigured_job import (
@@ -171,18 +174,26 @@ def _with_changes(
     from ocs_codesign.formats.jobs.job_files import load_job
     from ocs_codesign.workload.reconfigured.planning import plan_iteration
 
-    if links is not None:
-        raise click.UsageError(
-            "--configuration is for --fidelity formula: give no --network, since the links are "
-            "those of the configurations"
-        )
-    loaded = load_job(path, given)
+    if links is not None and links.network is not None:
+        raise click.UsageError("give no --network: the links are those of the configurations")
+    loaded = load_job(path, given, ranks_alone=links is not None)
     job = circuits.configured(loaded, shown.tell)
     shown.tell_phase("Simulating")
-    planned = plan_iteration(
-        job, on_progress=lambda done, most: shown.tell_phase("Simulating", done, most)
-    )
-    return ReconfiguredAnswer(loaded.name, loaded.text, planned)
+
+    def told(done: int, most: int) -> None:
+        shown.tell_phase("Simulating", done, most)
+
+    if links is None:
+        return ReconfiguredAnswer(loaded.name, loaded.text, plan_iteration(job, on_progress=told))
+    from ocs_codesign.workload.reconfigured.clock import formula_clock
+    from ocs_codesign.workload.reconfigured.on_networks import on_networks
+
+    machine = machine_of(loaded)
+    placed = on_networks(job, machine, links.latency_s, cut_through=links.cut_through)
+    planned = plan_iteration(placed.job, placed.clock, told, least=placed.least)
+    best = planned.best
+    formula = formula_clock(job, best.order, best.choice)
+    return ReconfiguredAnswer(loaded.name, loaded.text, planned, formula.period_s)
 
 
 def _picture_of_changes(answer: ReconfiguredAnswer, plot: str | None) -> dict[str, bytes]:

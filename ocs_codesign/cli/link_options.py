@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FORMULA, TRANSFERS = "formula", "transfers"
 
+_NEEDS_NETWORK = "--fidelity transfers needs --network: the links they cross"
 _OPTIONS = (
     click.option(
         "--fidelity",
@@ -46,9 +47,9 @@ _OPTIONS = (
 @final
 @dataclass(frozen=True, slots=True)
 class AskedLinks:
-    """A network for the transfers of a job, as it was asked for."""
+    """A network for the transfers of a job, as it was asked for; None: that of configurations."""
 
-    network: str
+    network: str | None
     latency_s: float | None
     cut_through: bool
 
@@ -61,6 +62,8 @@ class AskedLinks:
         from ocs_codesign.workload.on_links import on_clock
         from ocs_codesign.workload.placed import placed
 
+        if self.network is None:
+            raise click.UsageError(_NEEDS_NETWORK)
         network = network_of(self.network)
         if self.latency_s is not None:
             network = network.with_latency(whole_ticks(self.latency_s, network, "--latency"))
@@ -85,9 +88,10 @@ def link_options(command: Callable[..., Any]) -> Callable[..., Any]:
         **others: Any,
     ) -> Any:
         links = None
-        if fidelity == TRANSFERS and network is None:
-            raise click.UsageError("--fidelity transfers needs --network: the links they cross")
-        if fidelity == FORMULA or network is None:
+        on_configurations = fidelity == TRANSFERS and bool(others.get("configurations"))
+        if fidelity == TRANSFERS and network is None and not on_configurations:
+            raise click.UsageError(_NEEDS_NETWORK)
+        if fidelity == FORMULA or (network is None and not on_configurations):
             if network is not None or latency is not None or cut_through:
                 raise click.UsageError(
                     "--network, --latency and --cut-through are for --fidelity transfers"

@@ -64,13 +64,17 @@ def on_clock(graph: JobGraph, tick_s: Fraction) -> JobGraph:
     >>> on_clock(draft.graph(), Fraction(2, 10**9)).work.tolist()
     [2]
     """
-    ratio = graph.tick_s / tick_s
-    over, under = ratio.numerator, ratio.denominator
     work, latency = (
-        np.array([-(-ticks * over // under) for ticks in column.tolist()], dtype=np.int64)
-        for column in (graph.work, graph.latency)
+        in_ticks(column, graph.tick_s, tick_s) for column in (graph.work, graph.latency)
     )
     return graph.changed(work=work, latency=latency, tick_s=tick_s)
+
+
+def in_ticks(column: NDArray[np.int64], from_s: Fraction, tick_s: Fraction) -> NDArray[np.int64]:
+    """Ticks of ``from_s`` seconds in those of ``tick_s``, rounded up, shape of ``column``."""
+    over, under = (from_s / tick_s).as_integer_ratio()
+    found = [-(-ticks * over // under) for ticks in column.ravel().tolist()]
+    return np.array(found, dtype=np.int64).reshape(column.shape)
 
 
 def run_on_links(

@@ -84,10 +84,15 @@ class PlacedMessages:
 
 
 def placed(
-    graph: JobGraph, network: Network, rules: TimingRules, plans: LinkPlans
+    graph: JobGraph,
+    network: Network,
+    rules: TimingRules,
+    plans: LinkPlans,
+    which: NDArray[np.bool_] | None = None,
 ) -> PlacedMessages:
     """The messages of a job on a network, rank r on host r; what has no bytes takes its time.
 
+    Only the instances ``which`` (bool, instances) are placed, if it is given.
     Ranks of a pair that no link joins send over the shortest path. Raises ValueError for a network
     of too few hosts, rules that cost nodes something, and classes whose ranks form groups of their
     own side by side, which is not known from the class.
@@ -97,7 +102,7 @@ def placed(
     num_ranks = int(graph.ranks.sum())
     if num_ranks > network.num_hosts:
         raise ValueError(f"{num_ranks} ranks on a network of {network.num_hosts} hosts")
-    shape_of, messages = _shapes(graph, plans)
+    shape_of, messages = _shapes(graph, plans, which)
     patterns = {}
     for name, ranks, _ in messages:
         if (name, len(ranks)) not in patterns:
@@ -131,7 +136,7 @@ def placed(
 
 
 def _shapes(
-    graph: JobGraph, plans: LinkPlans
+    graph: JobGraph, plans: LinkPlans, wanted: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.int64], list[tuple[tuple[str, ...], tuple[int, ...], int]]]:
     """The shape of every instance, and of every shape what sends, its ranks and its bytes."""
     start, members = members_of(graph)
@@ -142,7 +147,7 @@ def _shapes(
     for which, (low, high) in enumerate(pairwise(start.tolist())):
         node = int(members[low])
         size = int(graph.size_bytes[node])
-        if size == 0:
+        if size == 0 or (wanted is not None and not wanted[which]):
             continue
         group = int(graph.group[node])
         if group < 0:

@@ -52,6 +52,8 @@ def plan_iteration(
     job: ConfiguredJob,
     clock: Clock = formula_clock,
     on_progress: Callable[[int, int], None] | None = None,
+    *,
+    least: ConfiguredJob | None = None,
 ) -> ReconfiguredIteration:
     """The best sequence of configurations of an iteration, what holding one takes, and break-even.
 
@@ -60,7 +62,9 @@ def plan_iteration(
     dynamic program round the iteration, for the delay as it is and for others, since beside
     computation a change may cost less. These sequences go on the clock, then those that move one
     change of the best, or if there are few all sequences. Where everything follows in a chain the
-    plan is optimal, and the bound proves it. Raises ValueError if no message goes over circuits.
+    plan is optimal, and the bound proves it. The bound is that of the job ``least``, if on another
+    ``clock`` messages may take less than their prices. Raises ValueError if no message goes over
+    circuits.
 
     >>> from ocs_codesign.cost import CostModel
     >>> from ocs_codesign.graphs.text import parse
@@ -82,7 +86,7 @@ def plan_iteration(
     search = Search(job, clock, on_progress)
     best = search.best()
     orders = [one for one in search.orders if one.instances is best.order] or search.orders
-    least_s = min(bound_s(job, order) for order in orders)
+    least_s = min(bound_s(least or job, order) for order in orders)
     return ReconfiguredIteration(
         *(job, search.held, best, least_s, search.num_tried, search.all_tried),
         break_even_s(search, best),

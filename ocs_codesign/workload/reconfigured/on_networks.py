@@ -1,0 +1,238 @@
+"""A job on the links of several configurations, of which one is held at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.collective import GATHERING
+from ocs_codesign.network import Network
+from ocs_codesign.networks.direct import direct
+from ocs_codesign.quantities import exact_time
+from ocs_codesign.runs import starts_of
+from ocs_codesign.simulate.rules import TimingRules
+from ocs_codesign.workload.link_plans import LinkPlans
+from ocs_codesign.workload.on_links import alone_ticks, in_ticks, on_clock, steady_on_links
+from ocs_codesign.workload.placed import PlacedMessages, placed
+from ocs_codesign.workload.prices import Machine
+from ocs_codesign.workload.reconfigured.inserting import with_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.reconfigure.hold.options import FabricOption
+    from ocs_codesign.topology import Topology
+    from ocs_codesign.workload.period import Steady
+    from ocs_codesign.workload.reconfigured.prices import ConfiguredJob
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class JobOnNetworks:
+    """A job and its messages on the links of each configuration, over the same ranks.
+
+    ``job`` has the ticks of the links, and prices messages at what they take alone there; ``least``
+    at what their busiest link sends, which none is below. All links are in one network, those of
+    configuration k before those of k + 1; shape ``first_shape[k] + i`` is shape i on k.
+    """
+
+    job: ConfiguredJob
+    least: ConfiguredJob
+    by_configuration: tuple[PlacedMessages, ...]
+    together: PlacedMessages
+    first_shape: NDArray[np.int64]
+
+    def clock(
+        self, job: ConfiguredJob, order: NDArray[np.int64], choice: NDArray[np.int64]
+    ) -> Steady:
+        """The steady state where messages are transfers that queue at the links."""
+        chosen = replace(self.together, shape_of=self.shapes_of(job, order, choice))
+        return steady_on_links(with_changes(job, order, choice), chosen)[0]
+
+    def shapes_of(
+        self, job: ConfiguredJob, order: NDArray[np.int64], choice: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The shape of every instance where ``order[i]`` finds configuration ``choice[i]``."""
+        config = np.zeros(job.graph.num_instances, dtype=np.int64)
+        config[order] = choice
+        shape_of = np.full(len(config), -1, dtype=np.int64)
+        for at, one in enumerate(self.by_configuration):
+            mine = (config == at) & (one.shape_of >= 0)
+            shape_of[mine] = one.shape_of[mine] + self.first_shape[at]
+        return shape_of
+
+
+def on_networks(
+    job: ConfiguredJob, machine: Machine, latency_s: Fraction | float | None, *, cut_through: bool
+) -> JobOnNetworks:
+    """The messages of a job on the links of its configurations, rank r at node r.
+
+    A link has an even share of what leaves a rank at the machine's only level, and its latency that
+    of a step, unless ``latency_s`` is given, to the nearest tick. Groups of all ranks take the
+    schedules of the recipe, and others, and all-to-alls, the algorithm of the level over shortest
+    paths. Raises ValueError for machines of several levels, whose inner ones have other links, and
+    for classes of like ranks.
+    """
+    if len(machine.levels) > 1:
+        raise ValueError(
+            f"the machine has {len(machine.levels)} levels: over the links of configurations it "
+            "has one, whose messages all go over circuits"
+        )
+    level = machine.levels[0]
+    degree = max(_topology_of(one).degree for one in job.options)
+    rules = TimingRules(unit_Bps=level.model.node_bandwidth_Bps / degree, cut_through=cut_through)
+    lasts_s = level.model.alpha_s if latency_s is None else exact_time(latency_s, "latency_s")
+    networks = [_network(one, lasts_s) for one in job.options]
+    tick_s = networks[0].tick_s
+    graph = on_clock(job.graph, tick_s)
+    each = tuple(
+        placed(graph, network, rules, _plans(machine, option), job.serves[at])
+        for at, (network, option) in enumerate(zip(networks, job.options, strict=True))
+    )
+    together, first_shape = side_by_side(each)
+    latency, work, dead = (
+        in_ticks(column, job.graph.tick_s, tick_s)
+        for column in (job.latency, job.work, job.dead_ticks)
+    )
+    priced = replace(job, graph=graph, latency=latency, work=work, dead_ticks=dead)
+    alone, busiest = [alone_ticks(one) for one in each], [one.busiest for one in each]
+    return JobOnNetworks(
+        _repriced(priced, each, alone),
+        _repriced(priced, each, busiest),
+        each,
+        together,
+        first_shape,
+    )
+
+
+def _topology_of(option: FabricOption) -> Topology:
+    if option.topology is None:
+        raise ValueError(f"{option.name} has no topology: its circuits cannot be held")
+    return option.topology
+
+
+def _network(option: FabricOption, latency_s: Fraction) -> Network:
+    network = direct(_topology_of(option), 1)
+    return network.with_latency(round(latency_s / network.tick_s))
+
+
+def _plans(machine: Machine, option: FabricOption) -> LinkPlans:
+    """The schedules of a recipe for groups of all, the algorithm of the level for others."""
+    size = _topology_of(option).num_nodes
+    known = {
+        (kind.name, size): cost for kind in GATHERING if (cost := option.cost(kind)) is not None
+    }
+    level = replace(machine.levels[0], costs=known, topologies={size: option.name})
+    return LinkPlans(Machine((level,)))
+
+
+def _repriced(
+    job: ConfiguredJob, each: Sequence[PlacedMessages], ticks: Sequence[NDArray[np.int64]]
+) -> ConfiguredJob:
+    """The job whose messages on links take so many ticks, by configuration and shape."""
+    latency, work = job.latency.copy(), job.work.copy()
+    instance = job.graph.instance
+    for at, (one, lasts) in enumerate(zip(each, ticks, strict=True)):
+        shape = np.append(one.shape_of, -1)[instance]
+        mine = (shape >= 0) & job.graph.is_communication
+        latency[at, mine], work[at, mine] = 0, lasts[shape[mine]]
+    return replace(job, latency=latency, work=work)
+
+
+def side_by_side(
+    each: Sequence[PlacedMessages],
+) -> tuple[PlacedMessages, NDArray[np.int64]]:
+    """Messages placed on several networks over the same hosts, as on one that has all the links.
+
+    The shapes of every network follow each other: where each begins. No instance has a shape.
+    """
+    networks = [one.network for one in each]
+    first = networks[0]
+    network = Network(
+        *(first.num_hosts, first.num_nodes),
+        *(
+            np.concatenate([getattr(one, name) for one in networks])
+            for name in ("tail", "head", "bandwidth", "latency")
+        ),
+        tick_s=first.tick_s,
+    )
+    links = starts_of(np.array([one.num_links for one in networks]))
+    shapes = starts_of(np.array([len(one.column) for one in each]))
+    column = np.concatenate([one.column for one in each])
+    owner = np.repeat(np.arange(len(each)), np.diff(shapes))
+    rows, paths, ticks = (
+        starts_of(np.array([len(one.columns[which]) - less for one in each]))
+        for which, less in ((0, 0), (7, 1), (10, 0))
+    )
+    column[:, 0] = starts_of(column[:, 1])[:-1]
+    for place, moved in ((2, rows), (3, paths), (4, ticks)):
+        column[:, place] += moved[:-1][owner]
+    return (
+        PlacedMessages(
+            *(network, each[0].rules, np.zeros(0, dtype=np.int64)),
+            tuple(name for one in each for name in one.names),
+            _numbered([one.group_of for one in each]),
+            column,
+            _joined(each, links),
+            np.concatenate([one.busiest for one in each]),
+            _chained([one.used_start for one in each]),
+            _moved([one.used_link for one in each], links),
+            *(
+                np.concatenate([getattr(one, name) for one in each])
+                for name in ("used", "used_hops")
+            ),
+        ),
+        shapes,
+    )
+
+
+def _joined(
+    each: Sequence[PlacedMessages], links: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], ...]:
+    """The columns of the loop of events, one network after the other."""
+
+    def all_of(which: int) -> list[NDArray[np.int64]]:
+        return [one.columns[which] for one in each]
+
+    plain = {which: np.concatenate(all_of(which)) for which in (0, 1, 2, 3, 4, 6)}
+    classes = starts_of(np.array([one.columns[10].shape[1] for one in each]))
+    tables = []
+    for which in (10, 11):
+        parts = all_of(which)
+        table = np.zeros((sum(len(part) for part in parts), int(classes[-1])), dtype=np.int64)
+        row = 0
+        for at, part in enumerate(parts):
+            table[row : row + len(part), classes[at] : classes[at + 1]] = part
+            row += len(part)
+        tables.append(table)
+    return (
+        *(plain[which] for which in range(5)),
+        _chained(all_of(5)),
+        plain[6],
+        _chained(all_of(7)),
+        _moved(all_of(8), links),
+        _moved(all_of(9), classes),
+        *tables,
+    )
+
+
+def _moved(parts: list[NDArray[np.int64]], by: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All parts, the numbers of each moved up."""
+    return np.concatenate([part + up for part, up in zip(parts, by, strict=False)])
+
+
+def _chained(starts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Where the runs of all parts begin, and where the last ends."""
+    sizes = np.concatenate([np.diff(part) for part in starts])
+    return starts_of(sizes).astype(np.int64)
+
+
+def _numbered(groups: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Numbers of groups of ranks, those of each network apart."""
+    up = starts_of(np.array([int(part.max(initial=-1)) + 1 for part in groups]))
+    return _moved(groups, up)
