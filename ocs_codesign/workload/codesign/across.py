@@ -37,9 +37,9 @@ class AcrossRails:
     num_ports: int
     option: FabricOption | None = None
 
-    def rate_key(self, span: Span) -> tuple[object, ...] | None:
-        """The servers, the accelerators inside and the ports, as long as there is no design."""
-        if self.option is not None:
+    def rate_key(self, span: Span, *, sends: bool = False) -> tuple[object, ...] | None:
+        """The servers, the accelerators inside and the ports, as long as no design sends."""
+        if self.option is not None and not sends:
             return None
         return "across", span.outside, span.inside, self.num_ports
 
