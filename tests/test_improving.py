@@ -167,7 +167,7 @@ def test_only_sizes_above_a_line(path):
     below = Line(2, max(worst(question) for question in ODD[:2]))
     assert below.most < Fraction(1, 2)
     assert improve(path, ODD, Serial(), 1, effort=LITTLE, above=[below]).num_searched == 2
-    assert set(passes(path)[question] for question in ODD) == {LITTLE.work}
+    assert {passes(path)[question] for question in ODD} == {LITTLE.work}
 
 
 def test_two_way_questions_too(path):

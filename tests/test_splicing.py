@@ -41,6 +41,7 @@ from ocs_codesign.formats.fabric.fabric_files import save_fabric
 from ocs_codesign.graphs.expansions.splices import spliced_topology
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedulers.bfb.loads import bfb_loads
+from ocs_codesign.search.splices import best_splices
 
 ONE_WAY = (("one", "DirectedCirculant(8, (1, 3))"), ("two", "DirectedCirculant(8, (1, 2))"))
 MODELS = (PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING)
@@ -262,6 +263,31 @@ def test_commands_on_what_is_invented(tmp_path, capsys):
     assert answer["hitless"]
     code, text, _ = run(capsys, *given, "--port-model", "two-sided")
     assert (code, "the best of all 3 ways" in text) == (0, True)
+
+
+def test_the_seed_draws_what_is_scored_and_is_told(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("ocs_codesign.search.splices._budget", lambda _: 40)
+    path = tmp_path / "lab.yaml"
+    save_fabric(small_fabric(), path)
+    lost = [part for host in ("h0", "h1", "h2") for part in ("--repair", f"host:{host}")]
+    ask = ("survive", "Circulant(8, (1, 3))", "--fabric", path, "--what-if", *lost)
+    drawn = []
+
+    def noted(*given, seed, **more):
+        drawn.append(seed)
+        return best_splices(*given, seed=seed, **more)
+
+    monkeypatch.setattr("ocs_codesign.fabric.repairs.splicing.best_splices", noted)
+    code, text, _ = run(capsys, *ask, "--splice", "anywhere", "--seed", 3, "--json", "-")
+    answer = json.loads(text)["splice"]
+    assert (code, answer["seed"], set(drawn)) == (0, 3, {3})
+    assert answer["ways_scored"] < answer["ways"]
+    drawn.clear()
+    code, text, _ = run(capsys, *ask, "--splice", "anywhere")
+    assert (code, set(drawn), "by search from seed 0" in text) == (0, {0}, True)
+    code, text, errors = run(capsys, *ask, "--seed", 3)
+    assert (code, text) == (2, "")
+    assert "--seed is for the search of --splice" in errors
 
 
 @pytest.mark.parametrize(

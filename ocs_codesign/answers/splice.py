@@ -33,6 +33,7 @@ def choice_json(choice: SpliceChoice) -> dict[str, Any]:
         "ways": splices.num_possible,
         "ways_scored": splices.num_scored,
         "optimal": splices.is_optimal,
+        "seed": splices.seed,
     }
 
 
@@ -105,4 +106,5 @@ def _proof_text(choice: SpliceChoice) -> str:
         return "no topology has a smaller t_b"
     many = splices.num_possible
     of = str(many) if many < _COUNTED else f"{many:.2e}" if many < 10**300 else "very many"
-    return f"best found, by search: {splices.num_scored} of {of} ways were scored"
+    scored = f"{splices.num_scored} of {of} ways were scored"
+    return f"best found, by search from seed {splices.seed}: {scored}"

@@ -242,7 +242,7 @@ def _asked(
         lost = None
         if without:
             shown.tell_phase("Joining circuits")
-            lost = splice_of(name, target, without, two_way=model.is_bidirectional)
+            lost = splice_of(name, target, without, two_way=model.is_bidirectional, seed=seed or 0)
             name, target = lost.name, lost.topology
         as_it_comes = planes_of(target, model)
         if held_path is None:

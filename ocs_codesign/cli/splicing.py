@@ -41,6 +41,7 @@ def spliced_bundle(
     directory: str | None,
     json_path: str | None,
     shown: Progress,
+    seed: int = 0,
 ) -> int:
     """A bundle without hosts, written unless it is a question; 1 if circuits cannot be joined."""
     from ocs_codesign.answers.day_two import change_json, change_sections
@@ -50,7 +51,7 @@ def spliced_bundle(
     from ocs_codesign.fabric.infeasible import InfeasibleError
 
     try:
-        done = spliced(deployment, failed, where, shown.tell_phase)
+        done = spliced(deployment, failed, where, shown.tell_phase, seed=seed)
     except InfeasibleError as error:
         emit(refusal_json(error, "repaired"), json_path, [refusal_text(error, "repaired")])
         return 1
@@ -74,7 +75,7 @@ def spliced_bundle(
 
 
 def spliced_question(
-    configuration: Configuration, failed: Failures, where: str, collective: str
+    configuration: Configuration, failed: Failures, where: str, collective: str, seed: int
 ) -> tuple[dict[str, Any], list[Any]]:
     """JSON and sections of a splice on an embedding that is invented for the question."""
     from ocs_codesign.answers.splice import splice_json, splice_sections
@@ -84,7 +85,7 @@ def spliced_question(
         raise ValueError(
             "circuits are joined in place of lost hosts: switches and ports have spares"
         )
-    made = spliced_configuration(configuration, failed.hosts, collective, where)
+    made = spliced_configuration(configuration, failed.hosts, collective, where, seed=seed)
     splice = {"hosts": list(failed.hosts), **splice_json(made)}
     return {"repaired": True, "splice": splice}, list(splice_sections(made, failed.hosts))
 
@@ -116,7 +117,9 @@ class LostNodes:
     stays: NDArray[np.bool_]
 
 
-def splice_of(name: str, topology: Topology, nodes: Sequence[str], *, two_way: bool) -> LostNodes:
+def splice_of(
+    name: str, topology: Topology, nodes: Sequence[str], *, two_way: bool, seed: int = 0
+) -> LostNodes:
     """A recipe or graph without nodes, by their numbers, their ends joined for the allgather."""
     import numpy as np
 
@@ -129,7 +132,7 @@ def splice_of(name: str, topology: Topology, nodes: Sequence[str], *, two_way: b
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             raise ValueError(f"--without {text!r}: of a recipe or graph, give the number of a node")
     ends = loose_ends(topology, [int(text) for text in nodes], two_way=two_way)
-    splices = best_splices(topology, ends)
+    splices = best_splices(topology, ends, seed=seed)
     if not splices.found:
         raise ValueError(
             f"none of {splices.num_possible} ways to join the ends of nodes {', '.join(nodes)} "

@@ -78,6 +78,9 @@ KINDS = ("plane", "switch", "link", "host")
 )
 @splice_option
 @click.option(
+    "--seed", type=click.IntRange(0), help="Seed of --splice where not all ways are tried (0)."
+)
+@click.option(
     "--out",
     type=DIRECTORY,
     metavar="DIR",
@@ -96,6 +99,7 @@ def survive(
     mended: tuple[str, ...],
     redesign: str | None,
     where: str | None,
+    seed: int | None,
     out: str | None,
     json_path: str | None,
 ) -> int:
@@ -137,6 +141,8 @@ def survive(
         raise click.UsageError("--redesign is for a --bundle and what --repair names")
     if where is not None and (not lost or redesign is not None):
         raise click.UsageError("--splice is for hosts that --repair names, without --redesign")
+    if seed is not None and where is None:
+        raise click.UsageError("--seed is for the search of --splice")
     check_outputs(json_path)
     from ocs_codesign.fabric.infeasible import InfeasibleError
 
@@ -148,7 +154,9 @@ def survive(
                 deployment = read(bundle, shown)
                 failed = components(lost or mended, deployment)
                 if where is not None:
-                    return spliced_bundle(deployment, failed, where, directory, json_path, shown)
+                    return spliced_bundle(
+                        deployment, failed, where, directory, json_path, shown, seed or 0
+                    )
                 if redesign is not None:
                     return _redesigned(deployment, failed, redesign, directory, json_path, shown)
                 return _changed(deployment, failed, bool(mended), directory, json_path, shown)
@@ -159,7 +167,8 @@ def survive(
                 configuration = _invented(recipe or "", fabric_path or "", prefer)
                 verdict = "repaired"
             if lost:
-                return _asked(configuration, components(lost), where, collective, json_path)
+                failed = components(lost)
+                return _asked(configuration, failed, where, seed or 0, collective, json_path)
         except InfeasibleError as error:
             emit(refusal_json(error, verdict), json_path, [refusal_text(error, verdict)])
             return 1
@@ -201,6 +210,7 @@ def _asked(
     configuration: Configuration,
     failed: Failures,
     where: str | None,
+    seed: int,
     collective: str,
     json_path: str | None,
 ) -> int:
@@ -213,7 +223,7 @@ def _asked(
 
     invented = {"what_if": True, "note": INVENTED}
     if where is not None:
-        answer, sections = spliced_question(configuration, failed, where, collective)
+        answer, sections = spliced_question(configuration, failed, where, collective, seed)
         emit({**answer, **invented}, json_path, [INVENTED, *sections])
         return 0
 

@@ -52,7 +52,7 @@ class Splices:
 
     Of ``num_possible`` ways ``num_scored`` were looked at; if those are all, what is here is proven
     to be the best. No topology of so many nodes and ports beats ``bound``. ``found`` is empty if no
-    way, or none that was looked at, leaves all nodes joined.
+    way, or none that was looked at, leaves all nodes joined; ``seed`` drew them if not all were.
     """
 
     ends: LooseEnds
@@ -61,6 +61,7 @@ class Splices:
     num_possible: int
     num_scored: int
     bound: Cost
+    seed: int = 0
 
     @property
     def is_exhaustive(self) -> bool:
@@ -90,7 +91,8 @@ def best_splices(
 
     All ways are scored if they are few for a graph of this size; else up to ``most_scored`` by a
     search that ``seed`` draws. Of ways that cost the same the one with fewest loops and parallel
-    links is kept. Raises ValueError for a graph that is too large to be measured.
+    links is kept. Raises ValueError for a graph that is too large to be measured, or a negative
+    seed.
 
     >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> base = DirectedCirculant(9, (1, 4)).topology()
@@ -101,6 +103,8 @@ def best_splices(
     collective = Collective.parse_gathering(collective)
     if not can_measure(topology):
         raise ValueError(too_long(topology))
+    if seed < 0:
+        raise ValueError(f"the seed is {seed}: it must be at least 0")
     least = bound(topology.num_nodes - len(ends.gone), topology.degree, collective)
     possible = ends.num_joinings()
     trials = _Trials(topology, ends, collective, least)
@@ -110,11 +114,11 @@ def best_splices(
             trials.score(list(joining))
     else:
         rng = np.random.default_rng(seed)
-        starts = [_one_by_one(topology, ends, collective, budget)] if ends.is_free else []
+        starts = [_one_by_one(topology, ends, collective, budget, seed)] if ends.is_free else []
         starts += [_random_order(ends, rng) for _ in range(_STARTS - len(starts))]
         for start in starts:
             _climbed(trials, start, rng, -(-budget // _STARTS))
-    return Splices(ends, collective, trials.best(), possible, trials.num_scored, least)
+    return Splices(ends, collective, trials.best(), possible, trials.num_scored, least, seed)
 
 
 Score = tuple[Fraction, int, int]
@@ -186,7 +190,7 @@ def _random_order(ends: LooseEnds, rng: np.random.Generator) -> Arrangement:
 
 
 def _one_by_one(
-    topology: Topology, ends: LooseEnds, collective: Collective, budget: int
+    topology: Topology, ends: LooseEnds, collective: Collective, budget: int, seed: int
 ) -> Arrangement:
     """Where each of several nodes, one after the other, is taken out in the best way for it.
 
@@ -199,7 +203,7 @@ def _one_by_one(
     while nodes:
         node = nodes.pop()
         one = loose_ends(topology, [node], two_way=two_way)
-        best = best_splices(topology, one, collective, most_scored=a_node).found
+        best = best_splices(topology, one, collective, seed=seed, most_scored=a_node).found
         if not best:
             return [list(block.right or block.left) for block in ends.blocks]
         joined = best[0].joined

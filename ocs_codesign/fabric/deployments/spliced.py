@@ -41,17 +41,20 @@ def spliced(
     lost: Failures,
     where: Where | str = Where.IN_PLACE,
     on_phase: Callable[[str], None] | None = None,
+    *,
+    seed: int = 0,
 ) -> SplicedDeployment:
     """The same configurations on the hosts that are left, with schedules built and verified.
 
     No strand moves; only cross-connects change. The circuits of each configuration are joined for
-    the first of its collectives that gathers, an allgather if it has none. Raises InfeasibleError
+    the first of its collectives that gathers, an allgather if it has none; ``seed`` draws what is
+    looked at where not all ways can be. Raises InfeasibleError
     if those of the configuration that is up cannot be joined, ValueError if anything but hosts is
     lost, or a host that has no node.
     """
     failures = deployment.failures.and_also(lost)
     tell = on_phase or (lambda _: None)
-    up = spliced_up(deployment, lost, where, on_phase)
+    up = spliced_up(deployment, lost, where, on_phase, seed=seed)
     made: list[DeployedConfiguration] = []
     torn_down = []
     for old in deployment.configurations:
@@ -60,7 +63,7 @@ def spliced(
                 new = up
             else:
                 tell(f"Joining circuits of {old.name}")
-                new = _spliced_one(old, lost, where)
+                new = _spliced_one(old, lost, where, seed)
         except InfeasibleError as error:
             torn_down.append((old.name, str(error)))
             continue
@@ -89,6 +92,8 @@ def spliced_up(
     where: Where | str = Where.IN_PLACE,
     on_phase: Callable[[str], None] | None = None,
     most_scored: int | None = None,
+    *,
+    seed: int = 0,
 ) -> SplicedConfiguration:
     """What is up without lost hosts, as ``spliced`` would make it."""
     if lost.ports or lost.switches or not lost.hosts:
@@ -98,17 +103,19 @@ def spliced_up(
     deployment.failures.and_also(lost)
     if on_phase is not None:
         on_phase("Joining circuits")
-    return _spliced_one(deployment.configuration(deployment.up), lost, where, most_scored)
+    up = deployment.configuration(deployment.up)
+    return _spliced_one(up, lost, where, seed, most_scored)
 
 
 def _spliced_one(
     made: DeployedConfiguration,
     lost: Failures,
     where: Where | str,
+    seed: int,
     most_scored: int | None = None,
 ) -> SplicedConfiguration:
     kinds = [bounded.collective for bounded in made.designs if bounded.collective in GATHERING]
     collective = kinds[0] if kinds else Collective.ALLGATHER
     return spliced_configuration(
-        made.configuration, lost.hosts, collective, where, most_scored=most_scored
+        made.configuration, lost.hosts, collective, where, seed=seed, most_scored=most_scored
     )

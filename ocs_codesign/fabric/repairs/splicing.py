@@ -101,11 +101,12 @@ def spliced_configuration(
     collective: Collective | str,
     where: Where | str = Where.IN_PLACE,
     *,
+    seed: int = 0,
     most_scored: int | None = None,
 ) -> SplicedConfiguration:
     """Without these hosts: the joining of their circuits with the least t_b, then fewest steps.
 
-    See ``best_splices`` for what is proven and ``most_scored``. ANYWHERE is in place where that
+    See ``best_splices`` for what is proven, and ``seed``. ANYWHERE is in place where that
     costs no more. Raises InfeasibleError if the cables allow no joining, or none that leaves all
     nodes joined, ValueError for hosts that are no nodes.
     """
@@ -115,7 +116,7 @@ def spliced_configuration(
     if where is Where.IN_PLACE:
         find = ends_in_place
     ends = find(configuration, nodes)
-    splices = best_splices(topology, ends, collective, most_scored=most_scored)
+    splices = best_splices(topology, ends, collective, seed=seed, most_scored=most_scored)
     if not splices.found:
         proven = splices.is_exhaustive
         raise InfeasibleError(
@@ -146,7 +147,7 @@ def _as_good_in_place(
 ) -> SplicedConfiguration | None:
     """The joining in place, chosen among all, if it costs no more than the best of them."""
     try:
-        there = spliced_configuration(configuration, hosts, splices.collective)
+        there = spliced_configuration(configuration, hosts, splices.collective, seed=splices.seed)
     except InfeasibleError:
         return None
     mine, best = there.choice.cost, splices.found[0].cost
