@@ -283,8 +283,8 @@ def test_the_seed_draws_what_is_scored_and_is_told(tmp_path, capsys, monkeypatch
     assert (code, answer["seed"], set(drawn)) == (0, 3, {3})
     assert answer["ways_scored"] < answer["ways"]
     drawn.clear()
-    code, text, _ = run(capsys, *ask, "--splice", "anywhere")
-    assert (code, set(drawn), "by search from seed 0" in text) == (0, {0}, True)
+    code, _, _ = run(capsys, *ask, "--splice", "anywhere")
+    assert (code, set(drawn)) == (0, {0})
     code, text, errors = run(capsys, *ask, "--seed", 3)
     assert (code, text) == (2, "")
     assert "--seed is for the search of --splice" in errors
