@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -15,7 +16,9 @@ from ocs_codesign.cost import CostModel, MessageSizes
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.plot import figure_bytes
 from ocs_codesign.plot.joint import joint_figure
+from ocs_codesign.question import Question
 from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.frontier import joint_frontier
 from ocs_codesign.search.joint import best_jointly, counts_allgather
@@ -63,6 +66,19 @@ def test_table_with_all_and_picture(capsys, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.fixture
+def untimed(tmp_path_factory, monkeypatch):
+    """A catalogue of two sizes that has no all-to-all times, as the one that is shipped."""
+    path = tmp_path_factory.mktemp("untimed") / "c.sqlite"
+    with Catalogue() as shipped, Catalogue(path, writable=True) as store:
+        for question in (Question(8, 4), Question(16, 4)):
+            entries = [replace(entry, alltoall=None) for entry in shipped.entries(question)]
+            origin = shipped.provenance(question)
+            store.record(question, entries, replace(origin, exchanged=0, num_timed=0))
+    monkeypatch.setattr("ocs_codesign.search.catalogue.store.shipped_path", lambda: path)
+
+
+@pytest.mark.usefixtures("untimed")
 def test_out_of_time_the_bounds_are_left(capsys, tmp_path):
     command = [*ASK, "--joint", "--time-limit", "0s"]
     assert main([*command, *MODEL]) == 0
@@ -130,6 +146,7 @@ def test_what_is_refused(capsys, more, rule):
 FIND = ["catalogue", "find", "--nodes", "16", "--degree", "4", "--collective", "alltoall"]
 
 
+@pytest.mark.usefixtures("untimed")
 def test_stored_designs_ranked_by_alltoall(capsys):
     assert main([*FIND, "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -144,6 +161,7 @@ def test_stored_designs_ranked_by_alltoall(capsys):
     assert "All-to-all is not stored" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("untimed")
 def test_limits_and_sizes_of_stored_designs(capsys):
     assert main([*FIND, "--max-t-b", "1.5"]) == 1
     assert "No stored design is within the limits." in capsys.readouterr().out
