@@ -19,6 +19,7 @@ from ocs_codesign.workload.on_links import steady_on_links
 from ocs_codesign.workload.prices import Level, Machine
 from ocs_codesign.workload.reconfigured.clock import formula_clock
 from ocs_codesign.workload.reconfigured.dark import changes_of, is_change
+from ocs_codesign.workload.reconfigured.group_prices import Reach, fastest_way
 from ocs_codesign.workload.reconfigured.inserting import cuts_of, with_changes
 from ocs_codesign.workload.reconfigured.on_networks import on_networks
 from ocs_codesign.workload.reconfigured.planning import plan_iteration
@@ -440,3 +441,29 @@ def replay_bytes(placed, found):
         mine = slice(used.used_start[shapes[which]], used.used_start[shapes[which] + 1])
         links = used.used_link[mine]
         assert ((links >= start[at]) & (links < start[at + 1])).all()
+
+
+@pytest.mark.parametrize("collective", ["allgather", "reduce-scatter", "allreduce"])
+@pytest.mark.parametrize("group", [(0, 4, 8, 12), (0, 1, 2, 3), (1, 2, 7)])
+def test_the_way_of_the_formula_is_that_of_the_links(collective, group):
+    """Inside its own links a group takes what the formula says, on shared paths no less."""
+    model = CostModel(Fraction(1, 1000), 1)
+    machine = Machine((Level(16, model),))
+    draft = JobDraft(16)
+    beside = Reach(group).groups(16)
+    for one in beside:  # the formula counts what they send too
+        draft.collective(collective, one, 4800, {})
+    recipes = [parse("Circulant(16, (1, 4))"), parse("Torus((4, 4))")]
+    job = configured(draft.graph(), machine, recipes, ReconfigurationCost(0))
+    ways = [
+        fastest_way(one, Reach(group), collective, model, Fraction(4800)) for one in job.options
+    ]
+    placed = on_networks(job, machine, Fraction(1, 1000), cut_through=False)
+    order = np.arange(len(beside))
+    for at, way in enumerate(ways):
+        took = placed.clock(placed.job, order, np.full(len(order), at)).period_s
+        formula = formula_clock(job, order, np.full(len(order), at)).period_s
+        if way[0] == "inside":
+            assert took == pytest.approx(float(formula), rel=1e-3)
+        else:
+            assert took >= formula * Fraction(999, 1000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol, final
 
 from ocs_codesign.workload.group_books import book_for, check_books
 from ocs_codesign.workload.job_graph import COLLECTIVES, FIRST_COLLECTIVE, SEND
@@ -22,6 +22,22 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.prices import Machine
 
 RING = "ring"
+
+
+class MessagePlans(Protocol):
+    """Whatever says which transfers a message becomes, as LinkPlans do."""
+
+    def name(
+        self, kind: int, ranks: tuple[int, ...], size_bytes: int, label: str = ""
+    ) -> tuple[str, ...]:
+        """What the transfers of a message are of, in words: its collective and its maker."""
+        ...
+
+    def pattern(
+        self, name: tuple[str, ...], num_ranks: int, network: Network | None = None
+    ) -> GroupPattern:
+        """The transfers of that name, for so many ranks; links may be those of the ``network``."""
+        ...
 
 
 @final

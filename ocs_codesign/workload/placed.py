@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.network import Network
     from ocs_codesign.simulate.rules import TimingRules
-    from ocs_codesign.workload.link_plans import LinkPlans
+    from ocs_codesign.workload.link_plans import MessagePlans
     from ocs_codesign.workload.patterns import GroupPattern
 
 MAX_STATES = 2**28
@@ -87,7 +87,7 @@ def placed(
     graph: JobGraph,
     network: Network,
     rules: TimingRules,
-    plans: LinkPlans,
+    plans: MessagePlans,
     which: NDArray[np.bool_] | None = None,
 ) -> PlacedMessages:
     """The messages of a job on a network, rank r on host r; what has no bytes takes its time.
@@ -136,7 +136,7 @@ def placed(
 
 
 def _shapes(
-    graph: JobGraph, plans: LinkPlans, wanted: NDArray[np.bool_] | None
+    graph: JobGraph, plans: MessagePlans, wanted: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.int64], list[tuple[tuple[str, ...], tuple[int, ...], int]]]:
     """The shape of every instance, and of every shape what sends, its ranks and its bytes."""
     start, members = members_of(graph)

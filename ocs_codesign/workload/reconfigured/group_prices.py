@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ocs_codesign.cost import CostModel
     from ocs_codesign.reconfigure.hold.options import FabricOption
 
+INSIDE = "inside"
+_GATHERS = "direct", "ring", "ring-outward"
+"""The classic algorithms whose messages ``GroupCosts.gathers`` count, in that order."""
 _ALLREDUCES = ("broadcast", "reduce")
 """Collectives of which an allreduce does all that they do, and costs no less."""
 
@@ -69,31 +72,54 @@ def message_cost(
     """The cost of a message on a configuration; None if circuits do not lead everywhere it goes.
 
     A group of all nodes takes the design's own schedules, or routing. A smaller one takes the
-    fastest of: its own links alone, all shortest paths evenly, a ring round it. What groups beside
-    it send is counted. A broadcast and a reduction cost what an allreduce does. Raises ValueError
-    for groups and sends on more than 512 nodes, and links of different speeds.
+    fastest of ``group_ways``. A broadcast and a reduction cost what an allreduce does. Raises
+    ValueError for groups and sends on more than 512 nodes, and links of different speeds.
     """
-    topology = _topology(option)
+    topology = topology_of(option)
     if reach.pairs:
         return _sent(topology, reach.pairs)
-    collective = Collective.ALLREDUCE.name if collective in _ALLREDUCES else collective
-    kind = Collective.parse(collective)
     if len(reach.nodes) == topology.num_nodes:
-        return option.cost(kind)
+        collective = Collective.ALLREDUCE.name if collective in _ALLREDUCES else collective
+        return option.cost(Collective.parse(collective))
+    way = fastest_way(option, reach, collective, model, size_bytes)
+    return None if way is None else way[1]
+
+
+def fastest_way(
+    option: FabricOption, reach: Reach, collective: str, model: CostModel, size_bytes: Fraction
+) -> tuple[str, Cost] | None:
+    """The fastest of ``group_ways`` for a message and its cost; None if no way leads everywhere."""
+    ways = group_ways(topology_of(option), reach, collective)
+    return min(ways.items(), key=lambda way: way[1].time_s(model, size_bytes), default=None)
+
+
+def group_ways(topology: Topology, reach: Reach, collective: str) -> dict[str, Cost]:
+    """What a collective of some nodes costs by the way that it goes; none if not all are joined.
+
+    INSIDE: over the links between nodes of the group, by BFB. Else over all shortest paths evenly,
+    by the algorithm of that name. What groups beside this one send is counted.
+
+    >>> from ocs_codesign.graphs.text import parse
+    >>> square = parse("BiRing(2, 4)").topology()
+    >>> group_ways(square, Reach((0, 1)), "allgather")["inside"]
+    Cost(steps=1, t_b=Fraction(1, 1))
+    """
+    collective = Collective.ALLREDUCE.name if collective in _ALLREDUCES else collective
     costs = _costs_over_paths(topology, reach)
     if costs is None:
-        return None
-    if kind == Collective.ALLTOALL:
-        over_paths = [costs.exchange]
-    else:
-        twice = kind == Collective.ALLREDUCE
-        over_paths = [half + half if twice else half for half in costs.gathers]
+        return {}
     inside = _inside(topology, reach.groups(topology.num_nodes), collective)
-    every = over_paths if inside is None else [inside, *over_paths]
-    return min(every, key=lambda cost: cost.time_s(model, size_bytes))
+    ways = {} if inside is None else {INSIDE: inside}
+    if collective == Collective.ALLTOALL.name:
+        return {**ways, "direct": costs.exchange}
+    twice = collective == Collective.ALLREDUCE.name
+    for name, half in zip(_GATHERS, costs.gathers, strict=True):
+        ways[name] = half + half if twice else half
+    return ways
 
 
-def _topology(option: FabricOption) -> Topology:
+def topology_of(option: FabricOption) -> Topology:
+    """The circuits of a configuration; ValueError if they are not known."""
     if option.topology is None:
         raise ValueError(f"{option.name} has no topology: its circuits cannot be held")
     return option.topology
@@ -135,7 +161,7 @@ def _inside(
     worst: Cost | None = None
     known: dict[Topology, Cost | None] = {}
     for group in groups:
-        own = _links_inside(topology, group)
+        own = links_inside(topology, group)
         if own not in known:
             known[own] = _own_cost(own, collective, topology.degree)
         cost = known[own]
@@ -148,7 +174,7 @@ def _inside(
     return worst
 
 
-def _links_inside(topology: Topology, group: tuple[int, ...]) -> Topology:
+def links_inside(topology: Topology, group: tuple[int, ...]) -> Topology:
     """The nodes of a group, in its order, with the links between them."""
     place = np.full(topology.num_nodes, -1)
     place[list(group)] = np.arange(len(group))

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.collective import GATHERING
 from ocs_codesign.network import Network
 from ocs_codesign.networks.direct import direct
 from ocs_codesign.quantities import exact_time
 from ocs_codesign.runs import starts_of
 from ocs_codesign.simulate.rules import TimingRules
-from ocs_codesign.workload.link_plans import LinkPlans
 from ocs_codesign.workload.on_links import alone_ticks, in_ticks, on_clock, steady_on_links
 from ocs_codesign.workload.placed import PlacedMessages, placed
-from ocs_codesign.workload.prices import Machine
+from ocs_codesign.workload.reconfigured.group_prices import topology_of
 from ocs_codesign.workload.reconfigured.inserting import with_changes
+from ocs_codesign.workload.reconfigured.way_plans import WayPlans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.reconfigure.hold.options import FabricOption
-    from ocs_codesign.topology import Topology
     from ocs_codesign.workload.period import Steady
+    from ocs_codesign.workload.prices import Machine
     from ocs_codesign.workload.reconfigured.prices import ConfiguredJob
 
 
@@ -73,10 +72,9 @@ def on_networks(
     """The messages of a job on the links of its configurations, rank r at node r.
 
     A link has an even share of what leaves a rank at the machine's only level, and its latency that
-    of a step, unless ``latency_s`` is given, to the nearest tick. Groups of all ranks take the
-    schedules of the recipe, and others, and all-to-alls, the algorithm of the level over shortest
-    paths. Raises ValueError for machines of several levels, whose inner ones have other links, and
-    for classes of like ranks.
+    of a step, unless ``latency_s`` is given, to the nearest tick. Messages go the ways of
+    ``WayPlans``, which are those that the formula counts. Raises ValueError for machines of several
+    levels, whose inner ones have other links, and for classes of like ranks.
     """
     if len(machine.levels) > 1:
         raise ValueError(
@@ -84,14 +82,14 @@ def on_networks(
             "has one, whose messages all go over circuits"
         )
     level = machine.levels[0]
-    degree = max(_topology_of(one).degree for one in job.options)
+    degree = max(topology_of(one).degree for one in job.options)
     rules = TimingRules(unit_Bps=level.model.node_bandwidth_Bps / degree, cut_through=cut_through)
     lasts_s = level.model.alpha_s if latency_s is None else exact_time(latency_s, "latency_s")
     networks = [_network(one, lasts_s) for one in job.options]
     tick_s = networks[0].tick_s
     graph = on_clock(job.graph, tick_s)
     each = tuple(
-        placed(graph, network, rules, _plans(machine, option), job.serves[at])
+        placed(graph, network, rules, WayPlans(option, level.model), job.serves[at])
         for at, (network, option) in enumerate(zip(networks, job.options, strict=True))
     )
     together, first_shape = side_by_side(each)
@@ -110,25 +108,9 @@ def on_networks(
     )
 
 
-def _topology_of(option: FabricOption) -> Topology:
-    if option.topology is None:
-        raise ValueError(f"{option.name} has no topology: its circuits cannot be held")
-    return option.topology
-
-
 def _network(option: FabricOption, latency_s: Fraction) -> Network:
-    network = direct(_topology_of(option), 1)
+    network = direct(topology_of(option), 1)
     return network.with_latency(round(latency_s / network.tick_s))
-
-
-def _plans(machine: Machine, option: FabricOption) -> LinkPlans:
-    """The schedules of a recipe for groups of all, the algorithm of the level for others."""
-    size = _topology_of(option).num_nodes
-    known = {
-        (kind.name, size): cost for kind in GATHERING if (cost := option.cost(kind)) is not None
-    }
-    level = replace(machine.levels[0], costs=known, topologies={size: option.name})
-    return LinkPlans(Machine((level,)))
 
 
 def _repriced(
