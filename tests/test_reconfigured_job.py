@@ -199,7 +199,7 @@ def sequences(job):
             yield np.array(choice, dtype=np.int64)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(rounds())
 def test_the_plan_of_a_chain_is_the_best_of_all(drawn):
     costs, gaps, delay = drawn
@@ -214,7 +214,7 @@ def test_the_plan_of_a_chain_is_the_best_of_all(drawn):
         assert clocked == total_of(job, costs, gaps, choice) * job.graph.tick_s
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(rounds())
 def test_where_computation_overlaps(drawn):
     """Few sequences are all tried; no bound is above any; what is found replays."""
@@ -232,6 +232,52 @@ def test_where_computation_overlaps(drawn):
         least = min(one for (which, _), one in periods.items() if which == number)
         assert bound_s(job, order) <= least
     replay(job, found.best)
+
+
+@st.composite
+def jobs_of_groups(draw):
+    """Four ranks, groups of some of them side by side, two configurations with drawn prices."""
+    job, last = JobDraft(4), {}
+    number = draw(st.integers(2, 5))
+    for at in range(number):
+        group = sorted(draw(st.sets(st.integers(0, 3), min_size=2)))
+        for rank in group:
+            if draw(st.booleans()):
+                last[rank] = job.compute(
+                    rank, draw(st.integers(0, 9)), [last[rank]] if rank in last else []
+                )
+        after = {rank: [last[rank]] for rank in group if rank in last}
+        gradient = draw(st.booleans())
+        nodes = job.collective("allreduce", group, 1, after, label=f"m{at}", is_gradient=gradient)
+        if not gradient:
+            last |= dict(zip(group, nodes, strict=True))
+    graph = job.graph()
+    talks = graph.is_communication
+    work = np.tile(graph.work, (2, 1))
+    drawn = draw(st.lists(st.integers(0, 20), min_size=2 * number, max_size=2 * number))
+    for at in range(2):
+        work[at, talks] = np.array(drawn).reshape(2, number)[at][graph.instance[talks]]
+    delay = draw(st.integers(0, 15))
+    return ConfiguredJob(
+        *(graph, (FabricOption("one"), FabricOption("other")), np.zeros_like(work), work),
+        *(np.ones(number, dtype=bool), np.ones((2, number), dtype=bool)),
+        np.array([[0, delay], [delay, 0]]),
+    )
+
+
+@settings(max_examples=15)
+@given(jobs_of_groups())
+def test_groups_side_by_side(job):
+    """The whole fabric stops for a change, whichever ranks send; a delay never helps."""
+    found = plan_iteration(job)
+    held = [one.period_s for one in found.held]
+    assert found.bound_s <= found.best.period_s <= min(held)
+    replay(job, found.best)
+    if found.break_even_s is not None:
+        assert plan_iteration(job.with_delay(Fraction(0))).best.period_s < min(held)
+    for order in Search(job, formula_clock).orders:
+        for choice in sequences(job):
+            assert found.bound_s <= formula_clock(job, order.instances, choice).period_s
 
 
 def replay(job, found):
