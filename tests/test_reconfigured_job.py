@@ -460,6 +460,22 @@ class TestOnLinks:
             assert alone.period_s == together.period_s
             assert np.array_equal(alone.job_run.end, together.job_run.end)
 
+    def test_a_chain_is_proven(self):
+        """One message after the other: what they take alone is what they take."""
+        draft, last = JobDraft(1, [8]), []
+        for name in ("allgather", "alltoall", "allreduce"):
+            last = [draft.compute(0, 3 * 10**9, last)]
+            last = draft.collective(name, (0,), 80, {0: last}, num_ranks=8, between=(0, 7))
+        machine = Machine((Level(8, CostModel(2, 1)),))
+        recipes = [parse("CompleteBipartite(4)"), parse("Circulant(8, (1, 2))")]
+        job = configured(draft.graph(), machine, recipes, ReconfigurationCost(1))
+        placed = on_networks(job, machine, None, cut_through=False)
+        found = plan_iteration(placed.job, placed.clock, least=placed.least)
+        every = [
+            placed.clock(placed.job, found.best.order, choice).period_s for choice in sequences(job)
+        ]
+        assert found.best.period_s == min(every) == found.bound_s
+
     def test_refuses_several_levels(self):
         machine = Machine((Level(2, CostModel(0, 4)), Level(8, CostModel(0, 1))))
         draft = JobDraft(8)

@@ -86,7 +86,8 @@ def plan_iteration(
     search = Search(job, clock, on_progress)
     best = search.best()
     orders = [one for one in search.orders if one.instances is best.order] or search.orders
-    least_s = min(bound_s(least or job, order) for order in orders)
+    # In a chain every message is alone on its links, and takes just what it is priced at.
+    least_s = min(bound_s(job if one.is_chain else least or job, one) for one in orders)
     return ReconfiguredIteration(
         *(job, search.held, best, least_s, search.num_tried, search.all_tried),
         break_even_s(search, best),
