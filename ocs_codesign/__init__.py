@@ -15,6 +15,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ocs_codesign.offered import NAMES_BY_MODULE
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
@@ -66,7 +68,9 @@ if TYPE_CHECKING:
     from ocs_codesign.formats.fabric.fabric_files import load_fabric as load_fabric
     from ocs_codesign.formats.fabric.fabric_files import save_fabric as save_fabric
     from ocs_codesign.formats.graphs.graph_files import import_graph as import_graph
+    from ocs_codesign.formats.jobs.job_cluster_files import load_job_cluster as load_job_cluster
     from ocs_codesign.formats.jobs.job_files import load_job as load_job
+    from ocs_codesign.formats.jobs.training_files import load_training as load_training
     from ocs_codesign.formats.workload import load_workload as load_workload
     from ocs_codesign.given import as_topology as as_topology
     from ocs_codesign.graphs.expansions.degree import Degree as Degree
@@ -196,140 +200,32 @@ if TYPE_CHECKING:
     from ocs_codesign.web.report.writing import write_bundle as write_bundle
     from ocs_codesign.workload.budgets import BudgetProblem as BudgetProblem
     from ocs_codesign.workload.budgets import allocate as allocate
+    from ocs_codesign.workload.codesign.candidates import Candidate as Candidate
+    from ocs_codesign.workload.codesign.candidates import Joining as Joining
+    from ocs_codesign.workload.codesign.cluster import JobCluster as JobCluster
+    from ocs_codesign.workload.codesign.cluster import PortPrices as PortPrices
+    from ocs_codesign.workload.codesign.divisions import TrainedModel as TrainedModel
+    from ocs_codesign.workload.codesign.divisions import divisions as divisions
+    from ocs_codesign.workload.codesign.memory import memory_bytes as memory_bytes
+    from ocs_codesign.workload.codesign.outcomes import JobOutcome as JobOutcome
+    from ocs_codesign.workload.codesign.placements import RankPlacement as RankPlacement
+    from ocs_codesign.workload.codesign.placements import placements as placements
+    from ocs_codesign.workload.codesign.planning import CodesignPlan as CodesignPlan
+    from ocs_codesign.workload.codesign.planning import codesign as codesign
+    from ocs_codesign.workload.fused import Accelerator as Accelerator
     from ocs_codesign.workload.fused import FusedOperator as FusedOperator
     from ocs_codesign.workload.job_draft import JobDraft as JobDraft
     from ocs_codesign.workload.job_graph import JobGraph as JobGraph
     from ocs_codesign.workload.layer_times import LayerTimes as LayerTimes
+    from ocs_codesign.workload.models.convnet import ResidualNetwork as ResidualNetwork
+    from ocs_codesign.workload.models.parallel import Parallel as Parallel
+    from ocs_codesign.workload.models.recommender import Recommender as Recommender
+    from ocs_codesign.workload.models.transformer import Transformer as Transformer
     from ocs_codesign.workload.policies import compare_policies as compare_policies
     from ocs_codesign.workload.reconfigured.planning import plan_iteration as plan_iteration
     from ocs_codesign.workload.reconfigured.prices import configured as configured
 
-_NAMES_BY_MODULE = {
-    "bounds": "bound hop_sum moore_steps topology_bound",
-    "bundle.read": "read_bundle",
-    "bundle.verify": "check_bundle",
-    "circuits": "CircuitProgram",
-    "collective": "Collective",
-    "cost": "Cost CostModel",
-    "demand": "Demand demand_of",
-    "design": "Design Known build build_topology measure measure_topology predict",
-    "fabric.deployments.day_two": "extended repaired restored rewired torn_down",
-    "fabric.deployments.deploy": "deploy",
-    "fabric.deployments.deployment": "Deployment Failures NamedRecipe",
-    "fabric.description": "Fabric",
-    "fabric.embed.embedding": "embed",
-    "fabric.facts": "fabric_facts",
-    "fabric.infeasible": "InfeasibleError",
-    "fabric.light": "topology_of",
-    "fabric.repairs.repair": "repair",
-    "fabric.rewiring.hosts": "free_rewiring",
-    "fabric.rewiring.minimum": "minimum_rewiring",
-    "fabric.selection.ranking": "select",
-    "fabric.selection.workload": "Workload",
-    "fabric.survival.losses": "survivability",
-    "factorisation": "factorise",
-    "forest": "Forest",
-    "formats.cluster_files": "load_cluster",
-    "formats.designs.design_files": "load_design save_design save_program",
-    "formats.fabric.fabric_files": "load_fabric save_fabric",
-    "formats.graphs.graph_files": "import_graph",
-    "formats.jobs.job_files": "load_job",
-    "formats.workload": "load_workload",
-    "given": "as_topology",
-    "graphs.expansions.degree": "Degree",
-    "graphs.expansions.line": "Line",
-    "graphs.expansions.product": "Power Product",
-    "graphs.expansions.reverse": "Bidirected Transpose",
-    "graphs.families.cayley": "Cayley",
-    "graphs.families.dense": "Complete CompleteBipartite Hamming",
-    "graphs.families.lift": "Lift",
-    "graphs.families.named": "Named",
-    "graphs.families.rings": "BiRing Circulant DirectedCirculant Hypercube Torus UniRing",
-    "graphs.families.shifts": "DeBruijn GeneralizedKautz Kautz ModifiedDeBruijn",
-    "graphs.groups.affine": "Affine",
-    "graphs.groups.cyclic": "Cyclic DirectProduct",
-    "graphs.groups.permutations": "Permutations",
-    "graphs.groups.semidirect": "Dicyclic Dihedral Semidirect",
-    "graphs.recipe": "Recipe",
-    "graphs.text": "parse parse_network",
-    "messages": "Messages",
-    "network": "Network",
-    "networks.boxes": "boxes",
-    "networks.damaged": "damaged",
-    "networks.direct": "direct mesh torus",
-    "networks.servers": "servers",
-    "networks.switched": "fat_tree star",
-    "plot": "draw_frontier frontier_figure",
-    "plot.jobs": "draw_job",
-    "plot.network": "draw_network",
-    "plot.simulation": "draw_transfers",
-    "reconfigure.change": "ReconfigurationCost",
-    "reconfigure.demand.matrix": "DemandMatrix",
-    "reconfigure.demand.planner": "plan_demand",
-    "reconfigure.frontier.reconfigured": "reconfigured_frontier",
-    "reconfigure.hold.dynamic_program": "switch_plan",
-    "reconfigure.hold.trace_plan": "plan_trace",
-    "reconfigure.phases.alltoall": "phased_alltoall",
-    "reconfigure.planes.plan": "plan_planes",
-    "reconfigure.planes.problem": "PlaneProblem",
-    "reconfigure.program.designs": "build_sequence",
-    "reconfigure.program.patterns": "build_direct build_halving_doubling",
-    "reconfigure.program.program_times": "program_time",
-    "reconfigure.sequences.search": "search_sequences",
-    "routes": "Routes direct_routes shortest_routes",
-    "schedule": "Schedule",
-    "schedulers.alltoall.deadlock": "dependency_cycle",
-    "schedulers.alltoall.paths": "disjoint_path_table path_table",
-    "schedulers.alltoall.result": "PathTable Throughput",
-    "schedulers.alltoall.stepped": "SteppedPlan alltoall_frontier alltoall_schedule stepped_plan",
-    "schedulers.alltoall.throughput": "throughput",
-    "schedulers.alltoall.up_down": "up_down_table",
-    "schedulers.bfb.assembly": "bfb",
-    "schedulers.bfb.loads": "bfb_loads",
-    "schedulers.classic.placement": "place",
-    "schedulers.classic.rank_maps": "messages_on",
-    "schedulers.exact.answers": (
-        "ExactAnswer exact_answers exact_frontier exact_schedule fractional_bound"
-    ),
-    "schedulers.forest.allreduce": "allreduce_optimum allreduce_pipelines",
-    "schedulers.forest.building": "forests",
-    "schedulers.forest.choice": "contenders",
-    "schedulers.forest.optimum": "optimum",
-    "schedulers.forest.pipeline": "Pipeline",
-    "schedulers.greedy.synthesis": "Synthesis synthesis",
-    "search.clusters.description": "Cluster",
-    "search.clusters.scoring": "score_cluster",
-    "search.frontier": "frontier joint_frontier",
-    "search.pareto": "Frontier",
-    "simulate.engine": "simulate_transfers",
-    "simulate.making": "transfers_of_messages transfers_of_schedule",
-    "simulate.programs": "transfers_of_program",
-    "simulate.reasons": "critical_path idle_ticks",
-    "simulate.rules": "TimingRules",
-    "simulate.simulated": "Simulated",
-    "simulate.transfers": "Transfers",
-    "timed": "Timed",
-    "topology": "Topology",
-    "verification.forests": "check_forest",
-    "verification.messages": "check_messages",
-    "verification.networks": "verify_on",
-    "verification.programs": "ProgramVerdict verify_program",
-    "verification.schedules": "Verdict verify",
-    "verification.simulated": "check_simulated",
-    "verification.timed": "check_timed",
-    "verification.timelines": "check_timeline",
-    "verification.witness": "Witness",
-    "web.report.writing": "write_bundle",
-    "workload.budgets": "BudgetProblem allocate",
-    "workload.fused": "FusedOperator",
-    "workload.job_draft": "JobDraft",
-    "workload.job_graph": "JobGraph",
-    "workload.layer_times": "LayerTimes",
-    "workload.policies": "compare_policies",
-    "workload.reconfigured.planning": "plan_iteration",
-    "workload.reconfigured.prices": "configured",
-}
-_HOME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
+_HOME = {name: module for module, names in NAMES_BY_MODULE.items() for name in names.split()}
 
 __all__ = ["__version__", *sorted(_HOME)]
 

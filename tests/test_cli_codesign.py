@@ -178,6 +178,7 @@ def test_a_job_without_a_model_is_refused(files, capsys):
 
 def test_shipped_clusters_and_jobs_are_read():
     assert load_job_cluster(EXAMPLES / "cluster256.yaml").num_accelerators == 256
+    assert load_job_cluster(EXAMPLES / "cluster16384.yaml").num_accelerators == 16_384
     small = load_job_cluster(EXAMPLES / "cluster250.yaml")
     assert (small.num_accelerators, small.scale_up) == (250, None)
     assert set(job_cluster_json_schema()["properties"]) == set(JobClusterPart.model_fields)
@@ -196,3 +197,19 @@ def test_a_mixture_of_experts_on_256_accelerators_in_a_minute(capsys):
     assert found["ranking"][0]["period_s"] <= min(
         one["period_s"] for one in found["baselines"] if one["baseline"] != "fat tree"
     )
+
+
+@pytest.mark.slow
+def test_gpt3_on_16384_accelerators_in_two_minutes(capsys):
+    began = time.process_time()
+    words = ["codesign", str(EXAMPLES / "gpt3.yaml"), str(EXAMPLES / "cluster16384.yaml")]
+    assert main([*words, "--json", "-"]) == 0
+    assert time.process_time() - began < 120
+    found = json.loads(capsys.readouterr().out)
+    assert found["search"]["unseen"] == 0
+    best, names = found["ranking"][0], ("torus", "ring", "DDP", "own division")
+    assert best["bound_s"] <= best["period_s"]
+    beside = {one["baseline"]: one["period_s"] for one in found["baselines"]}
+    assert all(best["period_s"] <= beside[name] for name in names)
+    operations = 6 * 174.6e9 * 1536 * 2048
+    assert best["period_s"] > operations / (16_384 * 312e12)

@@ -54,6 +54,10 @@ EXAMPLES = {
         "250 hosts of one accelerator",
         "codesign resnet50.yaml cluster250.yaml",
     ),
+    "cluster16384.yaml": (
+        "16,384 accelerators in servers",
+        "codesign gpt3.yaml cluster16384.yaml --policy p3",
+    ),
     "gpt3_budget.yaml": (
         "what GPT-3 sends in four dimensions",
         "allocate gpt3_budget.yaml --total 600GB/s",

@@ -28,25 +28,32 @@ class Steady:
     """Seconds from one iteration to the next, and the run of several that shows it.
 
     ``is_steady``: the last two iterations took the same; else the period is the mean of the last
-    half of them. ``exposed_s`` are seconds an iteration in which an owner, in the mean, waits for
-    its channel and computes nothing. The run is of ``num_iterations``.
+    half of them. The run is of ``num_iterations``.
     """
 
     period_s: Fraction
     is_steady: bool
-    exposed_s: Fraction
     job_run: JobRun
     num_iterations: int
+
+    @property
+    def exposed_s(self) -> Fraction:
+        """Seconds an iteration in which an owner, in the mean, only waits for its channel."""
+        graph = self.job_run.graph
+        ticks = int((self.job_run.exposed_ticks() * graph.ranks).sum())
+        return Fraction(ticks, self.num_iterations * int(graph.ranks.sum())) * graph.tick_s
 
 
 def steady(
     graph: JobGraph,
     discipline: Discipline | None = None,
     run_once: Callable[[JobGraph, Discipline | None], JobRun] = run,
+    unrolled: Callable[[int], JobGraph] | None = None,
 ) -> Steady:
     """The period of iterations one after the other, exact where it repeats.
 
-    ``run_once`` puts several of them, as one graph, on the clock.
+    ``run_once`` puts several of them, as one graph, on the clock. ``unrolled`` makes that graph;
+    one that remembers serves a job with several disciplines.
 
     >>> from ocs_codesign.workload.layer_times import LayerTimes
     >>> job = LayerTimes([10] * 3, [20] * 3, [40, 20, 30]).graph()
@@ -55,7 +62,7 @@ def steady(
     """
     times = _FIRST_TIMES if len(graph.carried) else 1
     while True:
-        done = run_once(graph.unrolled(times), discipline)
+        done = run_once((unrolled or graph.unrolled)(times), discipline)
         ends = _ends(done, graph, times)
         lasts = np.diff(ends, prepend=0)
         is_steady = times == 1 or lasts[-1] == lasts[-2]
@@ -64,10 +71,7 @@ def steady(
         times *= 2
     half = max(1, times // 2)
     span = int(lasts[-1]) * half if is_steady else int(ends[-1] - ends[half - 1])
-    ranks = graph.ranks
-    exposed = Fraction(int((done.exposed_ticks() * ranks).sum()), times * int(ranks.sum()))
-    tick_s = graph.tick_s
-    return Steady(Fraction(span, half) * tick_s, bool(is_steady), exposed * tick_s, done, times)
+    return Steady(Fraction(span, half) * graph.tick_s, bool(is_steady), done, times)
 
 
 def period_bound_s(graph: JobGraph) -> Fraction:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from ocs_codesign.workload.issue import Discipline, IssueOrder, RanksStuckError, run
 from ocs_codesign.workload.job_graph import COMPUTE
-from ocs_codesign.workload.period import Steady, steady
+from ocs_codesign.workload.period import steady
 from ocs_codesign.workload.prices import priced
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.codesign.cluster import JobCluster
     from ocs_codesign.workload.issue import JobRun
     from ocs_codesign.workload.job_graph import JobGraph
+    from ocs_codesign.workload.period import Steady
 
 BASE_POLICIES = {
     "fifo": Discipline(IssueOrder.FIRST_READY),
@@ -73,19 +75,20 @@ def simulated(
     if candidate.late_ports:
         return _changing(candidate, graph, cluster, bound_s)
     ready = priced(graph, candidate.prices(cluster))
-    best: JobOutcome | None = None
+    unrolled = cache(ready.unrolled)
+    best: tuple[str, Steady] | None = None
     stuck = RanksStuckError("no policy was tried")
     for policy, discipline in BASE_POLICIES.items():
         try:
-            found = steady(ready, discipline)
+            found = steady(ready, discipline, unrolled=unrolled)
         except RanksStuckError as error:
             stuck = error
             continue
-        if best is None or found.period_s < best.period_s:
-            best = outcome_of(candidate, policy, "", found, bound_s)
+        if best is None or found.period_s < best[1].period_s:
+            best = policy, found
     if best is None:
         raise stuck
-    return best
+    return outcome_of(candidate, best[0], "", best[1], bound_s)
 
 
 def outcome_of(
