@@ -204,6 +204,7 @@ if TYPE_CHECKING:
     from ocs_codesign.workload.codesign.candidates import Joining as Joining
     from ocs_codesign.workload.codesign.cluster import JobCluster as JobCluster
     from ocs_codesign.workload.codesign.cluster import PortPrices as PortPrices
+    from ocs_codesign.workload.codesign.divisions import SearchSpace as SearchSpace
     from ocs_codesign.workload.codesign.divisions import TrainedModel as TrainedModel
     from ocs_codesign.workload.codesign.divisions import divisions as divisions
     from ocs_codesign.workload.codesign.memory import memory_bytes as memory_bytes

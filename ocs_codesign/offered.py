@@ -123,7 +123,7 @@ NAMES_BY_MODULE = {
     "workload.budgets": "BudgetProblem allocate",
     "workload.codesign.candidates": "Candidate Joining",
     "workload.codesign.cluster": "JobCluster PortPrices",
-    "workload.codesign.divisions": "TrainedModel divisions",
+    "workload.codesign.divisions": "SearchSpace TrainedModel divisions",
     "workload.codesign.memory": "memory_bytes",
     "workload.codesign.outcomes": "JobOutcome",
     "workload.codesign.placements": "RankPlacement placements",

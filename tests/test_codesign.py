@@ -246,7 +246,7 @@ def test_circuits_that_change_by_hand():
     rate = 2 * used.cluster.port_Bps
     largest = max(
         sum(size * count for (_, _, size), count in stage.gradients.items())
-        for stage in traffic.stages
+        for stage in traffic.parts
     )
     assert late > largest / 2 / rate
     assert [design.recipe for design in rail_designs(candidate)] == [

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import fields, replace
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
-from codesign_samples import DENSE, MODEL, cluster, planner
+from codesign_samples import DENSE, JOB, MODEL, cluster, planner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ocs_codesign.formats.jobs.training_files import parse_training
 from ocs_codesign.graphs.text import parse
-from ocs_codesign.workload.codesign.candidates import Joining, chosen, held, with_one
-from ocs_codesign.workload.codesign.divisions import divisions
+from ocs_codesign.workload.codesign.candidates import Joining, changing, chosen, held, with_one
+from ocs_codesign.workload.codesign.divisions import SearchSpace, TrainedModel, divisions
 from ocs_codesign.workload.codesign.group_loads import group_costs, least_group_costs
 from ocs_codesign.workload.codesign.memory import memory_bytes
 from ocs_codesign.workload.codesign.optics import BestConceivable, JobPrices, PacketTree
@@ -22,6 +24,7 @@ from ocs_codesign.workload.codesign.placements import placements
 from ocs_codesign.workload.fused import Accelerator
 from ocs_codesign.workload.models.building import _Building, job_of
 from ocs_codesign.workload.models.parallel import Parallel
+from ocs_codesign.workload.models.passes import SCHEDULES, most_held
 from ocs_codesign.workload.models.transformer import Transformer
 
 TOPOLOGIES = ("Torus((4, 6))", "UniRing(2, 6)", "BiRing(2, 7)", "Complete(6)", "Kautz(2, 2)")
@@ -84,7 +87,9 @@ def test_prices_of_bounds_are_the_exact_ones(model, servers, each):
                 compared += 1
             for prices, stage in product(priced, range(parallel.pipeline - 1)):
                 exact = prices.parts_s(1, 2, 999, stage * width, (stage + 1) * width)
-                assert prices.handed_s(stage, 999) == pytest.approx(tuple(map(float, exact)))
+                assert prices.handed_s(stage, stage + 1, 999) == pytest.approx(
+                    tuple(map(float, exact))
+                )
     assert compared > 50
 
 
@@ -173,3 +178,90 @@ def test_the_stage_that_holds_the_most_is_found_without_all_of_them(zero):
             needs += 4 * tokens * 5000 // 2 * (stage == pipeline - 1)
             most = max(most, needs)
         assert memory_bytes(model, divided) == most
+
+
+def test_what_a_stage_holds_is_what_its_passes_say():
+    for schedule, stages, microbatches, chunks in product(SCHEDULES, (1, 2, 4), (1, 4, 8), (1, 2)):
+        several = schedule in ("interleaved", "breadth-first")
+        if (chunks > 1) > several or (schedule == "interleaved" and microbatches % stages):
+            continue
+        order = stages, microbatches, chunks
+        for stage in range(stages):
+            held, most = 0, 0
+            for each in SCHEDULES[schedule](stage, *order):
+                held += 1 if each.is_forward else -1
+                most = max(most, held)
+            assert most_held(schedule, stage, *order) == most
+
+
+def test_chunks_and_zero_that_a_file_asks_for_are_searched():
+    job = JOB.replace("layers: 2", "layers: 4") + "search: {zero: [1, 2], chunks: [1, 2]}\n"
+    trained = parse_training(job.encode(), "job.yaml")
+    fitting = divisions(trained, cluster()).fitting
+    assert {one.zero for one in fitting} <= {0, 1}  # ZeRO 2 sends the same and is not needed
+    several = [one for one in fitting if one.chunks > 1]
+    assert several
+    for one in several:
+        assert one.schedule == "interleaved"
+        assert one.pipeline > 1
+        assert not one.microbatches % one.pipeline
+        assert replace(one, chunks=1, schedule="1f1b") in fitting
+    wrong = b"search: {zero: [4]}\n"
+    with pytest.raises(ValueError, match=r"job.yaml, line 13: search.zero\[0\] is 4"):
+        parse_training(JOB.encode() + wrong, "job.yaml")
+
+
+def test_zero_2_where_zero_1_does_not_fit():
+    trained = TrainedModel("sample", MODEL, search=SearchSpace((1, 2)))
+    needs = [memory_bytes(MODEL, Parallel(8, zero=zero)) for zero in (1, 2)]
+    assert needs[1] < needs[0]
+    fitting = divisions(trained, cluster(memory=needs[1])).fitting
+    assert Parallel(8, zero=2) in fitting
+    assert Parallel(8, zero=1) not in fitting
+    two = replace(MODEL, batch=16)
+    kept = [memory_bytes(two, Parallel(8, zero=zero, microbatches=2)) for zero in (1, 2)]
+    assert kept[0] == kept[1]  # gradients are summed whole over microbatches
+
+
+def test_bounds_hold_for_interleaved_pipelines():
+    model = replace(DENSE, layers=8, batch=8)
+    used = planner(model, cluster(4, 2))
+    used.trained = replace(used.trained, search=SearchSpace((1,), (1, 2, 4)))
+    compared = Counter()
+    for parallel in divisions(used.trained, used.cluster).fitting:
+        if parallel.pipeline == 1 or parallel.microbatches > 4:
+            continue
+        traffic = used.traffic(parallel)
+        for placement, least_s in used.placed(parallel)[:2]:
+            for ideal in (
+                *held(parallel, placement, used.cluster),
+                *changing(traffic, placement, used.cluster),
+            ):
+                candidate = chosen(ideal, traffic, used.cluster, used.book)
+                outcome = used.simulated(candidate, used.bound_s(candidate))
+                if outcome is None:
+                    continue
+                assert outcome.bound_s <= float(outcome.period_s)
+                if not candidate.late_ports:
+                    assert least_s <= outcome.bound_s * (1 + 1e-9)
+                assert traffic.compute_bound_s() <= float(outcome.period_s) * (1 + 1e-9)
+                compared[parallel.chunks] += 1
+    assert set(compared) == {1, 2, 4}
+
+
+def test_interleaving_pays_where_the_bubble_is_most_of_the_time():
+    model = replace(DENSE, layers=8, batch=4, hidden=1024, feed_forward=4096)
+    on = cluster(4, 1, ports=4)
+    one = planner(model, on)
+    divided = Parallel(pipeline=4, microbatches=4)
+    bounds, periods = [], []
+    for parallel in (divided, replace(divided, schedule="interleaved", chunks=2)):
+        traffic = one.traffic(parallel)
+        (placement,) = placements(parallel, 1)
+        (ideal,) = held(parallel, placement, on)
+        candidate = chosen(ideal, traffic, on, one.book)
+        bounds.append(traffic.compute_bound_s())
+        periods.append(one.simulated(candidate, 0.0).period_s)
+    # All stages compute as long but for the head: a bubble of 3 of 4 microbatches is halved.
+    assert bounds[1] < bounds[0]
+    assert periods[1] < periods[0]

@@ -43,6 +43,7 @@ def division_text(candidate: Candidate) -> str:
     told = f"{' '.join(inside) or '-'} | {' '.join(outside) or '-'}"
     extra = [f"zero {parallel.zero}"] * bool(parallel.zero)
     extra += [f"{parallel.microbatches} microbatches"] * (parallel.microbatches > 1)
+    extra += [f"{parallel.chunks} chunks a stage"] * (parallel.chunks > 1)
     return ", ".join([told, *extra])
 
 

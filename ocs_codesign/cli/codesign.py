@@ -71,12 +71,13 @@ def codesign(
     JOB is a job file with a model; its machine and accelerator are not used, and its own division
     is a baseline. CLUSTER describes servers of accelerators, their optical ports and switches.
 
-    All divisions (data, tensor, pipeline, expert, microbatches, ZeRO) that the model allows and
-    memory holds are searched, with every order of them on ranks, every way to divide ports among
-    their groups, one topology for all groups, and circuits that change before and after gradients.
-    Topologies and their times are those of 'select'. Candidates go by ascending lower bound, and
-    those whose bound is not below the best are skipped. The best are tried under every policy of
-    communication. Torus, ring, a fat tree of equal cost, and pure data parallelism as DDP does it
+    All divisions (data, tensor, pipeline, expert, microbatches, ZeRO, and the chunks of interleaved
+    pipelines that 'search' in JOB has) that the model allows and memory holds are searched, with
+    every order of them on ranks, every way to divide ports among their groups, one topology for all
+    groups, and circuits that change before and after gradients. Topologies and their times are
+    those of 'select'. Candidates go by ascending lower bound, and those whose bound is not below
+    the best are skipped. The best are tried under every policy of communication. Torus, ring, a fat
+    tree of equal cost, and pure data parallelism as DDP does it
     stand beside the ranking. The answer depends on no seed.
 
     \b

@@ -26,6 +26,7 @@ from ocs_codesign.formats.jobs.model_parts import (
     ParallelPart,
     RecommenderPart,
     ResidualPart,
+    SearchPart,
     TransformerPart,
     graph_of_model,
 )
@@ -110,6 +111,7 @@ class JobPart(BaseModel):
     model: Annotated[ModelPart, Field(discriminator="kind")] | None = None
     parallel: ParallelPart | None = Field(None, description="One rank if not given.")
     accelerator: AcceleratorPart | None = None
+    search: SearchPart | None = Field(None, description="What codesign tries.")
 
 
 _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
@@ -123,6 +125,7 @@ _MODELS: dict[tuple[str, ...], type[BaseModel]] = {
     ("model", "residual"): ResidualPart,
     ("parallel",): ParallelPart,
     ("accelerator",): AcceleratorPart,
+    ("search",): SearchPart,
 }
 
 

@@ -92,6 +92,22 @@ class ParallelPart(BaseModel):
     chunks: int = Field(1, ge=1)
 
 
+class SearchPart(BaseModel):
+    """Which divisions ``codesign`` tries, beside all degrees of parallelism."""
+
+    model_config = _STRICT
+
+    zero: list[Annotated[int, Field(ge=0, le=3)]] = Field(
+        [1, 2, 3], min_length=1, max_length=4, description="Stages of ZeRO where there are copies."
+    )
+    chunks: list[Annotated[int, Field(ge=1, le=4096)]] = Field(
+        [1],
+        min_length=1,
+        max_length=16,
+        description="Chunks of a pipeline's stage: interleaved if more than one.",
+    )
+
+
 class AcceleratorPart(BaseModel):
     """What a processor can."""
 

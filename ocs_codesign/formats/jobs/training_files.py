@@ -11,7 +11,7 @@ from ocs_codesign.files.broken_rules import file_error
 from ocs_codesign.files.limited import read_limited
 from ocs_codesign.formats.jobs.job_files import MAX_JOB_BYTES, job_part
 from ocs_codesign.formats.jobs.model_parts import model_of
-from ocs_codesign.workload.codesign.divisions import TrainedModel
+from ocs_codesign.workload.codesign.divisions import SearchSpace, TrainedModel
 from ocs_codesign.workload.models.parallel import Parallel
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ def parse_training(data: bytes, name: str, *, is_json: bool = False) -> TrainedM
         raise file_error(name, plain, (), rule, "the job")
     with rules_at(name, plain, "model"):
         trained = TrainedModel(part.name, model_of(part.model))
+    if part.search is not None:
+        space = SearchSpace(tuple(part.search.zero), tuple(part.search.chunks))
+        trained = replace(trained, search=space)
     if part.parallel is None:
         return trained
     with rules_at(name, plain, "parallel"):

@@ -120,6 +120,7 @@ class Candidate:
         degrees = self.parallel
         return (
             *(degrees.num_ranks, degrees.microbatches, degrees.zero, degrees.pipeline),
+            *(degrees.chunks, degrees.schedule),
             *(degrees.tensor, degrees.expert, self.joining.value, self.placement.text()),
             *(sorted(self.ports.items()), sorted(self.late_ports.items())),
             sorted((name, option.name) for name, option in self.designs.items()),
@@ -150,7 +151,7 @@ def changing(
     traffic: Traffic, placement: RankPlacement, cluster: JobCluster
 ) -> Iterator[Candidate]:
     """The ports divided once among the spans of passes, and once among those of gradients."""
-    asked = traffic.stages[0]
+    asked = traffic.parts[0]
     late = _spans_of(asked.gradients, placement)
     early = {
         span.dimension

@@ -25,6 +25,28 @@ MAX_GRAPH = 80_000
 
 @final
 @dataclass(frozen=True, slots=True)
+class SearchSpace:
+    """Which stages of ZeRO are tried where there are copies, and how many chunks a pipeline stage.
+
+    More than one chunk is an interleaved pipeline. ZeRO 2 is for divisions of one microbatch that
+    do not fit with ZeRO 1: it sends the same. Raises ValueError for none of either or unknown ones.
+
+    >>> SearchSpace(chunks=(1, 2)).zero
+    (1, 2, 3)
+    """
+
+    zero: tuple[int, ...] = (1, 2, 3)
+    chunks: tuple[int, ...] = (1,)
+
+    def __post_init__(self) -> None:
+        if not self.zero or not set(self.zero) <= {0, 1, 2, 3}:
+            raise ValueError(f"zero is {list(self.zero)}: it has stages from 0 to 3")
+        if not self.chunks or min(self.chunks) < 1:
+            raise ValueError(f"chunks is {list(self.chunks)}: it has numbers from 1 on")
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class TrainedModel:
     """What is trained, and how its file divides it, if it says so.
 
@@ -34,6 +56,7 @@ class TrainedModel:
     name: str
     model: Transformer | ResidualNetwork | Recommender
     given: Parallel | None = None
+    search: SearchSpace = SearchSpace()
 
     def __post_init__(self) -> None:
         if isinstance(self.model, Recommender) and self.model.fused:
@@ -78,13 +101,19 @@ class Divisions:
 
 
 def divisions(trained: TrainedModel, cluster: JobCluster) -> Divisions:
-    """Every division by the model's rules with 1F1B pipelines, by ZeRO 1 or 3 where copies are.
+    """Every division by the model's rules in the model's search space.
 
-    Tensor ranks divide the sequence too. A division may leave accelerators idle.
+    Pipelines are 1F1B, or interleaved with several chunks. Tensor ranks divide the sequence too. A
+    division may leave accelerators idle.
     """
     fitting, too_large, too_long = [], 0, 0
+    fits_with_less = False
     for parallel in _all(trained, cluster.num_accelerators):
-        if memory_bytes(trained.model, parallel) > cluster.memory_bytes:
+        if parallel.zero == 2 and (fits_with_less or parallel.microbatches > 1):
+            continue
+        fits = memory_bytes(trained.model, parallel) <= cluster.memory_bytes
+        fits_with_less = fits and parallel.zero == 1
+        if not fits:
             too_large += 1
         elif trained.num_computations(parallel) > min(MAX_GRAPH, MAX_COMPUTATIONS):
             too_long += 1
@@ -111,14 +140,16 @@ def pure_data(trained: TrainedModel, cluster: JobCluster) -> Parallel:
 
 
 def _all(trained: TrainedModel, most: int) -> Iterator[Parallel]:
-    model = trained.model
+    model, search = trained.model, trained.search
     if isinstance(model, Recommender):
         yield from (Parallel(data=data) for data in _divisors(model.batch, most))
     elif isinstance(model, ResidualNetwork):
         for data in _divisors(model.batch, most):
-            yield from _with_zero(Parallel(data=data))
+            yield from _with_zero(Parallel(data=data), search)
     else:
-        yield from _of_transformer(model, most)
+        for parallel in _of_transformer(model, most):
+            for pipelined in _with_chunks(parallel, model.layers, search):
+                yield from _with_zero(pipelined, search)
 
 
 def _of_transformer(model: Transformer, most: int) -> Iterator[Parallel]:
@@ -131,17 +162,25 @@ def _of_transformer(model: Transformer, most: int) -> Iterator[Parallel]:
                     if data % expert:
                         continue
                     for microbatches in _divisors(model.batch // data, model.batch):
-                        yield from _with_zero(
-                            Parallel(
-                                *(data, tensor, pipeline, expert),
-                                sequence=tensor > 1,
-                                microbatches=microbatches,
-                            )
+                        yield Parallel(
+                            *(data, tensor, pipeline, expert),
+                            sequence=tensor > 1,
+                            microbatches=microbatches,
                         )
 
 
-def _with_zero(parallel: Parallel) -> Iterator[Parallel]:
-    for zero in (1, 3) if parallel.data > 1 else (0,):
+def _with_chunks(parallel: Parallel, layers: int, search: SearchSpace) -> Iterator[Parallel]:
+    """One chunk a stage, or several where layers and microbatches allow it."""
+    stages = parallel.pipeline
+    for chunks in sorted(set(search.chunks)):
+        if chunks == 1:
+            yield parallel
+        elif stages > 1 and not layers % (stages * chunks) and not parallel.microbatches % stages:
+            yield replace(parallel, schedule="interleaved", chunks=chunks)
+
+
+def _with_zero(parallel: Parallel, search: SearchSpace) -> Iterator[Parallel]:
+    for zero in sorted(set(search.zero)) if parallel.data > 1 else (0,):
         yield replace(parallel, zero=zero)
 
 

@@ -2,9 +2,10 @@
 
 States are those of mixed precision with Adam (Rajbhandari et al., ZeRO, SC 2020): of every
 parameter itself, its gradient, and 12 bytes of the optimizer, each divided among copies from ZeRO
-1, 2 or 3 on. Activations are those of Korthikanti et al. (MLSys 2023) with selective recomputation,
-so without the scores of attention: 11 hidden numbers a token for attention, 4 for two norms, and
-3 beside two feed-forward numbers a matrix for the rest; 2 bytes each as there, or in proportion.
+3, 2 or 1 on; with ZeRO 2 the gradients of several microbatches are still summed whole. Activations
+are those of Korthikanti et al. (MLSys 2023) with selective recomputation, so without the scores of
+attention: 11 hidden numbers a token for attention, 4 for two norms, and 3 beside two feed-forward
+numbers a matrix for the rest; 2 bytes each as there, or in proportion.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING
 
 from ocs_codesign.workload.models.convnet import ResidualNetwork
 from ocs_codesign.workload.models.layer import like_parts
+from ocs_codesign.workload.models.passes import most_held
 from ocs_codesign.workload.models.recommender import Recommender
 
 if TYPE_CHECKING:
-    from ocs_codesign.workload.models.layer import Block
+    from ocs_codesign.workload.models.layer import Block, ModelOnRanks
     from ocs_codesign.workload.models.parallel import Parallel
     from ocs_codesign.workload.models.transformer import Transformer
 
@@ -41,21 +43,29 @@ def memory_bytes(model: Transformer | ResidualNetwork | Recommender, parallel: P
     """
     if isinstance(model, Recommender):
         return _of_recommender(model, parallel.num_ranks)
+    if parallel.zero == 2 and parallel.microbatches > 1:
+        parallel = replace(parallel, zero=1)  # gradients stay whole until the last microbatch
     if isinstance(model, ResidualNetwork):
         return _of_residual(model, parallel)
     if model.batch % (parallel.data * parallel.microbatches):
         model.on_ranks(parallel)  # says why it cannot be divided so
     tokens = model.batch * model.sequence // (parallel.data * parallel.microbatches)
-    layers = model.layers // parallel.pipeline
+    layers = model.layers // (parallel.pipeline * parallel.chunks)
     activations = layers * _activations(model, parallel, tokens)
     logits = _FULL_PRECISION * tokens * model.vocabulary // parallel.tensor
-    whole = replace(parallel, microbatches=1)  # whose parameters are the same
+    order = parallel.pipeline, parallel.microbatches, parallel.chunks
     return max(
         states
-        + min(parallel.microbatches, parallel.pipeline - stage) * activations
+        + most_held(parallel.schedule, stage, *order) * activations
         + logits * (stage == parallel.pipeline - 1)
-        for stage, states in _states_of_stages(model, whole)
+        for stage, states in _states_of_stages(model, _without_passes(parallel))
     )
+
+
+def _without_passes(parallel: Parallel) -> Parallel:
+    """The same with so few microbatches that it can be, whose states are the same."""
+    least = parallel.pipeline if parallel.schedule == "interleaved" else 1
+    return replace(parallel, microbatches=least)
 
 
 @lru_cache(maxsize=2**12)
@@ -64,11 +74,18 @@ def _states_of_stages(model: Transformer, parallel: Parallel) -> tuple[tuple[int
 
     The last stage of all is there in any case.
     """
-    on_ranks = model.on_ranks(parallel)
-    parts, which = like_parts(on_ranks.layers, parallel.pipeline)
-    states = [_states(part, parallel, on_ranks.element_bytes) for part in parts]
-    firsts = [which.index(part) for part in range(len(parts))]
-    return *zip(firsts, states, strict=True), (parallel.pipeline - 1, states[which[-1]])
+    num_stages = parallel.pipeline
+    on_ranks = model.on_ranks(replace(parallel, microbatches=1, chunks=1, schedule="1f1b"))
+    parts, which = like_parts(on_ranks.layers, num_stages * parallel.chunks)
+    stages = [which[stage::num_stages] for stage in range(num_stages)]
+    states = {
+        chunks: _states(
+            tuple(block for part in chunks for block in parts[part]), parallel, on_ranks
+        )
+        for chunks in set(stages)
+    }
+    firsts = [(stages.index(chunks), held) for chunks, held in states.items()]
+    return *firsts, (num_stages - 1, states[stages[-1]])
 
 
 def _of_residual(model: ResidualNetwork, parallel: Parallel) -> int:
@@ -76,11 +93,12 @@ def _of_residual(model: ResidualNetwork, parallel: Parallel) -> int:
     blocks = tuple(block for layer in on_ranks.layers for block in layer)
     moved = sum(block.moved_bytes for block in blocks)
     parameters = sum(block.num_parameters for block in blocks) * on_ranks.element_bytes
-    return _states(blocks, parallel, on_ranks.element_bytes) + int(moved - parameters)
+    return _states(blocks, parallel, on_ranks) + int(moved - parameters)
 
 
-def _states(blocks: tuple[Block, ...], parallel: Parallel, element_bytes: int) -> int:
+def _states(blocks: tuple[Block, ...], parallel: Parallel, model: ModelOnRanks) -> int:
     """Bytes of the states of all parameters of some blocks."""
+    element_bytes = model.element_bytes
     optimizer = 12 if element_bytes < _FULL_PRECISION else 8
     parts = ((3, element_bytes), (2, element_bytes), (1, optimizer))
     total = 0

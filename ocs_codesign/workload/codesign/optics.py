@@ -96,13 +96,13 @@ class JobPrices:
             rates = self.rates[key] = float(latency), float(work)
         return rates[0], rates[1] * size_bytes
 
-    def handed_s(self, stage: int, size_bytes: int) -> tuple[float, float]:
-        """The latency and the transfer of a message to the next stage, in floats for bounds."""
+    def handed_s(self, stage: int, other: int, size_bytes: int) -> tuple[float, float]:
+        """The latency and the transfer of a message between stages, in floats for bounds."""
         span, width = self.placement.span(PIPELINE), self.parallel.ranks_of_stage
-        key = SEND, self._stays_inside(stage, stage + 1), self.outside.rate_key(span, sends=True)
+        key = SEND, self._stays_inside(stage, other), self.outside.rate_key(span, sends=True)
         rates = self.rates.get(key)
         if rates is None:
-            latency, work = self._send_s(1, stage * width, (stage + 1) * width)
+            latency, work = self._send_s(1, stage * width, other * width)
             rates = self.rates[key] = float(latency), float(work)
         return rates[0], rates[1] * size_bytes
 

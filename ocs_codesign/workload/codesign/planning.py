@@ -267,8 +267,6 @@ def as_given(planner: Planner, parallel: Parallel, policies: tuple[str, ...]) ->
     """The division that the job's file has, on the best circuits for it."""
     name = "own division"
     trained, cluster = planner.trained, planner.cluster
-    if parallel.chunks > 1 or parallel.schedule not in ("1f1b", "gpipe"):
-        return UsualChoice(name, None, f"its pipeline is {parallel.schedule}, which is not planned")
     if parallel.num_ranks > cluster.num_accelerators:
         return UsualChoice(
             name, None, f"it is for {parallel.num_ranks} ranks, of which there are too few"

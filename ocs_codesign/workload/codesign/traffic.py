@@ -42,15 +42,15 @@ class BoundPrices(Protocol):
         """Seconds of a collective of a group."""
         ...
 
-    def handed_s(self, stage: int, size_bytes: int) -> tuple[float, float]:
-        """Seconds of a message from a stage to the next one."""
+    def handed_s(self, stage: int, other: int, size_bytes: int) -> tuple[float, float]:
+        """Seconds of a message from a stage to another one, next to it in the ring of them."""
         ...
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class StageTraffic:
-    """What a rank of a stage computes in seconds and sends, for one microbatch and at the end.
+    """What a rank computes in seconds and sends for a stage, or a chunk of one, and a microbatch.
 
     ``waited``: exchanges that computation waits for; ``leading``: those of them before the first
     block of a pass, which need not wait for what comes in; ``trailing``: those after the last block
@@ -70,25 +70,32 @@ class StageTraffic:
 @final
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """That of all stages, whose ranks divide a model so; stages that are alike are one object."""
+    """That of all parts of a model, in order; parts that are alike are one object.
+
+    There is one a stage, or several chunks: of p stages the first has the parts 0, p, 2p and so on.
+    """
 
     parallel: Parallel
-    stages: tuple[StageTraffic, ...]
+    parts: tuple[StageTraffic, ...]
     handed_bytes: int
 
     def asked(self) -> Counter[Asked]:
         """Every collective of an iteration with how often a rank of some stage takes part in it."""
         most: Counter[Asked] = Counter()
-        for stage in self._different():
-            most |= Counter(stage.carried)
+        for chunks in self._stages():
+            whole: Counter[Asked] = Counter()
+            for part in chunks:
+                whole.update(part.carried)
+            most |= whole
         return most
 
     def compute_bound_s(self) -> float:
         """Seconds of an iteration if no message took any time."""
         before, longest = 0.0, 0.0
-        for stage in self.stages:
-            longest = max(longest, before + self.parallel.microbatches * stage.compute_s)
-            before += stage.compute_s
+        for chunks in self._stages():
+            compute_s = sum(part.compute_s for part in chunks)
+            longest = max(longest, before + self.parallel.microbatches * compute_s)
+            before += chunks[0].compute_s
         return longest
 
     def bound_s(self, prices: BoundPrices) -> float:
@@ -108,54 +115,73 @@ class Traffic:
     def passes_bound_s(self, prices: BoundPrices) -> float:
         """The same of one iteration whose gradients are sent later: its chain alone."""
         waits: set[Asked] = set()
-        for stage in self._different():
-            waits.update(stage.waited, stage.leading, *stage.trailing)
+        for part in self._different():
+            waits.update(part.waited, part.leading, *part.trailing)
         known = {asked: sum(prices.asked_s(*asked)) for asked in waits}
         return self._chain_s(known, [sum(send) for send in self._sends_s(prices)]) * _ROUNDING
 
     def late_bound_s(self, prices: BoundPrices) -> float:
         """Seconds of the gradients of the stage that has the most, one after the other."""
+        kinds = {asked for part in self._different() for asked in part.gradients}
+        known = {asked: sum(prices.asked_s(*asked)) for asked in kinds}
         return _ROUNDING * max(
-            sum(count * sum(prices.asked_s(*asked)) for asked, count in stage.gradients.items())
-            for stage in self._different()
+            sum(_sum(part.gradients, known) for part in chunks) for chunks in self._stages()
         )
 
+    def _stages(self) -> list[tuple[StageTraffic, ...]]:
+        """The parts of every stage."""
+        num_stages = self.parallel.pipeline
+        return [self.parts[stage::num_stages] for stage in range(num_stages)]
+
     def _different(self) -> list[StageTraffic]:
-        return list({id(stage): stage for stage in self.stages}.values())
+        return list({id(part): part for part in self.parts}.values())
 
     def _kinds(self) -> set[Asked]:
-        return {asked for stage in self._different() for asked in stage.carried}
+        return {asked for part in self._different() for asked in part.carried}
 
     def _sends_s(self, prices: BoundPrices) -> list[tuple[float, float]]:
-        return [prices.handed_s(at, self.handed_bytes) for at in range(len(self.stages) - 1)]
+        """From every part to the next one; nothing is sent where one stage has all parts."""
+        num_stages, size = self.parallel.pipeline, self.handed_bytes
+        if num_stages == 1:
+            return [(0.0, 0.0)] * (len(self.parts) - 1)
+        return [
+            prices.handed_s(at % num_stages, (at + 1) % num_stages, size)
+            for at in range(len(self.parts) - 1)
+        ]
 
     def _chain_s(self, seconds: Mapping[Asked, float], sends: list[float]) -> float:
-        """The longest chain: down to a stage, all of its passes, and up again."""
+        """The longest chain: down to a stage, all of its passes, and up again.
+
+        Down and up are through the first chunks of the stages before it, in every order of passes.
+        """
         microbatches = self.parallel.microbatches
         sums = {
-            id(stage): (
-                stage.compute_s + _sum(stage.waited, seconds),
-                _sum(stage.leading, seconds),
-                *(_sum(part, seconds) for part in stage.trailing),
+            id(part): (
+                part.compute_s + _sum(part.waited, seconds),
+                _sum(part.leading, seconds),
+                *(_sum(ends, seconds) for ends in part.trailing),
             )
-            for stage in self._different()
+            for part in self._different()
         }
         before, longest = 0.0, 0.0
-        for at, (stage, send) in enumerate(zip(self.stages, [*sends, 0.0], strict=True)):
-            passed, leading, forward, backward = sums[id(stage)]
+        for at, (chunks, send) in enumerate(zip(self._stages(), [*sends, 0.0], strict=False)):
+            passed, leading, forward, backward = sums[id(chunks[0])]
             # Forward a pass hands on what comes out of it, backward so does the next stage.
             before += backward if at else 0.0
-            longest = max(longest, before + microbatches * passed - leading)
+            whole = microbatches * sum(sums[id(part)][0] for part in chunks)
+            longest = max(longest, before + whole - leading)
             before += passed - leading + forward + 2 * send
         return longest
 
     def _busiest_s(self, work_s: Mapping[Asked, float], sends: list[float]) -> float:
-        sums = {id(stage): _sum(stage.carried, work_s) for stage in self._different()}
+        sums = {id(part): _sum(part.carried, work_s) for part in self._different()}
         both = zip([0.0, *sends], [*sends, 0.0], strict=True)
-        return max(
-            sums[id(stage)] + self.parallel.microbatches * (backward + forward)
-            for stage, (backward, forward) in zip(self.stages, both, strict=True)
-        )
+        carried = [
+            sums[id(part)] + self.parallel.microbatches * (backward + forward)
+            for part, (backward, forward) in zip(self.parts, both, strict=True)
+        ]
+        num_stages = self.parallel.pipeline
+        return max(sum(carried[stage::num_stages]) for stage in range(num_stages))
 
 
 def _sum(counted: Mapping[Asked, int], seconds: Mapping[Asked, float]) -> float:
@@ -163,8 +189,8 @@ def _sum(counted: Mapping[Asked, int], seconds: Mapping[Asked, float]) -> float:
 
 
 def traffic_of(model: ModelOnRanks, parallel: Parallel, accelerator: Accelerator) -> Traffic:
-    """What the stages of a model on ranks compute and send; pipelines have one chunk a stage."""
-    parts, which = like_parts(model.layers, parallel.pipeline)
+    """What the stages of a model on ranks compute and send."""
+    parts, which = like_parts(model.layers, parallel.pipeline * parallel.chunks)
     different = [_stage(blocks, accelerator, model, parallel) for blocks in parts]
     return Traffic(parallel, tuple(different[part] for part in which), model.handed_bytes)
 

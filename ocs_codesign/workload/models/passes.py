@@ -45,7 +45,7 @@ def one_forward_one_backward(
     'FFFBFBBB'
     """
     del chunks
-    first = min(num_microbatches, num_stages - 1 - stage)
+    first = min(num_microbatches, _warm_up_of_one(stage, num_stages, 1))
     return _alternating(
         [Pass(True, number, 0) for number in range(num_microbatches)],
         [Pass(False, number, 0) for number in range(num_microbatches)],
@@ -65,7 +65,7 @@ def interleaved(stage: int, num_stages: int, num_microbatches: int, chunks: int)
         for chunk in range(chunks)
         for number in range(num_stages)
     ]
-    first = 2 * (num_stages - 1 - stage) + (chunks - 1) * num_stages
+    first = _warm_up_of_several(stage, num_stages, chunks)
     return _alternating(
         [Pass(True, number, chunk) for chunk, number in turns],
         [Pass(False, number, chunks - 1 - chunk) for chunk, number in turns],
@@ -87,3 +87,32 @@ SCHEDULES: dict[str, Callable[[int, int, int, int], list[Pass]]] = {
     "breadth-first": breadth_first,
 }
 """Passes of (stage, stages, microbatches, chunks)."""
+
+
+def most_held(
+    schedule: str, stage: int, num_stages: int, num_microbatches: int, chunks: int
+) -> int:
+    """Passes of chunks that a stage holds the activations of at once, the most there are.
+
+    >>> most_held("1f1b", 1, 4, 8, 1), most_held("gpipe", 1, 4, 8, 1)
+    (3, 8)
+    >>> most_held("interleaved", 0, 4, 8, 2)
+    11
+    """
+    every = num_microbatches * chunks
+    if schedule not in _WARM_UPS:  # all forward, then all backward
+        return every
+    return min(every, _WARM_UPS[schedule](stage, num_stages, chunks) + 1)
+
+
+def _warm_up_of_one(stage: int, num_stages: int, chunks: int) -> int:
+    """Passes forward before the first one backward, if there are so many."""
+    del chunks
+    return num_stages - 1 - stage
+
+
+def _warm_up_of_several(stage: int, num_stages: int, chunks: int) -> int:
+    return 2 * (num_stages - 1 - stage) + (chunks - 1) * num_stages
+
+
+_WARM_UPS = {"1f1b": _warm_up_of_one, "interleaved": _warm_up_of_several}
