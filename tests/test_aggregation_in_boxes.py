@@ -137,7 +137,6 @@ class TestBoxes:
                 rounds = Fraction(run.job.num_packets - run.job.num_slots, 1) * 1000
                 assert spent >= rounds / run.rate_Bps - len(done.runs) * run.round_trip_s
 
-
     @pytest.mark.parametrize("slots", [1, 3, 8])
     def test_what_repeats_is_what_all_packets_take(self, slots):
         network = pairs_of_hosts().with_latency(1300)

@@ -82,10 +82,10 @@ class TestSimulate:
         assert "no switch that adds up" in told
 
     def test_boxes_add_up_first(self, capsys):
-        words = ["simulate", "a100(2)", "--message", "100kB", "--aggregation", "switchml"]
+        words = ["simulate", "a100(2)", "--message", "30kB", "--aggregation", "switchml"]
         found = answer(capsys, *words)
-        assert all(len(tree["adding_hosts"]) == 2 for tree in found["trees"])
-        assert {tree["root"] for tree in found["trees"]} == {34, 35}
+        assert all(len(tree["adding_hosts"]) >= 2 for tree in found["trees"])
+        assert {34, 35} <= {switch for tree in found["trees"] for switch in tree["switches"]}
 
 
 class TestCompare:

@@ -56,6 +56,7 @@ def aggregation_json(answer: InNetwork) -> dict[str, Any]:
         "most_without_Bps": answer.most_Bps,
         "packets": done.num_packets,
         "packets_simulated": done.num_simulated,
+        "is_exact": done.is_exact,
         "aggregation": profile_json(profile),
         "trees": [_tree_json(run, done.network.tick_s) for run in done.runs],
     }
@@ -105,7 +106,7 @@ def aggregation_sections(answer: InNetwork) -> Iterator[Section]:
         ("collective", f"allreduce of {network.num_hosts} ranks, added up by switches"),
         ("message", f"{format_size(answer.message_bytes)} in {done.num_packets:,} packets"),
         ("aggregation", profile_text(profile)),
-        ("time", f"{format_time(done.total_s)} ({float(done.total_s * NS):,.9g} ns), {trees}"),
+        ("time", f"{_time_text(done)}, {trees}"),
         ("algbw", None if algbw is None else format_bandwidth(algbw)),
         ("of long messages", f"{format_bandwidth(done.rate_Bps)}, limited by {done.runs[0].limit}"),
         ("at most without it", _without(answer)),
@@ -126,6 +127,12 @@ def aggregation_sections(answer: InNetwork) -> Iterator[Section]:
     assumed = [name for name, text in profile.sources if text.startswith(ASSUMPTION)]
     if assumed:
         yield f"Assumed, from no public source: {', '.join(assumed)}; --json FILE has the reasons."
+
+
+def _time_text(done: Aggregated) -> str:
+    if done.is_exact:
+        return f"{format_time(done.total_s)} ({float(done.total_s * NS):,.9g} ns)"
+    return f"about {format_time(done.total_s)}, by {done.num_simulated:,} packets of all trees"
 
 
 def profile_text(profile: AggregationProfile) -> str:

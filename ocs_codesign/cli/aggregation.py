@@ -57,6 +57,7 @@ def in_network(
     """
     from ocs_codesign.answers.aggregation import InNetwork
     from ocs_codesign.collective import Collective
+    from ocs_codesign.comparison.aggregation_forests import aggregation_forest
     from ocs_codesign.comparison.floors import most_algbw
     from ocs_codesign.networks.aggregation_trees import only_forwarding
     from ocs_codesign.simulate.aggregated import simulate_aggregation
@@ -70,7 +71,8 @@ def in_network(
         ticks = whole_ticks(options["latency"], network, "--latency")
         network = network.changed(latency=[ticks] * network.num_links)
     unit = unit_Bps(network, options["bandwidth"])
-    done = simulate_aggregation(network, profile, unit, message)
+    trees, slots = aggregation_forest(network, profile, unit)
+    done = simulate_aggregation(network, profile, unit, message, trees, slots)
     most = None
     if network.num_links <= MAX_BOUND_LINKS:
         most = most_algbw(only_forwarding(network), Collective.ALLREDUCE) * unit

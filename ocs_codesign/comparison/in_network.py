@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.comparison.aggregation_forests import aggregation_forest
 from ocs_codesign.networks.aggregation_trees import (
     aggregating,
     only_forwarding,
@@ -152,6 +153,7 @@ def in_network_rates(
         pooled = adding if bound is None else min(adding, bound)
     # A network whose hosts no switches join has no tree.
     with suppress(ValueError):
-        done = simulate_aggregation(network, profile, unit_Bps, profile.slot_bytes)
+        forest = aggregation_forest(network, profile, unit_Bps)
+        done = simulate_aggregation(network, profile, unit_Bps, profile.slot_bytes, *forest)
         trees = done.rate_Bps / unit_Bps
     return InNetworkRates(forwarding, adding, pooled, trees)

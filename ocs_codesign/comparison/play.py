@@ -61,15 +61,15 @@ def play(contest: Contest, entrant: Entrant) -> Outcome:
 
 def _in_network(contest: Contest, entrant: Entrant) -> Outcome:
     """Sums in switches: steps are the links of the longest way up and down."""
-    from ocs_codesign.networks.aggregation_trees import aggregation_trees
+    from ocs_codesign.comparison.aggregation_forests import aggregation_forest
     from ocs_codesign.simulate.aggregated import simulate_aggregation
 
     if contest.aggregation is None:
         raise ValueError("its switches are not said to add up")
     network = contest.clocked()
-    trees = aggregation_trees(network)
+    trees, slots = aggregation_forest(network, contest.aggregation, contest.unit_Bps)
     runs = [
-        simulate_aggregation(network, contest.aggregation, contest.unit_Bps, size, trees)
+        simulate_aggregation(network, contest.aggregation, contest.unit_Bps, size, trees, slots)
         for size in contest.sizes_bytes
     ]
     times = tuple(float(run.total_s) for run in runs)

@@ -2,89 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ocs_codesign.network import Network
-from ocs_codesign.networks.aggregation_growth import grown_ways
+from ocs_codesign.networks.aggregation_growth import grown_tree, grown_ways
+from ocs_codesign.networks.aggregation_tree import MAX_NODES, AggregationTree, of_ways
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from numpy.typing import NDArray
 
-MAX_TREES, MAX_NODES = 64, 2**30
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class AggregationTree:
-    """Who sends to which node that adds up.
-
-    ``child`` (int32) are hosts and then what adds up, each below ``parent`` (int32); what comes to
-    a parent is added up there, and goes on when all has come. Nodes from ``first_adder`` on are
-    hosts that add up what others send with their own: host h is ``first_adder + h``, and its own
-    data is below that. ``up`` and ``down`` are the links from each child to its parent and back, in
-    order, none for a host's own data; between them switches only forward. ``bandwidth`` is what
-    the tree has of its narrowest link, in the network's unit.
-    """
-
-    root: int
-    child: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    up: tuple[tuple[int, ...], ...]
-    down: tuple[tuple[int, ...], ...]
-    bandwidth: Fraction
-    first_adder: int = MAX_NODES
-
-    def __post_init__(self) -> None:
-        for column in (self.child, self.parent):
-            column.setflags(write=False)
-
-    @property
-    def adders(self) -> tuple[int, ...]:
-        """Switches and hosts that add up."""
-        return tuple(dict.fromkeys(self.parent.tolist()))
-
-    @property
-    def switches(self) -> tuple[int, ...]:
-        """Switches that add up."""
-        return tuple(node for node in self.adders if node < self.first_adder)
-
-    @property
-    def adding_hosts(self) -> tuple[int, ...]:
-        """Hosts that add up what others send with their own, ascending."""
-        return tuple(sorted(self.place(node) for node in self.adders if node >= self.first_adder))
-
-    def place(self, node: int) -> int:
-        """The node of the network that one of the tree is at."""
-        return node - self.first_adder if node >= self.first_adder else node
-
-    @property
-    def num_steps(self) -> int:
-        """Links that a packet crosses from the farthest host to the root, and back."""
-        below = dict(zip(self.child.tolist(), range(len(self.child)), strict=True))
-        most = 0
-        for child in self.child.tolist():
-            links, node = 0, child
-            while node != self.root:
-                at = below[node]
-                links += len(self.up[at]) + len(self.down[at])
-                node = int(self.parent[at])
-            most = max(most, links)
-        return most
-
-    def link_loads(self) -> dict[int, int]:
-        """How often a packet crosses every link: more than once where a switch only forwards."""
-        loads: dict[int, int] = {}
-        for links in (*self.up, *self.down):
-            for link in links:
-                loads[link] = loads.get(link, 0) + 1
-        return loads
+MAX_TREES = 64
 
 
 def aggregating(network: Network) -> NDArray[np.bool_]:
@@ -99,7 +31,7 @@ def aggregating(network: Network) -> NDArray[np.bool_]:
     return np.arange(network.num_nodes) >= network.num_hosts
 
 
-def _between_boxes(network: Network) -> NDArray[np.bool_]:
+def between_boxes(network: Network) -> NDArray[np.bool_]:
     """Which nodes add up between boxes: those that the network names, or else none inside a box."""
     able = aggregating(network)
     is_said = network.aggregate.any() or network.multicast.any()
@@ -162,7 +94,7 @@ def aggregation_trees(
             f"{network.num_hosts}"
         )
     left = [Fraction(width) for width in network.bandwidth.tolist()]
-    ways = (_best_tree, aggregating(network)), (_best_grown_tree, _between_boxes(network))
+    ways = (_best_tree, aggregating(network)), (_best_grown_tree, between_boxes(network))
     for best, able in ways:
         found: list[AggregationTree] = []
         while len(found) < MAX_TREES:
@@ -181,7 +113,7 @@ def _best_tree(
     network: Network, hosts: NDArray[np.int64], able: NDArray[np.bool_], left: list[Fraction]
 ) -> AggregationTree | None:
     """The lowest tree over links with something left, the widest of these, the first of equals."""
-    pairs = _cables(network, left)
+    pairs = cables_with(network, left)
     best: tuple[tuple[int, Fraction], AggregationTree] | None = None
     for root in np.flatnonzero(able).tolist():
         depth, above = _above(network, pairs, root)
@@ -194,7 +126,7 @@ def _best_tree(
     return None if best is None else best[1]
 
 
-def _cables(network: Network, left: list[Fraction]) -> dict[tuple[int, int], int]:
+def cables_with(network: Network, left: list[Fraction]) -> dict[tuple[int, int], int]:
     """The widest link with something left from every node to every other, where one leads back."""
     widest: dict[tuple[int, int], int] = {}
     ends = zip(network.tail.tolist(), network.head.tolist(), strict=True)
@@ -250,88 +182,25 @@ def _tree(
         while way[-1] not in adds:
             way.append(above[way[-1]])
         ways[node] = tuple(way)
-    return _of_ways(pairs, root, ways, left, MAX_NODES)
+    return of_ways(pairs, root, ways, left, MAX_NODES)
 
 
 def _best_grown_tree(
     network: Network, hosts: NDArray[np.int64], able: NDArray[np.bool_], left: list[Fraction]
 ) -> AggregationTree | None:
     """The lowest tree that may go through hosts, the widest of these, the first of equals."""
-    pairs = _cables(network, left)
+    pairs = cables_with(network, left)
+    price = [1 / float(width) if width else 0.0 for width in left]
     best: tuple[tuple[int, Fraction], AggregationTree] | None = None
     for root in np.flatnonzero(able).tolist():
-        ways = grown_ways(pairs, left, root, hosts.tolist(), network.num_hosts, able)
+        ways = grown_ways(pairs, price, root, hosts.tolist(), network.num_hosts, able)
         if ways is None:
             continue
-        tree = _grown_tree(pairs, root, ways, network, left)
+        tree = grown_tree(pairs, root, ways, network, left)
         key = tree.num_steps, -tree.bandwidth
         if best is None or key < best[0]:
             best = key, tree
     return None if best is None else best[1]
-
-
-def _grown_tree(
-    pairs: dict[tuple[int, int], int],
-    root: int,
-    ways: dict[int, tuple[int, ...]],
-    network: Network,
-    left: list[Fraction],
-) -> AggregationTree:
-    """The tree of these ways, without sums where a switch has one below it."""
-    first, num_hosts = network.num_nodes, network.num_hosts
-    below: dict[int, int] = {}
-    for way in ways.values():
-        below[way[-1]] = below.get(way[-1], 0) + 1
-    adds = {node for node, number in below.items() if number > 1 or node < num_hosts} | {root}
-
-    def way_of(node: int) -> tuple[int, ...]:
-        way = ways[node]
-        while way[-1] not in adds:
-            way += ways[way[-1]][1:]
-        return way
-
-    def depth(node: int) -> int:
-        links = 0
-        while node != root:
-            node, links = way_of(node)[-1], links + 1
-        return links
-
-    hosts = sorted(node for node in ways if node < num_hosts)
-    named: dict[int, tuple[int, ...]] = {}
-    for host in hosts:
-        named[host] = (
-            (host, first + host) if host in adds else _ending(way_of(host), first, network)
-        )
-    for node in sorted(adds - {root}, key=lambda node: (-depth(node), node)):
-        name = first + node if node < num_hosts else node
-        named[name] = name, *_ending(way_of(node), first, network)[1:]
-    return _of_ways(pairs, root, named, left, first)
-
-
-def _ending(way: tuple[int, ...], first: int, network: Network) -> tuple[int, ...]:
-    """A way whose last node is named as what adds up there."""
-    return (*way[:-1], first + way[-1] if way[-1] < network.num_hosts else way[-1])
-
-
-def _of_ways(
-    pairs: dict[tuple[int, int], int],
-    root: int,
-    ways: dict[int, tuple[int, ...]],
-    left: list[Fraction],
-    first_adder: int,
-) -> AggregationTree:
-    """The tree of the way of every child, in order, and the bandwidth that links have for it."""
-    up, down = [], []
-    for way in ways.values():
-        nodes = [node - first_adder if node >= first_adder else node for node in way]
-        steps = [pair for pair in itertools.pairwise(nodes) if pair[0] != pair[1]]
-        up.append(tuple(pairs[pair] for pair in steps))
-        down.append(tuple(pairs[pair[::-1]] for pair in steps)[::-1])
-    child = np.array(list(ways), dtype=np.int32)
-    parent = np.array([way[-1] for way in ways.values()], dtype=np.int32)
-    made = AggregationTree(root, child, parent, tuple(up), tuple(down), Fraction(1), first_adder)
-    width = min(left[link] / load for link, load in made.link_loads().items())
-    return replace(made, bandwidth=width)
 
 
 def _height(above: dict[int, int], node: int, root: int) -> int:

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.aggregation import POOL, SWITCH
+from ocs_codesign.aggregation import HOST, POOL, SWITCH
 from ocs_codesign.networks.aggregation_trees import aggregation_trees
-from ocs_codesign.simulate.aggregating import AggregationJob, aggregation_plan, shared_slots
+from ocs_codesign.simulate.aggregating import (
+    MAX_HOPS,
+    AggregationJob,
+    aggregation_plan,
+    senders,
+    shared_slots,
+)
 from ocs_codesign.simulate.engine import simulate_transfers
 from ocs_codesign.simulate.rules import TimingRules
 from ocs_codesign.verification.aggregation import check_aggregation
 from ocs_codesign.verification.simulated import check_simulated
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from ocs_codesign.aggregation import AggregationProfile
     from ocs_codesign.network import Network
-    from ocs_codesign.networks.aggregation_trees import AggregationTree
+    from ocs_codesign.networks.aggregation_tree import AggregationTree
     from ocs_codesign.simulate.aggregating import AggregationPlan
     from ocs_codesign.simulate.simulated import Simulated
 
+_SAMPLED = 8
 _FIRST_WINDOWS = 4
 """Pools of packets that are simulated before one looks whether they repeat themselves."""
 
@@ -69,6 +76,7 @@ class Aggregated:
     num_packets: int
     total_ticks: int
     num_simulated: int
+    is_exact: bool = True
 
     @property
     def total_s(self) -> Fraction:
@@ -96,14 +104,17 @@ def simulate_aggregation(
     unit_Bps: Fraction,  # noqa: N803
     message_bytes: Fraction | float,
     trees: Sequence[AggregationTree] | None = None,
+    slots: Sequence[int] | None = None,
 ) -> Aggregated:
     """An allreduce of M = ``message_bytes`` over trees of switches, each with its part of M.
 
     The trees are those of ``aggregation_trees`` unless others are given; M is divided in proportion
-    to their rates. Trees that meet at a switch share its pool evenly, and what it adds up. Where a
-    tree meets no other, packets are simulated until they repeat themselves; the rest follows
-    exactly. Raises ValueError where no tree joins the hosts, and for more packets than can be
-    simulated.
+    to their rates. Trees that meet at a switch share its pool evenly, unless their ``slots`` are
+    given; what it adds up, and what hosts convert, in proportion to their bandwidth. Where a tree
+    meets no other, packets are simulated until they repeat themselves; the rest follows exactly.
+    Of trees that meet all packets are simulated, or as many as can be: then the result is not
+    ``is_exact``, and what the later half of them took is what the rest takes. Raises ValueError
+    where no tree joins the hosts.
 
     >>> from ocs_codesign.aggregation import FIXED, AggregationProfile
     >>> from ocs_codesign.networks.switched import star
@@ -113,21 +124,22 @@ def simulate_aggregation(
     (10002000, 'link', 16)
     """
     trees = _with_slots(profile, aggregation_trees(network)) if trees is None else tuple(trees)
-    slots = shared_slots(profile, trees)
-    meeting = Counter(switch for tree in trees for switch in tree.switches)
+    slots = shared_slots(profile, trees) if slots is None else slots
+    adding = _least_shares(trees, [tree.switches for tree in trees])
+    converting = _least_shares(trees, [senders(tree) for tree in trees])
     found = []
-    for tree, num_slots in zip(trees, slots, strict=True):
-        alone = aggregation_plan(network, profile, unit_Bps, [AggregationJob(tree, 1, num_slots)])
-        once = simulate_plan(alone)
+    for at, (tree, num_slots) in enumerate(zip(trees, slots, strict=True)):
+        trip_s, held_s = round_trips_s(network, profile, unit_Bps, tree, num_slots)
         link_Bps = tree.bandwidth * unit_Bps  # noqa: N806
-        limits = profile.limits_Bps(link_Bps, _held_s(alone, once), num_slots)
+        limits = profile.limits_Bps(link_Bps, held_s, num_slots)
         if tree.adding_hosts and POOL in limits:
             # Two windows go round the whole way where only one is in the network.
-            whole = profile.limits_Bps(link_Bps, once.total_s, num_slots)
+            whole = profile.limits_Bps(link_Bps, trip_s, num_slots)
             limits[POOL] = min(limits[POOL], 2 * whole[POOL])
-        if SWITCH in limits:
-            limits[SWITCH] /= max(meeting[switch] for switch in tree.switches)
-        found.append((tree, num_slots, once.total_s, limits))
+        for name, share in ((SWITCH, adding[at]), (HOST, converting[at])):
+            if name in limits:
+                limits[name] *= share
+        found.append((tree, num_slots, trip_s, limits))
     packets = _divided(
         profile.num_packets(message_bytes), [min(limits.values()) for *_, limits in found]
     )
@@ -135,12 +147,40 @@ def simulate_aggregation(
         AggregationJob(tree, number, num_slots)
         for (tree, num_slots, *_), number in zip(found, packets, strict=True)
     ]
-    ticks, num_simulated = _ticks(network, profile, unit_Bps, jobs)
+    ticks, num_simulated, is_exact = _ticks(network, profile, unit_Bps, jobs)
     runs = tuple(
         TreeRun(job, trip_s, limits, end)
         for job, (*_, trip_s, limits), end in zip(jobs, found, ticks, strict=True)
     )
-    return Aggregated(network, profile, runs, sum(packets), max(ticks), num_simulated)
+    total = sum(packets)
+    return Aggregated(network, profile, runs, total, max(ticks), num_simulated, is_exact)
+
+
+def round_trips_s(
+    network: Network,
+    profile: AggregationProfile,
+    unit_Bps: Fraction,  # noqa: N803
+    tree: AggregationTree,
+    num_slots: int = 1,
+) -> tuple[Fraction, Fraction]:
+    """Seconds of a packet alone over a tree and back, and of them in slots of its switches."""
+    alone = aggregation_plan(network, profile, unit_Bps, [AggregationJob(tree, 1, num_slots)])
+    once = simulate_plan(alone)
+    return once.total_s, _held_s(alone, once)
+
+
+def _least_shares(
+    trees: Sequence[AggregationTree], places: Sequence[Iterable[int]]
+) -> list[Fraction]:
+    """What each tree has of its places, by bandwidth, where it has least."""
+    total: dict[int, Fraction] = {}
+    for tree, nodes in zip(trees, places, strict=True):
+        for node in nodes:
+            total[node] = total.get(node, Fraction(0)) + tree.bandwidth
+    return [
+        min((tree.bandwidth / total[node] for node in nodes), default=Fraction(1))
+        for tree, nodes in zip(trees, places, strict=True)
+    ]
 
 
 def _with_slots(
@@ -186,19 +226,56 @@ def _ticks(
     profile: AggregationProfile,
     unit_Bps: Fraction,  # noqa: N803
     jobs: Sequence[AggregationJob],
-) -> tuple[list[int], int]:
-    """When each job has ended, and how many packets were simulated for that."""
+) -> tuple[list[int], int, bool]:
+    """When each job has ended, how many packets were simulated for that, and if it is exact.
+
+    It is not where jobs meet that have more packets than can be simulated.
+    """
     users = [
-        {*job.tree.link_loads(), *(-1 - switch for switch in job.tree.switches)} for job in jobs
+        {
+            *(("link", link) for link in job.tree.link_loads()),
+            *(("switch", switch) for switch in job.tree.switches),
+            *(("host", host) for host in senders(job.tree)),
+        }
+        for job in jobs
     ]
     if sum(map(len, users)) == len(set().union(*users)):
         ends = [_repeating_ticks(network, profile, unit_Bps, job) for job in jobs]
-        return [end for end, _ in ends], sum(number for _, number in ends)
+        return [end for end, _ in ends], sum(number for _, number in ends), True
+    packets = [job.num_packets for job in jobs]
+    hops = max(map(_hops, jobs))
+    if sum(packets) * hops <= MAX_HOPS:
+        return _joint_ticks(network, profile, unit_Bps, jobs), sum(packets), True
+    runs = []
+    sampled = max(2 * len(jobs), MAX_HOPS // _SAMPLED // hops)
+    for number in (sampled // 2, sampled):
+        fewer = _divided(number, [Fraction(many) for many in packets])
+        some = [replace(job, num_packets=few) for job, few in zip(jobs, fewer, strict=True)]
+        runs.append((fewer, _joint_ticks(network, profile, unit_Bps, some)))
+    found = []
+    for at, number in enumerate(packets):
+        (before, first), (after, second) = ((fewer[at], ends_of[at]) for fewer, ends_of in runs)
+        slope = Fraction(second - first, max(1, after - before))
+        found.append(second + ceil((number - after) * slope))
+    return found, sampled, False
+
+
+def _hops(job: AggregationJob) -> int:
+    """Transfers and hops of a packet."""
+    return job.num_transfers + sum(map(len, (*job.tree.up, *job.tree.down)))
+
+
+def _joint_ticks(
+    network: Network,
+    profile: AggregationProfile,
+    unit_Bps: Fraction,  # noqa: N803
+    jobs: Sequence[AggregationJob],
+) -> list[int]:
+    """When each of the jobs has ended, all of their packets simulated together."""
     plan = aggregation_plan(network, profile, unit_Bps, jobs)
     end = simulate_plan(plan).end
     bounds = [*plan.first, len(end)]
-    times = [int(end[a:b].max(initial=0)) for a, b in itertools.pairwise(bounds)]
-    return times, sum(job.num_packets for job in jobs)
+    return [int(end[a:b].max(initial=0)) for a, b in itertools.pairwise(bounds)]
 
 
 def _repeating_ticks(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.aggregation import AggregationProfile
-    from ocs_codesign.networks.aggregation_trees import AggregationTree
+    from ocs_codesign.networks.aggregation_tree import AggregationTree
 
 MAX_HOPS = 2**24
 """Transfers and hops of one simulation."""
@@ -169,7 +169,7 @@ def _with_engines(
     wire = Fraction(profile.packet_bytes, profile.slot_bytes)
     wanted: list[tuple[str, int, Fraction, Fraction]] = []
     switches = sorted({switch for job in jobs for switch in job.tree.switches})
-    hosts = sorted({host for job in jobs for host in _senders(job.tree)})
+    hosts = sorted({host for job in jobs for host in senders(job.tree)})
     if profile.rate_Bps is not None:
         turn = profile.latency_s / network.tick_s
         wanted += [("adds", node, profile.rate_Bps * wire, turn) for node in switches]
@@ -203,7 +203,7 @@ def _with_engines(
     return wider, unit_Bps / scale, behind
 
 
-def _senders(tree: AggregationTree) -> dict[int, int]:
+def senders(tree: AggregationTree) -> dict[int, int]:
     """The hosts whose packets go to a switch that adds up, and which children of the tree they are.
 
     They convert them; the switch has their window.
@@ -236,13 +236,13 @@ def _packets_of(
     waits: list[list[tuple[int, int]]] = []
     compute, kind = [], []
     flying, down = profile.in_flight(job.num_slots), num + len(adders)
-    senders = set(_senders(tree).values())
+    to_switches = set(senders(tree).values())
     for at, node in enumerate(child):
-        converts = at in senders and ("encodes", tree.place(node)) in behind
+        converts = at in to_switches and ("encodes", tree.place(node)) in behind
         begins = [behind["encodes", tree.place(node)]] if converts else []
         paths.append([*begins, *tree.up[at]])
         waits.append([(num + place[node], 0)] if node in place else [])
-        if at in senders:
+        if at in to_switches:
             waits[-1].append((down + at, flying))
         elif node not in place:
             waits[-1].append((down + at, 2 * flying))
@@ -257,7 +257,7 @@ def _packets_of(
         compute.append(latency if is_switch and not takes_turns else 0)
         kind.append(COPY if takes_turns else BARRIER)
     for at, node in enumerate(child):
-        converts = at in senders and ("decodes", tree.place(node)) in behind
+        converts = at in to_switches and ("decodes", tree.place(node)) in behind
         ends = [behind["decodes", tree.place(node)]] if converts else []
         paths.append([*tree.down[at], *ends])
         parent = int(tree.parent[at])

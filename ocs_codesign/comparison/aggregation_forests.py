@@ -1,0 +1,233 @@
+"""Forests of trees that switches add up: shares of links, pools and adding, by linear programs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ocs_codesign.lp import LinearProgram, Status, solve
+from ocs_codesign.networks.aggregation_growth import grown_tree, grown_ways
+from ocs_codesign.networks.aggregation_trees import (
+    MAX_TREES,
+    aggregating,
+    aggregation_trees,
+    between_boxes,
+    cables_with,
+)
+from ocs_codesign.simulate.aggregated import round_trips_s, simulate_aggregation
+from ocs_codesign.simulate.aggregating import senders
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ocs_codesign.aggregation import AggregationProfile
+    from ocs_codesign.network import Network
+    from ocs_codesign.networks.aggregation_tree import AggregationTree
+
+Resource: TypeAlias = tuple[str, int]
+Uses: TypeAlias = dict[Resource, Fraction]
+
+MAX_ROUNDS, MAX_ROOTS, MAX_FOREST_LINKS = 12, 16, 400
+_WORTH = Fraction(101, 100)
+_LEAST = 1e-4
+_GRAIN = 2**20
+
+
+def aggregation_forest(
+    network: Network,
+    profile: AggregationProfile,
+    unit_Bps: Fraction,  # noqa: N803 - units keep their case
+) -> tuple[tuple[AggregationTree, ...], tuple[int, ...] | None]:
+    """Trees for an allreduce that switches add up, and the slots of each, None for even shares.
+
+    The trees of ``aggregation_trees``, or a forest if it is faster by more than 1 %: of trees that
+    are found one after the other, rates are shared such that their sum is the largest that links,
+    pools of slots, what switches add up and what hosts convert allow; a slot is taken for a round
+    trip. It is the best of these trees, not of all. Networks of more than 400 links have no
+    forest. Raises ValueError where no tree joins the hosts.
+
+    >>> from ocs_codesign.networks.aggregation_profiles import aggregation_named
+    >>> from ocs_codesign.networks.products import h100_rail
+    >>> trees, slots = aggregation_forest(h100_rail(2), aggregation_named("sharp"), Fraction(10**9))
+    >>> sorted({tree.root for tree in trees})
+    [18, 19, 20, 21, 22, 23, 24, 25]
+    """
+    plain = aggregation_trees(network)
+    if network.num_links > MAX_FOREST_LINKS:
+        return plain, None
+    candidates = _Candidates(network, profile, unit_Bps)
+    for tree in plain:
+        candidates.add(tree)
+    rates = candidates.best_rates()
+    trees, slots = candidates.shared(rates)
+    slot = profile.slot_bytes
+    before = simulate_aggregation(network, profile, unit_Bps, slot).rate_Bps
+    if (
+        not trees
+        or simulate_aggregation(network, profile, unit_Bps, slot, trees, slots).rate_Bps
+        <= before * _WORTH
+    ):
+        return plain, None
+    return trees, slots
+
+
+class _Candidates:
+    """Trees, and what each uses of links, pools, switches and hosts for a unit of its rate."""
+
+    def __init__(
+        self,
+        network: Network,
+        profile: AggregationProfile,
+        unit_Bps: Fraction,  # noqa: N803
+    ) -> None:
+        self.network, self.profile, self.unit_Bps = network, profile, unit_Bps
+        self.left = [Fraction(width) for width in network.bandwidth.tolist()]
+        self.pairs = cables_with(network, self.left)
+        hosts_apart = bool(aggregation_trees(network)[0].adding_hosts)
+        self.able = between_boxes(network) if hosts_apart else aggregating(network)
+        self.trees: list[AggregationTree] = []
+        self.uses: list[Uses] = []
+        self.held_s: list[Fraction] = []
+        self.most: dict[Resource, Fraction] = {}
+        self.wire = profile.expansion * profile.packet_bytes / profile.slot_bytes
+
+    def add(self, tree: AggregationTree) -> None:
+        """One more tree, unless it uses the same as another."""
+        profile, wide = self.profile, self.profile.expansion
+        _, held_s = round_trips_s(self.network, profile, self.unit_Bps, tree)
+        uses: Uses = {}
+        for link, load in tree.link_loads().items():
+            uses["link", link] = load * self.wire
+            self.most["link", link] = self.left[link]
+        for switch in tree.switches:
+            if held_s:
+                uses["pool", switch] = wide * held_s * self.unit_Bps
+                self.most["pool", switch] = Fraction(profile.num_slots * profile.slot_bytes)
+            if profile.rate_Bps is not None:
+                uses["adds", switch] = wide
+                self.most["adds", switch] = profile.rate_Bps / self.unit_Bps
+        if profile.conversion_Bps is not None:
+            for host in senders(tree):
+                uses["converts", host] = wide
+                self.most["converts", host] = profile.conversion_Bps / self.unit_Bps
+        if uses not in self.uses:
+            self.trees.append(tree)
+            self.uses.append(uses)
+            self.held_s.append(held_s)
+
+    def best_rates(self) -> list[float]:
+        """The rates of all trees, in the network's unit, after trees were added while they help."""
+        roots = np.flatnonzero(self.able)
+        roots = roots[roots >= self.network.num_hosts]
+        inner = {switch for tree in self.trees for switch in tree.switches}
+        chosen = sorted(roots.tolist(), key=lambda root: (root not in inner, root))
+        chosen = self._roots(chosen)
+        for _ in range(MAX_ROUNDS):
+            rates, prices = self._solved()
+            known = len(self.trees)
+            for root in chosen:
+                self._add_cheapest(root, prices)
+            if len(self.trees) == known:
+                return rates
+        return self._solved()[0]
+
+    def _roots(self, roots: list[int]) -> list[int]:
+        """Those from which trees are lowest, at most MAX_ROOTS of them."""
+        price = [1.0] * self.network.num_links
+        steps = {}
+        for root in roots:
+            tree = self._grown(root, price)
+            if tree is not None:
+                steps[root] = tree.num_steps
+        return sorted(steps, key=lambda root: (steps[root], root))[:MAX_ROOTS]
+
+    def _grown(self, root: int, price: Sequence[float]) -> AggregationTree | None:
+        network = self.network
+        hosts = range(network.num_hosts)
+        ways = grown_ways(self.pairs, price, root, hosts, network.num_hosts, self.able)
+        return None if ways is None else grown_tree(self.pairs, root, ways, network, self.left)
+
+    def _add_cheapest(self, root: int, prices: dict[Resource, float]) -> None:
+        """The tree of this root whose links cost least, if it costs less than it brings."""
+        wire = float(self.wire)
+        price = [
+            wire * prices.get(("link", link), 0.0) + 1e-6 / float(width)
+            for link, width in enumerate(self.left)
+        ]
+        tree = self._grown(root, price)
+        if tree is None:
+            return
+        cost = sum(load * wire * prices.get(("link", link), 0.0)
+                   for link, load in tree.link_loads().items())  # fmt: skip
+        cost += sum(prices.get(("adds", switch), 0.0) for switch in tree.switches)
+        if cost < 1 - _LEAST:
+            self.add(tree)
+
+    def _solved(self) -> tuple[list[float], dict[Resource, float]]:
+        """The best rates of the trees there are, and what more of each resource would bring."""
+        names = list(self.most)
+        row = {name: at for at, name in enumerate(names)}
+        entries: list[list[tuple[int, float]]] = [[] for _ in names]
+        for column, uses in enumerate(self.uses):
+            for name, amount in uses.items():
+                entries[row[name]].append((column, float(amount / self.most[name])))
+        flat = [entry for line in entries for entry in line]
+        start = np.concatenate([[0], np.cumsum([len(line) for line in entries])]).astype(np.int64)
+        trees = len(self.trees)
+        program = LinearProgram(
+            -np.ones(trees),
+            start,
+            np.array([column for column, _ in flat], dtype=np.int64),
+            np.array([value for _, value in flat], dtype=np.float64),
+            np.full(len(names), -np.inf),
+            np.ones(len(names)),
+            np.zeros(trees),
+            np.full(trees, np.inf),
+        )
+        found = solve(program)
+        if found.status is not Status.OPTIMAL or found.values is None or found.row_duals is None:
+            raise RuntimeError(f"the shares of trees were not found: {found.message}")
+        duals = np.abs(found.row_duals).tolist()
+        return found.values.tolist(), {
+            name: duals[at] / float(self.most[name]) for name, at in row.items()
+        }
+
+    def shared(self, rates: list[float]) -> tuple[tuple[AggregationTree, ...], tuple[int, ...]]:
+        """The trees with their shares of links, and slots in proportion to what they hold."""
+        from dataclasses import replace
+
+        order = sorted(range(len(rates)), key=lambda at: (-rates[at], at))[:MAX_TREES]
+        chosen = sorted(at for at in order if rates[at] > _LEAST * sum(rates))
+        while chosen:
+            exact = [Fraction(round(rates[at] * _GRAIN), _GRAIN) for at in chosen]
+            slots = self._slots(chosen, exact)
+            if min(slots) >= 1:
+                break
+            chosen.remove(min(chosen, key=lambda at: rates[at]))
+        if not chosen:
+            return (), ()
+        used: dict[int, Fraction] = {}
+        for at, rate in zip(chosen, exact, strict=True):
+            for link, load in self.trees[at].link_loads().items():
+                used[link] = used.get(link, Fraction(0)) + load * rate * self.wire
+        over = max(amount / self.left[link] for link, amount in used.items())
+        over = max(over, Fraction(1))
+        trees = tuple(
+            replace(self.trees[at], bandwidth=rate * self.wire / over)
+            for at, rate in zip(chosen, exact, strict=True)
+        )
+        return trees, tuple(slots)
+
+    def _slots(self, chosen: list[int], rates: list[Fraction]) -> list[int]:
+        held = [rate * (self.held_s[at] or 1) for at, rate in zip(chosen, rates, strict=True)]
+        total: dict[int, Fraction] = {}
+        for at, amount in zip(chosen, held, strict=True):
+            for switch in self.trees[at].switches:
+                total[switch] = total.get(switch, Fraction(0)) + amount
+        return [
+            int(self.profile.num_slots * amount
+                / max(total[switch] for switch in self.trees[at].switches))
+            for at, amount in zip(chosen, held, strict=True)
+        ]  # fmt: skip
