@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -30,8 +32,9 @@ Resource: TypeAlias = tuple[str, int]
 Uses: TypeAlias = dict[Resource, Fraction]
 
 MAX_ROUNDS, MAX_ROOTS, MAX_FOREST_LINKS = 12, 16, 400
+WEIGHTED_ROUNDS = 40
 _WORTH = Fraction(101, 100)
-_LEAST = 1e-4
+_LEAST, _DEARER = 1e-4, 0.5
 _GRAIN = 2**20
 
 
@@ -57,6 +60,12 @@ def aggregation_forest(
     plain = aggregation_trees(network)
     if network.num_links > MAX_FOREST_LINKS:
         return plain, None
+    slot = profile.slot_bytes
+    before = simulate_aggregation(network, profile, unit_Bps, slot).rate_Bps
+    if before * _WORTH >= _most_of_hosts(network) * unit_Bps * slot / (
+        profile.packet_bytes * profile.expansion
+    ):
+        return plain, None
     candidates = _Candidates(network, profile, unit_Bps)
     for tree in plain:
         candidates.add(tree)
@@ -71,6 +80,15 @@ def aggregation_forest(
     ):
         return plain, None
     return trees, slots
+
+
+def _most_of_hosts(network: Network) -> int:
+    """What every host can send at least, and get: none sends its data less than once."""
+    ends = network.tail, network.head
+    return min(
+        int(np.bincount(end, network.bandwidth, network.num_nodes)[: network.num_hosts].min())
+        for end in ends
+    )
 
 
 class _Candidates:
@@ -91,10 +109,25 @@ class _Candidates:
         self.uses: list[Uses] = []
         self.held_s: list[Fraction] = []
         self.most: dict[Resource, Fraction] = {}
+        self.known: dict[Any, tuple[Uses, Fraction]] = {}
         self.wire = profile.expansion * profile.packet_bytes / profile.slot_bytes
 
     def add(self, tree: AggregationTree) -> None:
         """One more tree, unless it uses the same as another."""
+        uses, held_s = self._uses(tree)
+        if uses not in self.uses:
+            self.trees.append(tree)
+            self.uses.append(uses)
+            self.held_s.append(held_s)
+
+    def _uses(self, tree: AggregationTree) -> tuple[Uses, Fraction]:
+        """What a tree uses for a unit of its rate, and how long a packet holds a slot."""
+        key = tree.child.tobytes(), tree.parent.tobytes(), tree.up, tree.down
+        if key not in self.known:
+            self.known[key] = self._measured(tree)
+        return self.known[key]
+
+    def _measured(self, tree: AggregationTree) -> tuple[Uses, Fraction]:
         profile, wide = self.profile, self.profile.expansion
         _, held_s = round_trips_s(self.network, profile, self.unit_Bps, tree)
         uses: Uses = {}
@@ -112,18 +145,12 @@ class _Candidates:
             for host in senders(tree):
                 uses["converts", host] = wide
                 self.most["converts", host] = profile.conversion_Bps / self.unit_Bps
-        if uses not in self.uses:
-            self.trees.append(tree)
-            self.uses.append(uses)
-            self.held_s.append(held_s)
+        return uses, held_s
 
     def best_rates(self) -> list[float]:
         """The rates of all trees, in the network's unit, after trees were added while they help."""
-        roots = np.flatnonzero(self.able)
-        roots = roots[roots >= self.network.num_hosts]
-        inner = {switch for tree in self.trees for switch in tree.switches}
-        chosen = sorted(roots.tolist(), key=lambda root: (root not in inner, root))
-        chosen = self._roots(chosen)
+        chosen = self._roots()
+        self._add_by_weights(chosen)
         for _ in range(MAX_ROUNDS):
             rates, prices = self._solved()
             known = len(self.trees)
@@ -133,14 +160,23 @@ class _Candidates:
                 return rates
         return self._solved()[0]
 
-    def _roots(self, roots: list[int]) -> list[int]:
-        """Those from which trees are lowest, at most MAX_ROOTS of them."""
+    def _roots(self) -> list[int]:
+        """Those from which trees are lowest, at most MAX_ROOTS of them.
+
+        What joins a host to a switch alone, as a network card does, has nothing to add up.
+        """
         price = [1.0] * self.network.num_links
+        hosts = self.network.num_hosts
+        num_beside = Counter(head for _, head in self.pairs)
+        num_hosts_beside = Counter(head for tail, head in self.pairs if tail < hosts)
+        known = {tree.root for tree in self.trees}
         steps = {}
-        for root in roots:
-            tree = self._grown(root, price)
-            if tree is not None:
-                steps[root] = tree.num_steps
+        for root in np.flatnonzero(self.able).tolist():
+            is_useful = num_beside[root] > 2 or num_hosts_beside[root] > 1
+            if is_useful or root in known:
+                tree = self._grown(root, price)
+                if tree is not None:
+                    steps[root] = tree.num_steps
         return sorted(steps, key=lambda root: (steps[root], root))[:MAX_ROOTS]
 
     def _grown(self, root: int, price: Sequence[float]) -> AggregationTree | None:
@@ -148,6 +184,29 @@ class _Candidates:
         hosts = range(network.num_hosts)
         ways = grown_ways(self.pairs, price, root, hosts, network.num_hosts, self.able)
         return None if ways is None else grown_tree(self.pairs, root, ways, network, self.left)
+
+    def _add_by_weights(self, roots: list[int]) -> None:
+        """Trees that cost least as what others used becomes dearer (Garg, Koenemann).
+
+        They spread over links alike, where prices of a program of few trees say nothing.
+        """
+        weight = {("link", link): 1 / float(width) for link, width in enumerate(self.left)}
+        for _ in range(WEIGHTED_ROUNDS):
+            price = [weight["link", link] for link in range(len(self.left))]
+            grown = [tree for root in roots if (tree := self._grown(root, price)) is not None]
+            costs = []
+            for tree in grown:
+                uses = self._uses(tree)[0]
+                ends = {name: weight.get(name, 1 / float(self.most[name])) for name in uses}
+                costs.append(sum(float(uses[name]) * ends[name] for name in uses))
+            tree = grown[int(np.argmin(costs))]
+            self.add(tree)
+            uses = self._uses(tree)[0]
+            busiest = max(float(amount / self.most[name]) for name, amount in uses.items())
+            for name, amount in uses.items():
+                start = weight.get(name, 1 / float(self.most[name]))
+                share = float(amount / self.most[name]) / busiest
+                weight[name] = start * (1 + _DEARER * share)
 
     def _add_cheapest(self, root: int, prices: dict[Resource, float]) -> None:
         """The tree of this root whose links cost least, if it costs less than it brings."""
@@ -196,8 +255,6 @@ class _Candidates:
 
     def shared(self, rates: list[float]) -> tuple[tuple[AggregationTree, ...], tuple[int, ...]]:
         """The trees with their shares of links, and slots in proportion to what they hold."""
-        from dataclasses import replace
-
         order = sorted(range(len(rates)), key=lambda at: (-rates[at], at))[:MAX_TREES]
         chosen = sorted(at for at in order if rates[at] > _LEAST * sum(rates))
         while chosen:
