@@ -205,6 +205,24 @@ def check_played(schedule, played):
                 assert has == [wanted(schedule, node) <= held[node] for node in range(nodes)]
 
 
+def test_a_shard_is_there_when_all_of_it_has_come(browser, site):
+    columns = {"root": [0, 0, 0], "lo": [0, 2, 1], "hi": [1, 3, 2], "link": [0, 0, 0]}
+    content = arrays(**columns, step=[1, 1, 2], num_chunks=3)
+    with opened(browser, site, "view=files") as page:
+        file = {"name": "schedule.npz", "mimeType": "", "buffer": content}
+        page.set_input_files("#schedule", file)
+        page.wait_for_selector(".loads")
+        has = page.evaluate(
+            """async () => {
+                const [file] = document.querySelector("#schedule").files;
+                const saved = await explorer.schedule.read(file);
+                return [1, 2].map((step) => saved.plan(0).at(step).has(1));
+            }"""
+        )
+        assert has == [False, True]
+        assert page.get_attribute(".loads", "data-t_b") == "1/2"
+
+
 def wanted(schedule, node):
     if schedule.collective.name != "alltoall":
         return set(range(schedule.num_chunks))

@@ -8,7 +8,15 @@ from math import cos, dist, pi, sin
 
 import numpy as np
 import pytest
-from bundle_samples import named, rows, small_deployment, small_fabric, stages_fabric, written
+from bundle_samples import (
+    named,
+    rotor_fabric,
+    rows,
+    small_deployment,
+    small_fabric,
+    stages_fabric,
+    written,
+)
 from embed_samples import fabric
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -144,6 +152,13 @@ def check_port_states(directory, name):
     return len(shown), told
 
 
+def test_switches_with_states_have_their_ports(tmp_path):
+    deployment = deploy(rotor_fabric(), named(("c", "DirectedCirculant(8, (1, 2, 3, 5))")))
+    out = written(deployment, tmp_path / "out")
+    assert check_port_states(out, "c")[0] == 4
+    assert len(figures(out, "topologies", "c")) == 5
+
+
 def test_ports_are_what_the_table_says(bundle):
     check_port_states(bundle, "ring")
 
@@ -162,6 +177,16 @@ def test_failures_and_spares_are_seen(tmp_path):
     assert "8 with a rank, 1 failed, 1 free" in hosts
     assert "1 failed" in ports
     assert '<span class="key failed">failed</span>' in ports
+
+
+def test_spare_hosts_and_a_failed_switch_are_seen(tmp_path):
+    before = deploy(small_fabric(), named(("ring", "BiRing(2, 8)")))
+    out = written(before, tmp_path / "before")
+    assert boxes(figures(out, "state")[0], "spare") == 1
+    after = written(repaired(before, Failures(switches=("p0s0",)))[0], tmp_path / "after")
+    shown, told = check_port_states(after, "ring")
+    assert shown == 3  # two that are in use, and the one that has failed
+    assert told["p0s0"]["failed"] == 24
 
 
 def test_many_switches_are_one_picture(tmp_path):
