@@ -54,6 +54,8 @@ def test_times_are_exact_where_the_program_is_small(path):
     found = time_alltoall(path, STORED, Serial(), 1, effort=TIMED)
     assert (found.num_questions, found.num_timed, found.num_untimed) == (4, 5, 1)
     known = times(path)
+    with Catalogue(path) as store:
+        assert {store.provenance(question).day for question in STORED} == {""}  # none was searched
     assert known.pop("GeneralizedKautz(2, 173)") is None
     for recipe, value in known.items():
         assert value == throughput(parse(recipe).topology()).time

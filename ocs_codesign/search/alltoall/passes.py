@@ -106,7 +106,7 @@ def time_alltoall(
                     exchanged=work,
                     times=found.times,
                     time_spent_s=found.time_spent_s,
-                    day=today(),
+                    day=today() if work else "",  # of the last search
                 )
                 untimed += sum(value is None for value in found.times.values())
                 timed += sum(value is not None for value in found.times.values())

@@ -176,7 +176,7 @@ class Catalogue:
         entries: Iterable[Entry],
         *,
         time_spent_s: float,
-        day: str,
+        day: str = "",
         work: int = 0,
         exchanged: int = 0,
         times: Mapping[str, Fraction | None] | None = None,
@@ -185,7 +185,8 @@ class Catalogue:
 
         ``work`` is that of local searches, ``exchanged`` that of a search for all-to-all; ``times``
         are all-to-all times by recipe, of all that the pass has come to, None where that takes too
-        long. Work and time are added to those before. ValueError if the question is not stored.
+        long. Work and time are added to those before; without a ``day`` that stays. ValueError if
+        the question is not stored.
         """
         entries = of_the_size(question, entries)
         with self._transaction():
@@ -205,7 +206,7 @@ class Catalogue:
                 exchanged=origin.exchanged + exchanged,
                 num_timed=num_timed,
                 time_spent_s=round(origin.time_spent_s + time_spent_s, 3),
-                day=day,
+                day=day or origin.day,
             )
             self._answer(question, whole, origin)
         return len(new)
