@@ -119,6 +119,7 @@ if TYPE_CHECKING:
     from ocs_codesign.plot import frontier_figure as frontier_figure
     from ocs_codesign.plot.jobs import draw_job as draw_job
     from ocs_codesign.plot.network import draw_network as draw_network
+    from ocs_codesign.plot.reconfigured_job import draw_changes as draw_changes
     from ocs_codesign.plot.simulation import draw_transfers as draw_transfers
     from ocs_codesign.reconfigure.change import ReconfigurationCost as ReconfigurationCost
     from ocs_codesign.reconfigure.demand.matrix import DemandMatrix as DemandMatrix

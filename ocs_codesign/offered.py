@@ -62,6 +62,7 @@ NAMES_BY_MODULE = {
     "plot": "draw_frontier frontier_figure",
     "plot.jobs": "draw_job",
     "plot.network": "draw_network",
+    "plot.reconfigured_job": "draw_changes",
     "plot.simulation": "draw_transfers",
     "reconfigure.change": "ReconfigurationCost",
     "reconfigure.demand.matrix": "DemandMatrix",

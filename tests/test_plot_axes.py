@@ -23,6 +23,7 @@ from ocs_codesign.question import Question
 from ocs_codesign.search.pareto import Frontier
 from ocs_codesign.workload.period import steady
 from ocs_codesign.workload.policies import PolicyOutcome
+from ocs_codesign.workload.prices import Level, Machine
 
 
 @cache
@@ -52,7 +53,19 @@ def outcomes():
     return [PolicyOutcome(name, "", job(), job().period_s / 2) for name in ("slow", "also")]
 
 
+@cache
+def changing():
+    draft = oc.JobDraft(1, [4])
+    last = draft.collective("allreduce", (0,), 8, {}, num_ranks=4, between=(0, 3))
+    draft.collective("allreduce", (0,), 24, {0: last}, num_ranks=2, between=(0, 2))
+    machine = Machine((Level(4, CostModel(0, 1)),))
+    rings = [oc.parse(f"DirectedCirculant(4, ({step},))") for step in (1, 2)]
+    job = oc.configured(draft.graph(), machine, rings, oc.ReconfigurationCost(5))
+    return oc.plan_iteration(job)
+
+
 PICTURES = {
+    "changes": lambda: (changing(), "two rings"),
     "frontier": lambda: (oc.frontier(12, 4), CostModel(1e-5, 1e10), 1e6),
     "job": lambda: (job().job_run,),
     "joint": lambda: (alltoall(),),
