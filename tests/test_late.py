@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from itertools import product
 from math import inf
@@ -14,6 +15,7 @@ from replay_oracle import is_valid
 from samples import loaded_topologies
 
 from ocs_codesign import exact_schedule, verify
+from ocs_codesign.cli import main
 from ocs_codesign.cost import Cost
 from ocs_codesign.design import measure_topology
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz, Kautz
@@ -223,3 +225,39 @@ class TestLimits:
         monkeypatch.setattr(Master, "sends_of", early)
         with pytest.raises(RuntimeError, match="the late schedule is wrong"):
             late_schedule(parse(SEVENTEEN).topology(), 4)
+
+
+class TestCommands:
+    def test_cost_of_more_and_more_steps(self, tmp_path, capsys):
+        file = tmp_path / "late.json"
+        command = ["cost", "Kautz(2, 1)", "--scheduler", "late", "--json", str(file)]
+        assert (
+            main([*command, "--alpha", "1us", "--bandwidth", "100Gbps", "--message", "1MiB"]) == 0
+        )
+        answer = json.loads(file.read_text())
+        points = [(p["steps"], p["t_b"], p["num_chunks"], p["optimal"]) for p in answer["points"]]
+        assert points == [(2, "1", 1, True), (3, "5/6", 2, True)]
+        assert answer["bfb"]["t_b"] == "1"
+        printed = capsys.readouterr().out
+        assert "No number of steps takes less than t_b 5/6" in printed
+        assert "72.91 us" in printed
+
+    def test_build_and_verify(self, tmp_path, capsys):
+        out = str(tmp_path / "design")
+        command = ["build", "GeneralizedKautz(2, 12)", "--scheduler", "late", "--steps", "4"]
+        assert main([*command, "--max-chunks", "6", "--out", out]) == 0
+        assert "no schedule of 4 steps has less than t_b 29/30" in capsys.readouterr().out
+        assert main(["verify", out]) == 0
+
+    @pytest.mark.parametrize(
+        ("options", "why"),
+        [
+            (["--max-steps", "1"], "--max-steps is 1: allgather takes at least 2 here"),
+            (["--exact"], "no --scheduler"),
+            (["--chunks", "2"], "--chunks are for --exact"),
+            (["--collective", "alltoall"], "--scheduler late is not for alltoall"),
+        ],
+    )
+    def test_what_cannot_be(self, options, why, capsys):
+        assert main(["cost", "Kautz(2, 1)", "--scheduler", "late", *options]) == 2
+        assert why in capsys.readouterr().err

@@ -9,7 +9,7 @@ import pytest
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, CostModel, no_worse
-from ocs_codesign.design import measure
+from ocs_codesign.design import build, measure
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.question import Question
 from ocs_codesign.search import pool as pooled
@@ -197,3 +197,17 @@ def test_the_tree_has_the_pieces_that_suit_the_message():
 def test_a_fat_tree_moves_every_byte_once():
     assert fat_tree(64, Collective.ALLTOALL).cost == Cost(1, Fraction(63, 64))
     assert fat_tree(64, Collective.ALLREDUCE).cost == Cost(2, Fraction(63, 32))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "degree", "best"),
+    [(17, 2, Cost(4, Fraction(16, 17))), (22, 3, Cost(3, Fraction(21, 22)))],
+)
+def test_stored_schedules_count_whatever_the_catalogue_knows(nodes, degree, best):
+    """Late schedules meet both bounds, of a base and of a transpose."""
+    designs = pool(Question(nodes, degree)).designs
+    winners = [one for one in designs if one.cost_of("allgather") == best]
+    assert winners
+    assert all(one.measured for one in winners)
+    assert len({one.recipe for one in designs}) == len(designs)
+    assert build(winners[0].recipe).cost == best

@@ -133,8 +133,10 @@ class TestFiles:
     @every_entry
     def test_it_beats_bfb_and_both_directions_are_alike(self, entry):
         schedule = parse_recipe(entry.recipe).stored_schedule(transposed=entry.transposed)
-        other = stored_schedules()[entry.recipe, not entry.transposed]
         assert (schedule.num_steps, schedule.num_chunks) == (entry.steps, entry.chunks)
+        if entry.source.startswith("late_schedule"):
+            return  # of the transpose there may be another one, or none that beats BFB
+        other = stored_schedules()[entry.recipe, not entry.transposed]
         assert (other.steps, other.t_b) == (entry.steps, entry.t_b)
         if parse_recipe(entry.recipe).reverse_symmetric:
             assert read_allgather(other, graph_of(other)).max_loads() == schedule.max_loads()

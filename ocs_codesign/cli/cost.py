@@ -46,7 +46,7 @@ from ocs_codesign.cli.progress import progress
 if TYPE_CHECKING:
     from ocs_codesign.cost import Cost, MessageSizes
 
-BEST, FOREST = "best", "forest"
+BEST, FOREST, LATE = "best", "forest", "late"
 MAX_BOUND_NODES = 2**14
 
 
@@ -57,9 +57,10 @@ MAX_BOUND_NODES = 2**14
 @collective_choice(*GATHERING, ALLTOALL, *ROOTED)
 @click.option(
     "--scheduler",
-    type=LiveChoice(lambda: {BEST: None, FOREST: None, **classic_names()}),
+    type=LiveChoice(lambda: {BEST: None, FOREST: None, LATE: None, **classic_names()}),
     help="The best of BFB and the schedules mapped through the expansions, spanning trees in many "
-    "pieces beside them, or a classic algorithm (default: best; of a network forest).",
+    "pieces beside them, late schedules of more and more steps, or a classic algorithm (default: "
+    "best; of a network forest).",
 )
 @option_option
 @routing_option
@@ -69,7 +70,7 @@ MAX_BOUND_NODES = 2**14
 @click.option(
     "--max-steps",
     type=click.IntRange(min=1),
-    help="Most steps with --exact (default: 2 more than the fewest).",
+    help="Most steps with --exact or of late schedules (default: 2 more than the fewest).",
 )
 @chunks_option
 @alpha_option
@@ -104,6 +105,9 @@ def cost(
     chunks, and what no number of chunks can beat. --time-limit (a minute if not given) is for all
     of them; what is not proven by then is said to be open.
 
+    With --scheduler late it is, for more and more steps, the least t_b of schedules that may take
+    longer paths than BFB's, in as many chunks as that takes, and what none can beat.
+
     With --scheduler forest, and for a network, it compares what spanning trees take with that, and
     with the exact schedules if --exact is given, and with the bound that nothing beats. With
     another --scheduler it is the cost of a classic algorithm, whose messages take shortest paths:
@@ -117,9 +121,12 @@ def cost(
       ocs-codesign cost 'Line(CompleteBipartite(4))' --collective allreduce
     """
     source = GivenGraph.of(recipe, graph, network)
-    if not exact and (max_steps is not None or chunks is not None):
+    is_late = scheduler == LATE
+    if not exact and ((max_steps is not None and not is_late) or chunks is not None):
         raise click.UsageError("--max-steps and --chunks are for --exact")
-    if scheduler not in (None, BEST, FOREST):
+    if is_late and exact:
+        raise click.UsageError("--exact asks for the best of all schedules: no --scheduler")
+    if scheduler not in (None, BEST, FOREST, LATE):
         if exact:
             raise click.UsageError("--exact asks for the best of all schedules: no --scheduler")
         choice.check_unused("--exact and --collective alltoall")
@@ -136,9 +143,11 @@ def cost(
         )
     by_forests = scheduler == FOREST or (scheduler is None and network is not None)
     if network is not None and not by_forests:
-        raise click.UsageError("--scheduler best is for a RECIPE or --graph FILE")
+        raise click.UsageError(f"--scheduler {scheduler} is for a RECIPE or --graph FILE")
     if by_forests and collective == ALLTOALL:
         raise click.UsageError("--scheduler forest is not for alltoall")
+    if is_late and collective == ALLTOALL:
+        raise click.UsageError("--scheduler late is not for alltoall")
     if exact and collective == ALLTOALL:
         raise click.UsageError("--exact is for allgather, reduce-scatter and allreduce")
     check_outputs(json_path)
@@ -149,6 +158,11 @@ def cost(
     if by_forests:
         walk = (max_steps, chunks) if exact else None
         return cost_of_forests(source, collective, walk, asked, choice, json_path)
+    if is_late:
+        from ocs_codesign.cli.late import cost_of_late
+
+        cost_of_late(source, collective, max_steps, asked, choice, json_path)
+        return 0
     if exact:
         return cost_exactly(source, collective, max_steps, chunks, asked, choice, json_path)
     choice.check_unused("--exact and --collective alltoall")

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import split_dominated
-from ocs_codesign.design import predict
+from ocs_codesign.design import measure, predict
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.search.alltoall.search import alltoall_recipes
 from ocs_codesign.search.alltoall.solving import Solving
 from ocs_codesign.search.baselines import baseline_recipes
+from ocs_codesign.search.bases import stored
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.edited import neighbours
 from ocs_codesign.search.effort import ALLTOALL_SHARE, Effort
@@ -198,9 +199,17 @@ def _answers(
 
 
 def _with_compared(question: Question, scored: list[Design], effort: Effort) -> list[Design]:
-    """The designs, those of the literature, the baselines and what is proven to be the best."""
+    """The designs, those of the literature, the baselines and what is proven to be the best.
+
+    Bases with stored schedules are measured anew: a catalogue may be older than the schedules.
+    """
     known = [*literature(question.num_nodes, question.degree), *baseline_recipes(question)]
     known += exhausted_recipes(question) if effort.work >= Effort().work else []
+    if effort.num_measured:
+        renewed = with_transposes(stored(question, effort))
+        renewed = [recipe for recipe in renewed if question.is_answered_by(recipe)]
+        scored = [design for design in scored if design.recipe not in renewed]
+        scored += [measure(recipe, Collective.ALLREDUCE) for recipe in renewed]
     recipes = dict.fromkeys(filter(question.is_answered_by, filter(has_cost, known)))
     if not effort.num_measured:
         return _joined(scored, [predict(recipe, Collective.ALLREDUCE) for recipe in recipes])

@@ -30,7 +30,7 @@ MAX_UNIT = 2**16
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class SendRows:
     """Some constraints: entries, rows counted from 0 in the order of ``lower`` and ``upper``."""
 
     row: NDArray[np.int64]
@@ -120,7 +120,7 @@ class Broadcasts:
         """
         step = np.arange(self.num_steps)
         times = num_chunks * self.num_sends + step
-        total = Rows(0 * step, times, np.ones(len(step)), np.array([least]), np.array([most]))
+        total = SendRows(0 * step, times, np.ones(len(step)), np.array([least]), np.array([most]))
         rows = [total, self._loads(num_chunks), self._arrivals(num_chunks)]
         return self._program([*rows, self._causes(num_chunks)], num_chunks, integral=True)
 
@@ -143,14 +143,14 @@ class Broadcasts:
         ones = np.ones(self.num_sends)
         return assembled(rows, prices, ones, integral=True)
 
-    def _loads(self, num_chunks: int) -> Rows:
+    def _loads(self, num_chunks: int) -> SendRows:
         """What a class of links carries at a step takes at most the step's time."""
         num = (int(self.link_class.max()) + 1) * self.num_steps
         row = self.link_class[self.link] * self.num_steps + self.step - 1
         sends = np.arange(num_chunks * self.num_sends)
         times = len(sends) + np.arange(num) % self.num_steps
         takes = self.unit / self.topology.speeds()[self.link]
-        return Rows(
+        return SendRows(
             np.append(np.tile(row, num_chunks), np.arange(num)),
             np.append(sends, times),
             np.append(np.tile(takes, num_chunks), np.full(num, -1.0)),
@@ -158,23 +158,23 @@ class Broadcasts:
             np.zeros(num),
         )
 
-    def _cuts(self, cuts: NDArray[np.int64]) -> Rows:
+    def _cuts(self, cuts: NDArray[np.int64]) -> SendRows:
         """A shard crosses every cut."""
         crossing = [self.crossing(cut) for cut in cuts]
         row = np.repeat(np.arange(len(cuts)), [len(sends) for sends in crossing])
         ones = np.ones(len(cuts))
-        return Rows(row, np.concatenate(crossing), np.ones(len(row)), ones, inf * ones)
+        return SendRows(row, np.concatenate(crossing), np.ones(len(row)), ones, inf * ones)
 
-    def _arrivals(self, num_chunks: int) -> Rows:
+    def _arrivals(self, num_chunks: int) -> SendRows:
         """Every chunk comes to every node once."""
         shape = (num_chunks, len(self.roots), self.topology.num_nodes)
         once = np.ones(shape)
         once[:, np.arange(len(self.roots)), self.roots] = 0
         row = _copies(self.root * self.topology.num_nodes + self.head, num_chunks, once[0].size)
         column = np.arange(num_chunks * self.num_sends)
-        return Rows(row, column, np.ones(len(row)), once.ravel(), once.ravel())
+        return SendRows(row, column, np.ones(len(row)), once.ravel(), once.ravel())
 
-    def _causes(self, num_chunks: int) -> Rows:
+    def _causes(self, num_chunks: int) -> SendRows:
         """A chunk leaves over a link up to a step only if it came to the sender before the step."""
         effect, cause, value = [], [], []
         for at, root in enumerate(self.roots.tolist()):
@@ -189,7 +189,7 @@ class Broadcasts:
                 cause.append(here[early])
                 value.append(np.full(len(late), sign))
         num = num_chunks * self.num_sends
-        return Rows(
+        return SendRows(
             _copies(np.concatenate(effect), num_chunks, self.num_sends),
             _copies(np.concatenate(cause), num_chunks, self.num_sends),
             np.tile(np.concatenate(value), num_chunks),
@@ -197,7 +197,7 @@ class Broadcasts:
             np.zeros(num),
         )
 
-    def _program(self, rows: list[Rows], num_chunks: int, *, integral: bool) -> LinearProgram:
+    def _program(self, rows: list[SendRows], num_chunks: int, *, integral: bool) -> LinearProgram:
         """The rows under the sum of times; sends are from 0 to 1."""
         sends, steps = num_chunks * self.num_sends, self.num_steps
         cost = np.append(np.zeros(sends), np.ones(steps))
@@ -206,7 +206,11 @@ class Broadcasts:
 
 
 def assembled(
-    rows: list[Rows], cost: NDArray[np.float64], upper: NDArray[np.float64], *, integral: bool
+    rows: list[SendRows],
+    cost: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    *,
+    integral: bool,
 ) -> LinearProgram:
     """The program of these rows, one kind after the other, of columns from 0 to ``upper``."""
     first = np.cumsum([0] + [len(some.lower) for some in rows])

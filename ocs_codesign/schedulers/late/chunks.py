@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MAX_CHUNKS = 64
 """Most chunks a shard unless others are asked for."""
 
+_SHARE = 0.25
+"""Of the time that is left, for each number of chunks."""
+
 
 def cut_into_chunks(found: Mixed, max_chunks: int, options: Options) -> list[Schedule]:
     """Allgathers in whole chunks, each with a lower t_b than the one before; the last is the best.
@@ -49,6 +52,8 @@ def cut_into_chunks(found: Mixed, max_chunks: int, options: Options) -> list[Sch
         # Times are whole numbers of chunks, so a sum of them is.
         if best is not None and Fraction(ceil(goal * num_chunks), num_chunks) >= best:
             continue
+        if left.time_limit_s is not None:
+            left = replace(left, time_limit_s=_SHARE * left.time_limit_s)
         schedule, total = _in_chunks(master, num_chunks, left)
         if schedule is not None and (best is None or total < best):
             made, best = [*made, schedule], total

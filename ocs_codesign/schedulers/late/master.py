@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.schedulers.exact.model import Rows, assembled
+from ocs_codesign.schedulers.exact.model import SendRows, assembled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,13 +68,13 @@ class Master:
         roots, nodes = len(model.roots), model.topology.num_nodes
         amount, send = steps + np.arange(kinds), steps + kinds + np.arange(len(self.send))
         whole = np.full(roots, float(num_chunks))
-        shards = Rows(position, amount, np.ones(kinds), whole, whole)
+        shards = SendRows(position, amount, np.ones(kinds), whole, whole)
         # A node gets of every arrival what there is of it.
         into = self.arrival * nodes + model.head[self.send]
         got = np.arange(kinds * nodes).reshape(kinds, nodes)
         others = np.arange(nodes) != model.roots[position][:, None]
         nothing = np.zeros(kinds * nodes)
-        parts = Rows(
+        parts = SendRows(
             np.append(into, got[others]),
             np.append(send, np.broadcast_to(amount[:, None], others.shape)[others]),
             np.append(np.ones(len(send)), np.full(int(others.sum()), -1.0)),
@@ -83,7 +83,7 @@ class Master:
         )
         row = model.link_class[model.link[self.send]] * steps + model.step[self.send] - 1
         num = self._num_loads
-        loads = Rows(
+        loads = SendRows(
             np.append(row, np.arange(num)),
             np.append(send, np.arange(num) % steps),
             np.append(takes_of(model)[self.send], np.full(num, -1.0)),
