@@ -16,7 +16,7 @@ from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.gaps import (
     NUM_OFFSETS,
     Gap,
-    Line,
+    GapLine,
     gap_between,
     is_above,
     largest_first,
@@ -105,12 +105,12 @@ def test_command(capsys, tmp_path):
 def test_lines_are_exact_and_any_counts():
     gap = Gap(Question(21, 2), 4, (None, Fraction(1, 5), Fraction(1, 25)))
     assert not is_above(gap, [])
-    assert not is_above(gap, [Line(1, Fraction(1, 5)), Line(2, Fraction(1, 25))])
-    assert is_above(gap, [Line(1, Fraction(1, 5)), Line(2, Fraction(1, 26))])
-    assert is_above(gap, [Line(0, Fraction(10**9))])  # nothing needs so few steps
+    assert not is_above(gap, [GapLine(1, Fraction(1, 5)), GapLine(2, Fraction(1, 25))])
+    assert is_above(gap, [GapLine(1, Fraction(1, 5)), GapLine(2, Fraction(1, 26))])
+    assert is_above(gap, [GapLine(0, Fraction(10**9))])  # nothing needs so few steps
     for offset, most in ((-1, 0), (NUM_OFFSETS, 0), (1, Fraction(-1, 9))):
         with pytest.raises(ValueError, match=r"above the fewest|below the bound"):
-            Line(offset, Fraction(most))
+            GapLine(offset, Fraction(most))
 
 
 def test_sizes_above_a_line_are_listed(capsys):

@@ -23,7 +23,7 @@ from ocs_codesign.question import Question
 from ocs_codesign.search.catalogue.entry import Provenance
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.effort import Effort
-from ocs_codesign.search.gaps import Line, gap_between, gaps_of
+from ocs_codesign.search.gaps import GapLine, gap_between, gaps_of
 from ocs_codesign.search.improving import improve
 from ocs_codesign.search.sweep import as_entry
 
@@ -161,10 +161,10 @@ def test_only_sizes_above_a_line(path):
             return gap_between(question, store.entries(question)).excess[2]
 
     assert {worst(question) for question in ODD} == {Fraction(1, 2)}
-    half = [Line(2, Fraction(1, 2))]
+    half = [GapLine(2, Fraction(1, 2))]
     assert improve(path, ODD, Serial(), 1, effort=LITTLE, above=half).num_searched == 0
     improve(path, ODD[:2], Serial(), 1, effort=LITTLE)
-    below = Line(2, max(worst(question) for question in ODD[:2]))
+    below = GapLine(2, max(worst(question) for question in ODD[:2]))
     assert below.most < Fraction(1, 2)
     assert improve(path, ODD, Serial(), 1, effort=LITTLE, above=[below]).num_searched == 2
     assert {passes(path)[question] for question in ODD} == {LITTLE.work}

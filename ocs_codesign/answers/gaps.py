@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.answers.sections import Section
-    from ocs_codesign.search.gaps import Gap, Line, SharesNearBound
+    from ocs_codesign.search.gaps import Gap, GapLine, SharesNearBound
     from ocs_codesign.search.improving import Improved
 
 _OFFSETS = ("fewest", *(f"+{offset}" for offset in range(1, NUM_OFFSETS)))
 
 
-def gaps_json(gaps: list[Gap], above: Sequence[Line] = ()) -> dict[str, Any]:
+def gaps_json(gaps: list[Gap], above: Sequence[GapLine] = ()) -> dict[str, Any]:
     """The JSON form of gaps: all sizes, the largest gap first, and the shares.
 
     With lines, only sizes ``above`` any; the shares are of all.
@@ -55,7 +55,9 @@ def _shares_json(shares: SharesNearBound) -> dict[str, Any]:
     }
 
 
-def gaps_sections(gaps: list[Gap], num_worst: int, above: Sequence[Line] = ()) -> Iterator[Section]:
+def gaps_sections(
+    gaps: list[Gap], num_worst: int, above: Sequence[GapLine] = ()
+) -> Iterator[Section]:
     """The shares of sizes near the bound, and the sizes that are furthest from it."""
     yield (
         f"How far the least stored t_b of an allgather is above what counting allows, for "

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ocs_codesign.search.gaps import Line
+    from ocs_codesign.search.gaps import GapLine
 
 file_option = click.option(
     *("--catalogue", "path"),
@@ -46,12 +46,12 @@ def sizes_options(default_nodes: str) -> Callable[[Callable[..., Any]], Callable
     return add
 
 
-def read_lines(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[Line]:
+def read_lines(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[GapLine]:
     """Lines written as in 2:4, an excess of 4 % at two steps above the fewest."""
     import re
     from fractions import Fraction
 
-    from ocs_codesign.search.gaps import Line
+    from ocs_codesign.search.gaps import GapLine
 
     lines = []
     for text in value:
@@ -59,7 +59,7 @@ def read_lines(ctx: click.Context, param: click.Parameter, value: tuple[str, ...
         if parts is None:
             raise click.BadParameter(f"{text!r} is not STEPS:PERCENT as in 2:4", ctx, param)
         try:
-            lines.append(Line(int(parts[1]), Fraction(parts[2]) / 100))
+            lines.append(GapLine(int(parts[1]), Fraction(parts[2]) / 100))
         except ValueError as error:
             raise click.BadParameter(f"{text!r}: {error}", ctx, param) from None
     return lines
@@ -111,7 +111,7 @@ def improve_command(
     seed: int,
     factor: int,
     seconds: float | None,
-    above: list[Line],
+    above: list[GapLine],
     json_path: str | None,
 ) -> None:
     """Search on, where what a catalogue has is furthest above what counting allows.
@@ -173,7 +173,7 @@ def gaps_command(
     links: str,
     path: str | None,
     worst: int,
-    above: list[Line],
+    above: list[GapLine],
     plot: str | None,
     json_path: str | None,
 ) -> None:

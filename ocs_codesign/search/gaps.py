@@ -63,7 +63,7 @@ def gap_between(question: Question, entries: Iterable[Entry]) -> Gap:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Line:
+class GapLine:
     """How far t_b may be above the bound, a share, at ``offset`` steps above the fewest.
 
     ValueError unless 0 <= offset < NUM_OFFSETS and the share is not negative.
@@ -81,12 +81,12 @@ class Line:
             raise ValueError(f"an excess of {self.most}: nothing is below the bound")
 
 
-def is_above(gap: Gap, lines: Iterable[Line]) -> bool:
+def is_above(gap: Gap, lines: Iterable[GapLine]) -> bool:
     """Whether a gap is above any of some lines; a gap without a design of so few steps is.
 
     >>> from ocs_codesign.question import Question
     >>> gap = Gap(Question(9, 2), 3, (None, Fraction(1, 5), Fraction(1, 25)))
-    >>> [is_above(gap, [Line(at, Fraction(1, 25))]) for at in range(3)]
+    >>> [is_above(gap, [GapLine(at, Fraction(1, 25))]) for at in range(3)]
     [True, True, False]
     """
     excess = ((gap.excess[line.offset], line.most) for line in lines)

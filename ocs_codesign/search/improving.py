@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.question import Question
     from ocs_codesign.search.catalogue.entry import Entry
-    from ocs_codesign.search.gaps import Line
+    from ocs_codesign.search.gaps import GapLine
 
 PASS_WORK = 2**17
 """Work of one pass for a question: half a second to two at a thousand nodes."""
@@ -69,7 +69,7 @@ def improve(
     *,
     effort: Effort | None = None,
     seconds: float | None = None,
-    above: Collection[Line] = (),
+    above: Collection[GapLine] = (),
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Improved:
     """Search on for stored questions that have a gap to the bound, the largest gap first.
@@ -174,7 +174,9 @@ def _task(
     return question, catalogue.entries(question), parts, near[:_MAX_STARTS], effort
 
 
-def _by_gap(catalogue: Catalogue, wanted: set[Question], above: Collection[Line]) -> list[Question]:
+def _by_gap(
+    catalogue: Catalogue, wanted: set[Question], above: Collection[GapLine]
+) -> list[Question]:
     """Questions that something is left to find for: least improved first, then by gap."""
     ranked = []
     for gap in gaps_of(catalogue, wanted):
