@@ -79,7 +79,7 @@ class Option:
 
     def time_s(self, message_bytes: float) -> float:
         """Seconds for a message."""
-        return self.cost.time_s(TESTBED, message_bytes)
+        return float(self.cost.time_s(TESTBED, message_bytes))
 
 
 def fixed_designs(nodes: int) -> dict[str, list[Option]]:
@@ -100,6 +100,8 @@ def fixed_designs(nodes: int) -> dict[str, list[Option]]:
         for name, candidates in sets.items()
     }
     tree = double_binary_tree(nodes, DEGREE)
+    if tree is None:
+        raise ValueError(f"a double binary tree needs 4 ports, not {DEGREE}")
     return {**options, "double binary tree": [Option("", tree.cost)]}
 
 
@@ -112,6 +114,8 @@ def best_options(
         for name, options in fixed.items()
     }
     pipelined = pipelined_tree(nodes, DEGREE, TESTBED, message_bytes)
+    if pipelined is None:
+        raise ValueError(f"a double binary tree needs 4 ports, not {DEGREE}")
     return {**best, "double binary tree, pipelined": Option("", pipelined.cost)}
 
 

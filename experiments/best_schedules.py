@@ -93,7 +93,8 @@ def rows(hosts: int, collective: str, exponents: Sequence[int]) -> Iterator[dict
         outcomes = [play(contest, entrant) for entrant in entrants(contest) if takes_part(entrant)]
         played = [outcome for outcome in outcomes if outcome.times_s]
         for at, size in enumerate(contest.sizes_bytes):
-            winner = min(played, key=lambda one, at=at: (one.times_s[at], one.num_transfers))
+            quickest = [(one.times_s[at], one.num_transfers) for one in played]
+            winner = played[quickest.index(min(quickest))]
             best.append((contest.name, size, winner.times_s[at], winner.entrant.label))
     for name, size, seconds, label in best:
         least = min(other[2] for other in best if other[1] == size)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from statistics import mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from reporting import (
@@ -157,7 +157,7 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
                 [100 * float(str(line[f"{kind}_{which}"])) for line in mine]
                 for which in ("mean", "worst")
             )
-            style = {"color": colour, "linestyle": line_style}
+            style: dict[str, Any] = {"color": colour, "linestyle": line_style}
             label = name if axes is forest else None
             axes.plot(numbers, means, marker="o", markersize=4.5, label=label, **style)
             axes.plot(numbers, worst, marker="v", markersize=4.5, linewidth=0, color=colour)

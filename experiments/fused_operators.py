@@ -61,7 +61,7 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
     """A panel an operator: the share saved by size, a line a speed and number of ranks."""
     figure, panels = new_figure(11.0, 4.2, 1, len(OPERATORS))
     for axes, (name, (_, text)) in zip(panels, OPERATORS.items(), strict=True):
-        for speed in dict.fromkeys(line["speed_gbps"] for line in table):
+        for speed in dict.fromkeys(int(str(line["speed_gbps"])) for line in table):
             for ranks, style in zip(RANKS, ("-", (0, (4, 2))), strict=True):
                 saved = [
                     float(str(line["saved_percent"]))
@@ -75,7 +75,7 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
         axes.set_title(text.partition(",")[0], fontsize=10)
         axes.set_xlabel(text.partition(", by ")[2])
     panels[0].set_ylabel("time that fusing saves, %")
-    for speed in dict.fromkeys(line["speed_gbps"] for line in table):
+    for speed in dict.fromkeys(int(str(line["speed_gbps"])) for line in table):
         panels[0].plot([], [], color=COLOURS[speed], label=f"{speed} Gb/s a rank")
     for ranks, style in zip(RANKS, ("-", (0, (4, 2))), strict=True):
         panels[0].plot([], [], color="#222222", linestyle=style, label=f"{ranks} ranks")

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from statistics import mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from reporting import (
@@ -155,7 +155,8 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
                 label = (
                     f"{name}, {LABELS[kind]}{' (two cut it)' * (name == DOUBLE and kind == HOLES)}"
                 )
-                look = {"color": colour, "linestyle": style, "marker": "o", "markersize": 3.5}
+                look: dict[str, Any] = {"color": colour, "linestyle": style}
+                look |= {"marker": "o", "markersize": 3.5}
                 above.plot(lost, values, label=label if at == 0 else None, **look)
                 below.plot(lost, steps, **look)
         above.set_title(f"{nodes} hosts, 4 ports each", fontsize=10)

@@ -72,7 +72,7 @@ def main() -> None:
         if stored is not None and not asked.check:
             continue
         found = made(case)
-        if asked.check and records_text([found]) != records_text([stored]):
+        if stored is not None and records_text([found]) != records_text([stored]):
             sys.exit(f"{case[0]} comes out otherwise than is stored")
         known[key(found)] = found
         if not asked.check:

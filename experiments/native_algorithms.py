@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from reporting import (
@@ -75,7 +75,7 @@ NATIVE: Mapping[str, tuple[tuple[str, str, Mapping[str, int]], ...]] = {
 }
 """What runs where; ASTRA-sim's all-to-all on a ring relays as well."""
 
-OURS_MAKERS: tuple[tuple[str, Mapping[str, int]], ...] = (
+OURS_MAKERS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("bfb", {}),
     ("greedy", {}),
     ("rings", {}),

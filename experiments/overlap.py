@@ -108,7 +108,7 @@ def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
                 == (collective, nodes, planes)
             ]
             deltas = [float(str(line["delta_us"])) * 1e-6 for line in mine]
-            style = {"color": COLOURS[planes]}
+            style: dict[str, Any] = {"color": COLOURS[planes]}
 
             def times(name: str, lines: Sequence[dict[str, object]] = mine) -> list[float]:
                 return [float(str(line[name])) * 1e-6 for line in lines]

@@ -39,7 +39,7 @@ ALPHA_S, GBPS = Fraction(5, 10**6), 125_000_000
 SPEEDS_GBPS = (1, 3, 10, 25, 100, 400)
 QUICK_GBPS = (10, 100)
 ACCELERATOR = Accelerator(312e12, 2e12)
-MODELS = {
+MODELS: dict[str, ResidualNetwork | Transformer] = {
     "ResNet-50, 64 images a rank": ResidualNetwork((3, 4, 6, 3), 224, 1000, 64 * RANKS),
     "1.5-billion transformer, 8 sequences a rank": Transformer(
         layers=48,

@@ -117,7 +117,7 @@ def _one_of_each_kind(every: NDArray[np.int64], first: NDArray[np.int64]) -> NDA
     relabelled ones is kept.
     """
     nodes = np.arange(len(first))
-    second = every[(every != nodes).all(axis=1)]
+    second: NDArray[np.int64] = every[(every != nodes).all(axis=1)]
     place = len(first) ** nodes[::-1]
     code = second @ place
     is_least = np.ones(len(second), dtype=bool)

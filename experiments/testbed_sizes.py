@@ -74,7 +74,7 @@ LEGEND = {"frontier": "ours", "testbed": "published testbed", "ring": "bidirecti
 def allreduce_s(candidate: Design, message_bytes: int) -> float:
     """Seconds of the reduce-scatter and the allgather one after the other."""
     both = candidate.cost_of("allreduce")
-    return both.time_s(TESTBED, message_bytes)
+    return float(both.time_s(TESTBED, message_bytes))
 
 
 def designs(nodes: int, ring: Design) -> Iterator[tuple[str, Design]]:
