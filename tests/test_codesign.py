@@ -39,7 +39,7 @@ from ocs_codesign.workload.codesign.optics import (
 )
 from ocs_codesign.workload.codesign.outcomes import late_of, passes_of
 from ocs_codesign.workload.codesign.placements import placements, sizes_of
-from ocs_codesign.workload.codesign.planning import codesign, in_buckets
+from ocs_codesign.workload.codesign.planning import codesign, in_buckets, with_usual
 from ocs_codesign.workload.codesign.recipes import rail_designs
 from ocs_codesign.workload.codesign.running import resimulated
 from ocs_codesign.workload.issue import run
@@ -307,6 +307,18 @@ def test_faster_parts_and_dead_times_that_would_pay():
     assert all(0 < seconds <= best_s for seconds in plan.if_changed.values())
     if plan.break_even_s is not None:
         assert 0 < plan.break_even_s < plan.cluster.delta_s
+
+
+def test_torus_and_ring_join_a_ranking_that_ended_too_early():
+    plan = codesign(TrainedModel("sample", MODEL), cluster(), ("fifo",))
+    usual = {one.name: one.outcome for one in plan.baselines if one.outcome is not None}
+    slowest = replace(plan.ranked[-1], period_s=10 * max(one.period_s for one in usual.values()))
+    joined = with_usual([slowest], plan.baselines)
+    circuits = [usual[name] for name in ("torus", "ring") if name in usual]
+    assert circuits
+    assert set(map(id, joined)) == {id(slowest), *map(id, circuits)}
+    assert joined[0].period_s == min(one.period_s for one in circuits)
+    assert with_usual(list(plan.ranked), plan.baselines) == list(plan.ranked)
 
 
 def test_what_fits_nowhere_is_said():

@@ -41,7 +41,7 @@ optics: {ports: 4, port_bandwidth: 8Gbps, alpha: 5us, switch: polatis-384, delta
         (DEEP, 8, 4, 10**9, 10, {"pipeline": 4}),
         (DEEP, 11, 4, 10**9, 10, {"pipeline": 4}),
         (DEEP, 8, 3, 10**9, 10, {"pipeline": 2}),
-        (WIDE, 8, 3, 10**10, 0, {"tensor": 3}),
+        (WIDE, 8, 3, 5 * 10**9, 0, {"tensor": 3}),
     ],
     ids=["round", "prime", "a port left over", "tensor"],
 )

@@ -1,4 +1,4 @@
-"""Examples are typed: what the documentation shows and the experiments pass mypy, as users' code."""
+"""Examples are typed: what the documentation shows and experiments pass mypy, as users' code."""
 
 from __future__ import annotations
 

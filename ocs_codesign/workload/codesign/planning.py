@@ -142,12 +142,13 @@ def codesign(
             f"no division of {trained.name} lies evenly on servers of "
             f"{cluster.accelerators_a_server} accelerators of {cluster.name}"
         )
-    ranked = tuned_ranking(planner, found, names, TUNED_NODES)
+    usual = baselines(planner, divided, names, max_simulated)
+    ranked = with_usual(tuned_ranking(planner, found, names, TUNED_NODES), usual)
     best = ranked[0]
     return CodesignPlan(
         *(trained, cluster, divided, found, tuple(ranked)),
         tuple(Bounds.of(planner, one.candidate) for one in ranked),
-        baselines(planner, divided, names, max_simulated),
+        usual,
         if_twice_as_fast(planner, best, names),
         break_even_s(planner, divided, best),
         tuple(sorted(book.unsearched)),
@@ -172,6 +173,22 @@ def tuned_ranking(
             best_s = min(best_s, float(outcome.period_s))
         answer.append(outcome)
     return fastest(answer)
+
+
+def with_usual(ranked: list[JobOutcome], usual: tuple[UsualChoice, ...]) -> list[JobOutcome]:
+    """The ranking with torus and ring in it where they are faster than all of it.
+
+    They are circuits as well, which a search that its limits end early may not have come to.
+    """
+    found = (one.outcome for one in usual)
+    faster = [
+        one
+        for one in found
+        if one is not None
+        and one.candidate.joining in (Joining.TORUS, Joining.RING)
+        and one.period_s < ranked[0].period_s
+    ]
+    return fastest([*ranked, *faster])
 
 
 def tuned(planner: Planner, outcome: JobOutcome, policies: tuple[str, ...]) -> JobOutcome:
