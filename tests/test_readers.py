@@ -139,7 +139,7 @@ def test_catalogues_of_another_schema_are_refused(tmp_path, capsys, case):
     assert (
         main(["catalogue", "find", "--nodes", "8", "--degree", "4", "--catalogue", str(path)]) == 2
     )
-    assert "not a catalogue of version 3: its tables are others" in capsys.readouterr().err
+    assert "not a catalogue of version 4: its tables are others" in capsys.readouterr().err
 
 
 LARGE = ["99999999999999999999999", "9" * 5000, "-1", "1e9", "x" * 100_000]
