@@ -204,7 +204,7 @@ def draw_bar(
         axes.hlines(bound, place - width * 0.46, place + width * 0.46, color="#222222", lw=1.6)
     if line["fabric"] != CODESIGNED:
         top = min(ratio, BREAK_AT)
-        axes.text(place, top + 0.03, f"{ratio:.2f}", ha="center", fontsize=7)
+        axes.text(place, top + 0.03, f"{ratio:.2f}", ha="center", fontsize=6)
 
 
 def main() -> None:

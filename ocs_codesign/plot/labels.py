@@ -16,6 +16,8 @@ _MAX_LABEL = 40
 _GAP = 7.0
 _LINE = 14.0
 _LEVELS = 24
+_FOOT = 0.3
+"""Where on a side of a label its line begins, as a part of its height."""
 
 
 @final
@@ -58,6 +60,41 @@ class _Box:
         )
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class _Leader:
+    """The line from a point, in pixels, to its label."""
+
+    x: float
+    y: float
+    label: _Box
+
+    def foot(self) -> tuple[float, float]:
+        """Where on the label it begins, as parts of its width and height: the nearest side."""
+        label = self.label
+        if label.left <= self.x <= label.right:
+            return (self.x - label.left) / (label.right - label.left), float(label.top < self.y)
+        return float(label.right < self.x), _FOOT
+
+    def crosses(self, box: _Box) -> bool:
+        """Whether the line runs through a rectangle, by clipping it to each of its sides."""
+        along, up = self.foot()
+        end_x = self.label.left + along * (self.label.right - self.label.left)
+        end_y = self.label.bottom + up * (self.label.top - self.label.bottom)
+        begin, end = 0.0, 1.0
+        for start, length, low, high in (
+            (self.x, end_x - self.x, box.left, box.right),
+            (self.y, end_y - self.y, box.bottom, box.top),
+        ):
+            if length == 0:
+                if not low < start < high:
+                    return False
+                continue
+            sides = sorted(((low - start) / length, (high - start) / length))
+            begin, end = max(begin, sides[0]), min(end, sides[1])
+        return begin < end
+
+
 def draw_labels(
     axes: Axes,
     labels: Sequence[Label],
@@ -85,12 +122,15 @@ def draw_labels(
         taken.append(_Box(ends.x0 - 5, ends.y0 - 5, ends.x1 + 5, ends.y1 + 5))
     height = float(axes.transData.transform((labels[0].x, floor))[1])
     taken.append(_Box(frame.x0, height - 3, frame.x1, height + 3))
+    drawn: list[_Leader] = []
     for label in sorted(labels, key=lambda one: (not one.strong, one.x, one.y)):
         text = shortened(label.text)
         width, height = _extent(axes, text)
         px, py = axes.transData.transform((label.x, label.y))
-        box = _place(px, py, width, height, room, taken)
+        box = _place(px, py, width, height, room, taken, drawn)
         taken.append(box)
+        leader = _Leader(px, py, box)
+        drawn.append(leader)
         axes.annotate(
             text,
             (label.x, label.y),
@@ -101,7 +141,7 @@ def draw_labels(
             parse_math=False,
             zorder=4,
             bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8},
-            arrowprops={"arrowstyle": "-", "color": "#aaaaaa", "lw": 0.7, "relpos": (0, 0.3)},
+            arrowprops={"arrowstyle": "-", "color": "#aaaaaa", "lw": 0.7, "relpos": leader.foot()},
         )
 
 
@@ -124,9 +164,18 @@ def plain(name: str) -> str:
 
 
 def _place(
-    x: float, y: float, width: float, height: float, room: _Box, taken: Sequence[_Box]
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    room: _Box,
+    taken: Sequence[_Box],
+    drawn: Sequence[_Leader],
 ) -> _Box:
-    """The first free place inside the room; if there is none, the first inside."""
+    """The first free place inside the room; if there is none, the first inside.
+
+    First among those whose line runs through no label and that no line of another runs through.
+    """
     right, left = x + _GAP, x - _GAP - width
     columns = (right, left, right + 50, left - 50, right + 100, left - 100)
     places = (
@@ -136,8 +185,14 @@ def _place(
         for column in columns
     )
     inside = [box for box in places if box.within(room)]
-    free = (box for box in inside if not any(box.overlaps(other) for other in taken))
-    return next(free, inside[0] if inside else _Box(right, y, right + width, y + height))
+    free = [box for box in inside if not any(box.overlaps(other) for other in taken)]
+    clear = (
+        box
+        for box in free
+        if not any(other.crosses(box) or _Leader(x, y, box).crosses(other.label) for other in drawn)
+    )
+    usual = next(iter(free or inside), _Box(right, y, right + width, y + height))
+    return next(clear, usual)
 
 
 def _around(axes: Axes, x: float, y: float) -> _Box:
