@@ -25,7 +25,7 @@ from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.effort import Effort
 from ocs_codesign.search.gaps import GapLine, gap_between, gaps_of
 from ocs_codesign.search.improving import improve
-from ocs_codesign.search.sweep import as_entry
+from ocs_codesign.search.sweep import Answered, as_entry
 
 ODD = [Question(nodes, 3) for nodes in (67, 71, 73, 79)]
 BETWEEN = [Question(nodes, 3) for nodes in range(66, 81)]
@@ -129,10 +129,25 @@ def test_work_of_a_search_is_not_claimed(path):
 
 
 def test_nothing_is_searched_where_the_bound_is_met(path):
-    with Catalogue(path) as store:
-        met = [one for one in BETWEEN if not gap_between(one, store.entries(one)).size]
-    assert met
+    met = [Question(nodes, 4) for nodes in (9, 10, 12)]
+    with Catalogue() as shipped, Catalogue(path, writable=True) as store:
+        for question in met:
+            store.record(question, shipped.entries(question), Provenance("test", "0", 1, 0.5))
+            assert set(gap_between(question, store.entries(question)).excess) == {0}
     assert improve(path, met, Serial(), 1, effort=LITTLE).num_searched == 0
+
+
+def test_where_only_the_fewest_steps_are_open_is_searched_last(path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "ocs_codesign.search.improving.go_on",
+        lambda question, *_: asked.append(question) or Answered(question, (), 0.1),
+    )
+    improve(path, BETWEEN, Serial(), 1, effort=LITTLE)
+    with Catalogue(path) as store:
+        sizes = [gap_between(one, store.entries(one)).size for one in asked]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] == 0
 
 
 def test_for_so_many_seconds_passes_follow_each_other(path):

@@ -177,13 +177,16 @@ def _task(
 def _by_gap(
     catalogue: Catalogue, wanted: set[Question], above: Collection[GapLine]
 ) -> list[Question]:
-    """Questions that something is left to find for: least improved first, then by gap."""
+    """Questions that something is left to find for: least improved first, then by gap.
+
+    Those that only the fewest steps are open of come last.
+    """
     ranked = []
     for gap in gaps_of(catalogue, wanted):
         origin = catalogue.provenance(gap.question)
         if above and not is_above(gap, above):
             continue
-        if gap.size and origin is not None:
+        if origin is not None and any(over != 0 for over in gap.excess):
             ranked.append((origin.improved, -gap.size, gap.question))
     return [question for *_, question in sorted(ranked)]
 
