@@ -211,7 +211,7 @@ def main() -> None:
     """Run, print and write."""
     arguments = parse_arguments(__doc__)
     jobs, servers = (QUICK_JOBS, QUICK_SERVERS) if arguments.quick else (JOBS, SERVERS)
-    table = []
+    table: list[dict[str, object]] = []
     for job in jobs:
         for num_servers, each in servers:
             if not arguments.quick:

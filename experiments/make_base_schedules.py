@@ -61,6 +61,14 @@ class Case:
     is_late: bool = False
 
 
+def base(text: str) -> Base:
+    """The base graph that a text names; TypeError for an expansion, which has no own schedule."""
+    recipe = parse(text)
+    if not isinstance(recipe, Base):
+        raise TypeError(f"{text} is no base graph")
+    return recipe
+
+
 CASES = (
     Case(ModifiedDeBruijn(2, 3), 4, 2),
     Case(ModifiedDeBruijn(2, 4), 5, 2),
@@ -69,7 +77,7 @@ CASES = (
     Case(ModifiedDeBruijn(3, 3), 4, 3),
     Case(ModifiedDeBruijn(4, 2), 3, 4),
     Case(ModifiedDeBruijn(5, 2), 3, 5),
-    *(Case(parse(text), steps, chunks, is_late=True) for text, steps, chunks in LATE_CASES),
+    *(Case(base(text), steps, chunks, is_late=True) for text, steps, chunks in LATE_CASES),
 )
 
 
