@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+from docutils import nodes  # noqa: E402
 from pages import write_command_pages, write_reference_pages  # noqa: E402
 
 import ocs_codesign  # noqa: E402
@@ -36,7 +37,19 @@ html_show_sphinx = False
 html_show_sourcelink = False
 
 
+def link_pictures(app: Sphinx, page: nodes.document, name: str) -> None:
+    """Every picture leads to itself at full size: labels are small where a page is narrow."""
+    known = app.env.images if app.builder.format == "html" else {}
+    for image in list(page.findall(nodes.image)):
+        if image["uri"] in known and not isinstance(image.parent, nodes.reference):
+            file = "../" * name.count("/") + "_images/" + known[image["uri"]][1]
+            link = nodes.reference("", "", refuri=file)
+            image.replace_self(link)
+            link += image
+
+
 def setup(app: Sphinx) -> None:
     """Pages of commands and of the Python interface are made from the package itself."""
+    app.connect("doctree-resolved", link_pictures)
     app.connect("builder-inited", lambda _: write_command_pages(HERE / "commands"))
     app.connect("builder-inited", lambda _: write_reference_pages(HERE / "reference"))

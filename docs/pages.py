@@ -28,7 +28,13 @@ ROOMS = {
     "The clock": ("simulate.", "timed"),
     "Jobs": ("workload.", "formats.jobs."),
     "Circuits that change": ("circuits", "reconfigure."),
-    "Fabrics and bundles": ("fabric.", "bundle.", "formats.fabric", "formats.workload"),
+    "Fabrics and bundles": (
+        "fabric.",
+        "bundle.",
+        "web.report",
+        "formats.fabric",
+        "formats.workload",
+    ),
     "Files": ("formats.",),
 }
 """Sections of the Python reference, and which modules' names they have: the first that fits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
+from ocs_codesign.offered import NAMES_BY_MODULE
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -124,3 +126,11 @@ def test_the_main_command_is_short():
     (command,) = re.findall(r"<!-- main command -->\n```bash\n(.*?)\n```", PAGES[0].read_text())
     assert command.count("&&") == 2
     assert COMMANDS in command
+
+
+def test_every_offered_name_has_a_section_of_the_reference():
+    made = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
+    pages = importlib.util.module_from_spec(made)
+    made.loader.exec_module(pages)
+    sections = {pages._section(f"ocs_codesign.{module}") for module in NAMES_BY_MODULE}
+    assert sections == set(pages.ROOMS)
