@@ -7,26 +7,17 @@ from pathlib import Path
 import click
 
 from ocs_codesign.cli.catalogue_gaps import sizes_options
-from ocs_codesign.cli.file_options import FILE
-from ocs_codesign.cli.interruption import interruptions
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit
-from ocs_codesign.cli.progress import progress
-from ocs_codesign.cli.sweep import questions_of
-from ocs_codesign.cli.workers import executor_of, workers_options
+from ocs_codesign.cli.sweep import filled_option, questions_of, seed_option
+from ocs_codesign.cli.workers import long_work, workers_options
 
 
 @click.command("alltoall", short_help="Store all-to-all times.")
 @sizes_options("2-64")
-@click.option(
-    *("--catalogue", "path"),
-    type=FILE,
-    metavar="FILE",
-    required=True,
-    help="The catalogue to add them to.",
-)
+@filled_option("The catalogue to add them to.")
 @workers_options
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Search seed.")
+@seed_option
 @click.option(
     "--effort",
     "factor",
@@ -72,22 +63,15 @@ def alltoall_command(
 
     if not Path(path).exists():
         raise ValueError(f"there is no catalogue at {path}")
-    try:
-        with (
-            interruptions(),
-            progress("Solving all-to-alls") as shown,
-            executor_of(workers, dask) as (executor, number),
-        ):
-            answer = time_alltoall(
-                Path(path),
-                questions_of(nodes, degrees, links),
-                executor,
-                number,
-                effort=Effort(seed=seed, work=factor * PASS_WORK),
-                seconds=seconds,
-                on_progress=shown.tell,
-            )
-    except KeyboardInterrupt:
-        click.echo(f"Interrupted: the times so far are kept in {path}.", err=True)
-        raise click.exceptions.Exit(130) from None
+    kept = f"the times so far are kept in {path}"
+    with long_work("Solving all-to-alls", kept, workers, dask) as (shown, executor, number):
+        answer = time_alltoall(
+            Path(path),
+            questions_of(nodes, degrees, links),
+            executor,
+            number,
+            effort=Effort(seed=seed, work=factor * PASS_WORK),
+            seconds=seconds,
+            on_progress=shown.tell,
+        )
     emit(timed_json(answer, path), json_path, [timed_facts(answer, path)])

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.cli.file_options import FILE, plot_option
-from ocs_codesign.cli.interruption import interruptions
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
-from ocs_codesign.cli.sweep import degrees_option, links_option, questions_of, read_range
-from ocs_codesign.cli.workers import executor_of, workers_options
+from ocs_codesign.cli.sweep import (
+    degrees_option,
+    filled_option,
+    links_option,
+    questions_of,
+    read_range,
+    seed_option,
+)
+from ocs_codesign.cli.workers import long_work, workers_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,15 +80,9 @@ def above_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
 
 @click.command("improve", short_help="Search on where answers are worst.")
 @sizes_options("2-2048")
-@click.option(
-    *("--catalogue", "path"),
-    type=FILE,
-    metavar="FILE",
-    required=True,
-    help="The catalogue to improve.",
-)
+@filled_option("The catalogue to improve.")
 @workers_options
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Search seed.")
+@seed_option
 @click.option(
     "--effort",
     "factor",
@@ -136,25 +136,18 @@ def improve_command(
 
     if not Path(path).exists():
         raise ValueError(f"there is no catalogue at {path}")
-    try:
-        with (
-            interruptions(),
-            progress("Improving") as shown,
-            executor_of(workers, dask) as (executor, number),
-        ):
-            answer = improve(
-                Path(path),
-                questions_of(nodes, degrees, links),
-                executor,
-                number,
-                effort=Effort(seed=seed, work=factor * PASS_WORK),
-                seconds=seconds,
-                above=above,
-                on_progress=shown.tell,
-            )
-    except KeyboardInterrupt:
-        click.echo(f"Interrupted: the designs so far are kept in {path}.", err=True)
-        raise click.exceptions.Exit(130) from None
+    kept = f"the designs so far are kept in {path}"
+    with long_work("Improving", kept, workers, dask) as (shown, executor, number):
+        answer = improve(
+            Path(path),
+            questions_of(nodes, degrees, links),
+            executor,
+            number,
+            effort=Effort(seed=seed, work=factor * PASS_WORK),
+            seconds=seconds,
+            above=above,
+            on_progress=shown.tell,
+        )
     emit(improved_json(answer, path), json_path, [improved_facts(answer, path)])
 
 

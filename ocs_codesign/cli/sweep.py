@@ -9,13 +9,14 @@ import click
 
 from ocs_codesign.answers.sections import Facts
 from ocs_codesign.cli.file_options import FILE
-from ocs_codesign.cli.interruption import interruptions
 from ocs_codesign.cli.options import json_option
 from ocs_codesign.cli.output import check_outputs, emit
-from ocs_codesign.cli.progress import progress
-from ocs_codesign.cli.workers import executor_of, workers_options
+from ocs_codesign.cli.workers import long_work, workers_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from ocs_codesign.question import Question
 
 
@@ -55,6 +56,18 @@ links_option = click.option(
 )
 
 
+seed_option = click.option(
+    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Search seed."
+)
+
+
+def filled_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option --catalogue of a command that writes to one, as the argument ``path``."""
+    return click.option(
+        *("--catalogue", "path"), type=FILE, metavar="FILE", required=True, help=text
+    )
+
+
 @click.command(short_help="Search many sizes into a catalogue.")
 @click.option(
     "--nodes",
@@ -65,15 +78,9 @@ links_option = click.option(
 )
 @degrees_option
 @links_option
-@click.option(
-    *("--catalogue", "path"),
-    type=FILE,
-    metavar="FILE",
-    required=True,
-    help="The catalogue to fill.",
-)
+@filled_option("The catalogue to fill.")
 @workers_options
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Search seed.")
+@seed_option
 @click.option(
     "--effort",
     "factor",
@@ -115,24 +122,17 @@ def sweep(
         * (factor > 1)
     )
     questions = questions_of(nodes, degrees, links)
-    try:
-        with (
-            interruptions(),
-            progress("Sweeping") as shown,
-            executor_of(workers, dask) as (executor, number),
-        ):
-            answered = run(
-                Path(path),
-                questions,
-                executor,
-                number,
-                command=command,
-                effort=Effort(seed=seed, work=factor * Effort().work),
-                on_progress=shown.tell,
-            )
-    except KeyboardInterrupt:
-        click.echo(f"Interrupted: the answers so far are kept in {path}.", err=True)
-        raise click.exceptions.Exit(130) from None
+    kept = f"the answers so far are kept in {path}"
+    with long_work("Sweeping", kept, workers, dask) as (shown, executor, number):
+        answered = run(
+            Path(path),
+            questions,
+            executor,
+            number,
+            command=command,
+            effort=Effort(seed=seed, work=factor * Effort().work),
+            on_progress=shown.tell,
+        )
     value = {"catalogue": path, "command": command, "asked": len(questions), "answered": answered}
     facts = (("catalogue", path), ("questions", len(questions)), ("answered now", answered))
     emit(value, json_path, [Facts(*facts)])

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.cli.interruption import interruptions
+from ocs_codesign.cli.progress import progress
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
+
+    from ocs_codesign.cli.progress import Progress
 
 
 def workers_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,6 +27,26 @@ def workers_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--workers", type=click.IntRange(1), help="Local processes; all cores by default."
     )(command)
+
+
+@contextmanager
+def long_work(
+    phase: str, kept: str, workers: int | None, scheduler: str | None
+) -> Iterator[tuple[Progress, Executor, int]]:
+    """The progress of work that takes long, where its tasks run, and how many at once.
+
+    A Ctrl-C ends the command with exit code 130 and says that what is ``kept`` is.
+    """
+    try:
+        with (
+            interruptions(),
+            progress(phase) as shown,
+            executor_of(workers, scheduler) as (executor, number),
+        ):
+            yield shown, executor, number
+    except KeyboardInterrupt:
+        click.echo(f"Interrupted: {kept}.", err=True)
+        raise click.exceptions.Exit(130) from None
 
 
 @contextmanager

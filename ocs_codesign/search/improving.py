@@ -10,7 +10,6 @@ question's turn comes: what one size finds is carried over to the next.
 from __future__ import annotations
 
 import time
-from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
@@ -30,10 +29,11 @@ from ocs_codesign.search.search import (
     parts_of,
 )
 from ocs_codesign.search.sweep import Answered, as_entry, today
+from ocs_codesign.search.tasks import QuestionTasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Executor
     from pathlib import Path
 
     from ocs_codesign.design import Design
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 PASS_WORK = 2**17
 """Work of one pass for a question: half a second to two at a thousand nodes."""
-_RETRIES = 3
 _MAX_STARTS = 6
 _MAX_START_TEXT = 1000
 """Longest text of a recipe of a neighbouring size that is edited: edits of edits grow."""
@@ -85,30 +84,21 @@ def improve(
     better: set[Question] = set()
     searched: set[Question] = set()
     added = 0
-    failures: dict[Question, int] = {}
     wanted = set(questions)
     with Catalogue(path, writable=True) as catalogue:
         waiting = _by_gap(catalogue, wanted, above)
         total = len(waiting)
-        running: dict[Future[Answered], Question] = {}
+        running = QuestionTasks[Answered](executor, "improved")
         while waiting or running:
             is_over = ends_at is not None and time.monotonic() >= ends_at
             if is_over:
                 waiting.clear()
             while waiting and len(running) < num_workers:
-                question = waiting.pop(0)
-                running[executor.submit(go_on, *_task(catalogue, question, effort))] = question
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                question = running.pop(future)
-                error = future.exception()
-                if error is not None:
-                    failures[question] = failures.get(question, 0) + 1
-                    if failures[question] >= _RETRIES:
-                        raise RuntimeError(f"{question} cannot be improved: {error}") from error
+                running.submit(go_on, *_task(catalogue, waiting.pop(0), effort))
+            for question, result in running.finished():
+                if result is None:
                     waiting.append(question)
                     continue
-                result = future.result()
                 number = catalogue.add(
                     question,
                     result.entries,

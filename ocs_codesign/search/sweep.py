@@ -8,7 +8,6 @@ Workers are those of any ``concurrent.futures.Executor``.
 from __future__ import annotations
 
 import time
-from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, final
@@ -25,27 +24,17 @@ from ocs_codesign.search.pool import (
     smaller_answers,
 )
 from ocs_codesign.search.search import Answers, confirmed, parts_of, questions_behind
+from ocs_codesign.search.tasks import QuestionTasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Executor
     from pathlib import Path
 
     from ocs_codesign.design import Design
     from ocs_codesign.question import Question
 
 _AHEAD = 3
-_RETRIES = 3
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class StoredPart:
-    """A part as it travels to a worker: with the recipe's text."""
-
-    recipe: str
-    steps: int
-    bw_optimal: bool
 
 
 @final
@@ -85,27 +74,19 @@ def sweep(
         wanted = questions_behind(questions, catalogue.has)
         todo = [question for question in wanted if not is_done(question)]
         waiting = dict.fromkeys(todo)
-        running: dict[Future[Answered], Question] = {}
-        failures: dict[Question, int] = {}
+        running = QuestionTasks[Answered](executor, "answered")
         while waiting or running:
-            behind = {*waiting, *running.values()}
+            behind = {*waiting, *running.questions}
             for question in _ready(waiting, behind, _AHEAD * num_workers - len(running)):
                 del waiting[question]
                 known = catalogue.entries(question)
                 is_stored = catalogue.has(question)
                 parts = None if is_stored else stored_parts(catalogue, question)
-                running[executor.submit(answer, question, parts, effort, known)] = question
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                question = running.pop(future)
-                error = future.exception()
-                if error is not None:
-                    failures[question] = failures.get(question, 0) + 1
-                    if failures[question] >= _RETRIES:
-                        raise RuntimeError(f"{question} cannot be answered: {error}") from error
+                running.submit(answer, question, parts, effort, known)
+            for question, result in running.finished():
+                if result is None:
                     waiting[question] = None
                     continue
-                result = future.result()
                 spent = round(result.time_spent_s, 3)
                 provenance = Provenance(
                     *(command, __version__, effort.seed, spent, effort.work), day=today()

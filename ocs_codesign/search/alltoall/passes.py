@@ -8,7 +8,6 @@ better, and adds those that nothing stored beats. What a pass has come to is not
 from __future__ import annotations
 
 import time
-from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
@@ -21,10 +20,11 @@ from ocs_codesign.search.effort import ALLTOALL_SHARE, Effort
 from ocs_codesign.search.joint import WITH_ALLGATHER, rank_jointly
 from ocs_codesign.search.pool import measured_both_ways
 from ocs_codesign.search.sweep import as_entry, today
+from ocs_codesign.search.tasks import QuestionTasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Executor
     from fractions import Fraction
     from pathlib import Path
 
@@ -35,17 +35,20 @@ if TYPE_CHECKING:
 
 PASS_WORK = Effort().work // ALLTOALL_SHARE
 """Work of a search of effort 1 for a question, that of the default search: 0.2 to 10 seconds."""
-_RETRIES = 3
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """What a worker sends back: times by recipe, None where that takes long, and new designs."""
+    """What a worker sends back: times by recipe, None where that takes long, and new designs.
+
+    ``work`` is that of its search.
+    """
 
     times: dict[str, Fraction | None]
     entries: tuple[Entry, ...]
     time_spent_s: float
+    work: int
 
 
 @final
@@ -78,35 +81,26 @@ def time_alltoall(
     effort = effort or Effort(work=PASS_WORK)
     ends_at = None if seconds is None else time.monotonic() + seconds
     timed = untimed = added = done = 0
-    failures: dict[Question, int] = {}
     with Catalogue(path, writable=True) as catalogue:
         waiting = [one for one in sorted(set(questions)) if _is_open(catalogue, one, effort)]
         total = len(waiting)
-        running: dict[Future[Exchanged], tuple[Question, int]] = {}
+        running = QuestionTasks[Exchanged](executor, "timed")
         while waiting or running:
             if ends_at is not None and time.monotonic() >= ends_at:
                 waiting.clear()
             while waiting and len(running) < num_workers:
-                task = _task(catalogue, waiting.pop(0), effort)
-                running[executor.submit(exchange, *task)] = task[0], task[-1].work
-            finished, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in finished:
-                question, work = running.pop(future)
-                error = future.exception()
-                if error is not None:
-                    failures[question] = failures.get(question, 0) + 1
-                    if failures[question] >= _RETRIES:
-                        raise RuntimeError(f"{question} cannot be timed: {error}") from error
+                running.submit(exchange, *_task(catalogue, waiting.pop(0), effort))
+            for question, found in running.finished():
+                if found is None:
                     waiting.append(question)
                     continue
-                found = future.result()
                 added += catalogue.add(
                     question,
                     found.entries,
-                    exchanged=work,
+                    exchanged=found.work,
                     times=found.times,
                     time_spent_s=found.time_spent_s,
-                    day=today() if work else "",  # of the last search
+                    day=today() if found.work else "",  # of the last search
                 )
                 untimed += sum(value is None for value in found.times.values())
                 timed += sum(value is not None for value in found.times.values())
@@ -133,6 +127,7 @@ def exchange(question: Question, known: tuple[Entry, ...], effort: Effort) -> Ex
         {repr(recipe): value for recipe, value in times.items()},
         tuple(as_entry(design) for design in better),
         time.process_time() - start,
+        effort.work,
     )
 
 
