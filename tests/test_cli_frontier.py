@@ -227,25 +227,33 @@ def test_what_the_catalogue_has_searched_is_said(capsys):
 @pytest.mark.parametrize(
     ("origin", "said"),
     [
-        (Provenance("c", "0", 1, 1.0, 2**24), "searched with 1 times the default effort;"),
+        (
+            Provenance("c", "0", 1, 1.0, 2**24),
+            "searched with 1 times the default effort; --fresh searches now.",
+        ),
         (
             Provenance("c", "0", 1, 1.0, 0, 2**19, "2026-11-23"),
-            "improved by local searches of 0.031 times the default effort, last on 2026-11-23;",
+            "improved by local searches of 0.031 times the default effort, last on 2026-11-23; "
+            "--fresh searches with all of it, longer, and may find better.",
         ),
         (
             Provenance("c", "0", 1, 1.0, 2**25, 2**23, "2026-11-23"),
             "searched with 2 times the default effort and improved by local searches of "
-            "0.5 times the default effort, last on 2026-11-23;",
+            "0.5 times the default effort, last on 2026-11-23; --fresh searches now.",
         ),
-        (Provenance("c", "0", 1, 1.0), "local searches have nothing left to find;"),
+        (
+            Provenance("c", "0", 1, 1.0),
+            "local searches have nothing left to find; --fresh searches now.",
+        ),
         (
             Provenance("c", "0", 1, 1.0, exchanged=2**20, day="2026-11-23"),
-            "searched for all-to-all with 1 times the default effort for that, last on 2026-11-23;",
+            "searched for all-to-all with 1 times the default effort for that, "
+            "last on 2026-11-23; --fresh searches now.",
         ),
     ],
 )
 def test_how_much_was_searched_and_when(origin, said):
-    assert origin_sentence(origin) == f"From the catalogue: {said} --fresh searches now."
+    assert origin_sentence(origin) == f"From the catalogue: {said}"
 
 
 def test_fresh_is_for_topologies_that_do_not_change(capsys):

@@ -135,7 +135,10 @@ def origin_sentence(origin: Provenance) -> str:
     if not searches:
         searches.append("local searches have nothing left to find")
     when = f", last on {origin.day}" if origin.day else ""
-    return f"From the catalogue: {' and '.join(searches)}{when}; --fresh searches now."
+    searches_of_allgather = [work for work in (origin.work, origin.improved) if work]
+    is_whole = not searches_of_allgather or max(searches_of_allgather) >= default
+    fresh = "searches now" if is_whole else "searches with all of it, longer, and may find better"
+    return f"From the catalogue: {' and '.join(searches)}{when}; --fresh {fresh}."
 
 
 def entry_facts(entry: Entry, origin: Provenance | None) -> Facts:
