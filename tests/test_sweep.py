@@ -165,7 +165,7 @@ def test_killed_at_any_moment_it_resumes(whole, tmp_path, sign):
 def test_two_sweeps_at_once(whole, tmp_path):
     path = tmp_path / "shared.sqlite"
     both = [subprocess.Popen(command(path), stdout=subprocess.DEVNULL) for _ in range(2)]
-    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    assert [process.wait(timeout=600) for process in both] == [0, 0]
     assert content(path) == content(whole)
 
 
