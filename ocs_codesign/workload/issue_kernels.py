@@ -7,6 +7,26 @@ import numpy as np
 from ocs_codesign.simulate.kernels import popped, pushed
 
 
+def released(node, after_start, after, waits, ready, num_ready):
+    """How many nodes are ready, once those that waited for no other than the node are added."""
+    for entry in range(after_start[node], after_start[node + 1]):
+        other = after[entry]
+        waits[other] -= 1
+        if waits[other] == 0:
+            ready[num_ready] = other
+            num_ready += 1
+    return num_ready
+
+
+def noted(owner, is_touched, touched, num_touched):
+    """How many owners may begin something, once this one is among them."""
+    if is_touched[owner]:
+        return num_touched
+    is_touched[owner] = True
+    touched[num_touched] = owner
+    return num_touched + 1
+
+
 def run_job(
     kind, owner, work, latency, instance, num_members, member_start, members, waits, after_start,
     after, rank_of, node_of, first_slot, arrival_sign, window, exclusive, preemptive, start, end,
@@ -111,23 +131,12 @@ def run_job(
                                 keys[1, low:high], codes[1, low:high], sizes[1, there],
                                 arrival_sign * now, rank_of[member],
                             )  # fmt: skip
-                            if not is_touched[there]:
-                                is_touched[there] = True
-                                touched[num_touched] = there
-                                num_touched += 1
-                if not is_touched[here]:
-                    is_touched[here] = True
-                    touched[num_touched] = here
-                    num_touched += 1
+                            num_touched = noted(there, is_touched, touched, num_touched)
+                num_touched = noted(here, is_touched, touched, num_touched)
             if over:
                 end[node] = now
                 ended += 1
-                for entry in range(after_start[node], after_start[node + 1]):
-                    other = after[entry]
-                    waits[other] -= 1
-                    if waits[other] == 0:
-                        ready[num_ready] = other
-                        num_ready += 1
+                num_ready = released(node, after_start, after, waits, ready, num_ready)
         num_ready = 0
         at = 0
         while at < num_touched:  # owners that may begin something
@@ -194,15 +203,8 @@ def run_job(
             computes[owner[node]] = -1
             end[node] = now
             ended += 1
-            for entry in range(after_start[node], after_start[node + 1]):
-                other = after[entry]
-                waits[other] -= 1
-                if waits[other] == 0:
-                    ready[num_ready] = other
-                    num_ready += 1
-            is_touched[owner[node]] = True
-            touched[num_touched] = owner[node]
-            num_touched += 1
+            num_ready = released(node, after_start, after, waits, ready, num_ready)
+            num_touched = noted(owner[node], is_touched, touched, num_touched)
             continue
         if event == 1:
             if until[which] != now:
@@ -240,18 +242,10 @@ def run_job(
                     queue_size[there] -= 1
                 if finished:
                     in_flight[there] -= 1
-                if not is_touched[there]:
-                    is_touched[there] = True
-                    touched[num_touched] = there
-                    num_touched += 1
+                num_touched = noted(there, is_touched, touched, num_touched)
             if not finished:
                 continue
             end[member] = now
             ended += 1
-            for place in range(after_start[member], after_start[member + 1]):
-                other = after[place]
-                waits[other] -= 1
-                if waits[other] == 0:
-                    ready[num_ready] = other
-                    num_ready += 1
+            num_ready = released(member, after_start, after, waits, ready, num_ready)
     return ended, num_pieces

@@ -5,6 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ocs_codesign.simulate.kernels import popped, pushed
+from ocs_codesign.workload.issue_kernels import noted, released
+
+
+def freed(hop, hop_waits, free_hops, first_free, num_free):
+    """How many hops of the ring may begin, once this one has one thing less to wait for."""
+    hop_waits[hop] -= 1
+    if hop_waits[hop] != 0:
+        return num_free
+    free_hops[(first_free + num_free) % len(free_hops)] = hop
+    return num_free + 1
 
 
 def run_job_on_links(
@@ -79,12 +89,7 @@ def run_job_on_links(
                     continue
                 end[node] = now
                 ended += 1
-                for entry in range(after_start[node], after_start[node + 1]):
-                    other = after[entry]
-                    waits[other] -= 1
-                    if waits[other] == 0:
-                        ready[num_ready] = other
-                        num_ready += 1
+                num_ready = released(node, after_start, after, waits, ready, num_ready)
                 continue
             side = 0 if kind[node] == 0 else 1
             low = first_slot[side, here]
@@ -93,10 +98,7 @@ def run_job_on_links(
                 keys[side, low:high], codes[side, low:high], sizes[side, here],
                 arrival_sign * now, rank_of[node],
             )  # fmt: skip
-            if not is_touched[here]:
-                is_touched[here] = True
-                touched[num_touched] = here
-                num_touched += 1
+            num_touched = noted(here, is_touched, touched, num_touched)
         num_ready = 0
         at = 0
         while at < num_touched:  # owners that may begin something
@@ -170,15 +172,8 @@ def run_job_on_links(
                 computes[owner[code]] = False
                 end[code] = now
                 ended += 1
-                for entry in range(after_start[code], after_start[code + 1]):
-                    other = after[entry]
-                    waits[other] -= 1
-                    if waits[other] == 0:
-                        ready[num_ready] = other
-                        num_ready += 1
-                is_touched[owner[code]] = True
-                touched[num_touched] = owner[code]
-                num_touched += 1
+                num_ready = released(code, after_start, after, waits, ready, num_ready)
+                num_touched = noted(owner[code], is_touched, touched, num_touched)
                 continue
             if code < num + num_instances:
                 which = code - num
@@ -221,11 +216,9 @@ def run_job_on_links(
                     lane_instance[num_bars] = which
                     num_bars += 1
                 if follows_at_once and at == 0 and following >= 0:
-                    other = block[which] + following
-                    state_waits[other] -= 1
-                    if state_waits[other] == 0:
-                        free_hops[(first_free + num_free) % most_free] = other
-                        num_free += 1
+                    num_free = freed(
+                        block[which] + following, state_waits, free_hops, first_free, num_free
+                    )
                 at += 1
                 state_stage[this] = at
                 time = begin + flies - lasts if cuts_through and at < hops else state_arrival[this]
@@ -240,11 +233,9 @@ def run_job_on_links(
                 time = now + hop_compute[row]
                 chained = -1 if follows_at_once else following
                 if chained >= 0 and time > now:
-                    other = block[which] + chained
-                    state_waits[other] -= 1
-                    if state_waits[other] == 0:
-                        free_hops[(first_free + num_free) % most_free] = other
-                        num_free += 1
+                    num_free = freed(
+                        block[which] + chained, state_waits, free_hops, first_free, num_free
+                    )
             if time > now:
                 state_stage[this] = at
                 code = (sequence << 31) | (num + num_instances + this)
@@ -255,16 +246,14 @@ def run_job_on_links(
             for entry in range(follow_start[row], follow_start[row + 1] + 1):
                 other = follow[entry] if entry < follow_start[row + 1] else count
                 if -1 < chained < other:
-                    state_waits[block[which] + chained] -= 1
-                    if state_waits[block[which] + chained] == 0:
-                        free_hops[(first_free + num_free) % most_free] = block[which] + chained
-                        num_free += 1
+                    num_free = freed(
+                        block[which] + chained, state_waits, free_hops, first_free, num_free
+                    )
                     chained = -1
                 if other < count:
-                    state_waits[block[which] + other] -= 1
-                    if state_waits[block[which] + other] == 0:
-                        free_hops[(first_free + num_free) % most_free] = block[which] + other
-                        num_free += 1
+                    num_free = freed(
+                        block[which] + other, state_waits, free_hops, first_free, num_free
+                    )
             left[which] -= 1
             if left[which] > 0:
                 continue
@@ -283,16 +272,8 @@ def run_job_on_links(
             else:
                 there = owner[member]
                 in_flight[there] -= 1
-                if not is_touched[there]:
-                    is_touched[there] = True
-                    touched[num_touched] = there
-                    num_touched += 1
+                num_touched = noted(there, is_touched, touched, num_touched)
             end[member] = now
             ended += 1
-            for place in range(after_start[member], after_start[member + 1]):
-                other = after[place]
-                waits[other] -= 1
-                if waits[other] == 0:
-                    ready[num_ready] = other
-                    num_ready += 1
+            num_ready = released(member, after_start, after, waits, ready, num_ready)
     return ended, num_pieces, num_bars
