@@ -99,11 +99,16 @@ def check_writable(path: Path) -> None:
 
 
 def check_replaceable(
-    directory: Path, foreign: Callable[[Path], Collection[str]], rule: str
+    directory: Path,
+    foreign: Callable[[Path], Collection[str]],
+    rule: str,
+    *,
+    swapped: bool = False,
 ) -> None:
     """ValueError or OSError unless a directory can be made there, or replaced.
 
-    ``foreign`` finds the files in an earlier one that must stay; ``rule`` says where to write.
+    ``foreign`` finds the files in an earlier one that must stay; ``rule`` says where to write. One
+    that is ``swapped`` as a whole must not be, or hold, the working directory.
     """
     near = next(parent for parent in directory.parents if parent.exists())
     if directory.exists():
@@ -112,6 +117,11 @@ def check_replaceable(
         others = sorted(foreign(directory))
         if others:
             raise ValueError(f"{directory} holds other files ({others[0]!r}): {rule}")
+        if swapped and directory in (here := Path.cwd().resolve(), *here.parents):
+            raise ValueError(
+                f"{directory} is or holds the working directory and would be replaced as a whole: "
+                "write to another one"
+            )
     if not os.access(near, os.W_OK):
         raise PermissionError(None, "cannot be written to", str(near))
 

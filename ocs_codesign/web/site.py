@@ -25,17 +25,12 @@ def check_site_directory(directory: str | Path) -> None:
 
     The directory must be new, empty, or hold a site and nothing else.
     """
-    target = Path(directory).resolve()
     check_replaceable(
-        target,
+        Path(directory).resolve(),
         lambda earlier: _files_in(earlier) - _listed_files(earlier),
         "a site is only written to a new or empty directory or over an earlier site",
+        swapped=True,
     )
-    if target.exists() and target in (here := Path.cwd().resolve(), *here.parents):
-        raise ValueError(
-            f"{target} is or holds the working directory: a site's directory is replaced as a "
-            "whole, so write it to another one"
-        )
 
 
 def write_site(

@@ -74,17 +74,12 @@ def check_bundle_directory(directory: str | Path) -> None:
 
     The directory must be new, empty, or hold a bundle and nothing else.
     """
-    target = Path(directory).resolve()
     check_replaceable(
-        target,
+        Path(directory).resolve(),
         lambda earlier: _files_in(earlier) - _listed_files(earlier),
         "a bundle is only written to a new or empty directory or over an earlier bundle",
+        swapped=True,
     )
-    if target.exists() and target in (here := Path.cwd().resolve(), *here.parents):
-        raise ValueError(
-            f"{target} is or holds the working directory: a bundle's directory is replaced as "
-            "a whole, so write it to another one"
-        )
 
 
 def write_with_report(
