@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ocs_codesign.given import as_topology
 from ocs_codesign.topology import MAX_STEPS, Topology
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from numpy.typing import ArrayLike, NDArray
+
+    from ocs_codesign.given import TopologyLike
 
 MAX_INTERVALS = 2**28
 """Largest number of intervals that a program may have: 3 GB of columns."""
@@ -69,13 +72,14 @@ class CircuitProgram:
 
     def __init__(
         self,
-        topology: Topology,
+        topology: TopologyLike,
         plane: ArrayLike,
         link: ArrayLike,
         first_step: ArrayLike,
         last_step: ArrayLike,
         pauses: ArrayLike = (),
     ) -> None:
+        topology = as_topology(topology)
         links = topology.num_links
         planes = _column(plane, "plane", 0, max(links - 1, 0))
         if len(planes) != links:

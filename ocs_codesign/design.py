@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.bounds import bound, topology_bound
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, total
-from ocs_codesign.given import takes_topology
+from ocs_codesign.given import as_topology, takes_topology
 from ocs_codesign.graphs.measurable import is_measurable
 from ocs_codesign.graphs.recipe import Base, Expanded, Recipe
-from ocs_codesign.graphs.text import as_recipe
+from ocs_codesign.graphs.text import as_recipe_or_topology
 from ocs_codesign.schedulers.bfb.assembly import bfb, loads_of_half
-from ocs_codesign.schedulers.bfb.loads import MAX_WORK, num_chunks_for, too_long
+from ocs_codesign.schedulers.bfb.loads import MAX_WORK, can_measure, num_chunks_for, too_long
 from ocs_codesign.shown import Shown
 from ocs_codesign.verification.schedules import verify
 from ocs_codesign.verification.switches import FORWARD_ONLY, Abilities
@@ -28,6 +28,7 @@ from ocs_codesign.verification.switches import FORWARD_ONLY, Abilities
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.schedule import Schedule
     from ocs_codesign.topology import Topology
 
@@ -141,7 +142,7 @@ class Design(Shown):
         """What no topology of this size and degree can beat."""
         return bound(self.recipe.num_nodes, self.recipe.degree, self.collective)
 
-    def bound_on(self, topology: Topology) -> Cost:
+    def bound_on(self, topology: TopologyLike) -> Cost:
         """What no schedule on its topology can beat; every half of BFB takes the diameter."""
         halves = len(self.collective.halves())
         diameter = self.cost.steps // halves if self.maker == BFB else None
@@ -179,32 +180,38 @@ def of_halves(collective: Collective, scatter: Design, gather: Design) -> Design
     return replace(mine, others=(other,))
 
 
-def predict(recipe: Recipe | str, collective: Collective | str = Collective.ALLGATHER) -> Design:
-    """The cost by formula alone; nothing bigger than a base graph is built."""
-    recipe, collective = as_recipe(recipe), Collective.parse_gathering(collective)
+def predict(recipe: TopologyLike, collective: Collective | str = Collective.ALLGATHER) -> Design:
+    """The cost by formula alone; nothing bigger than a base is built. A graph is measured."""
+    recipe, collective = as_recipe_or_topology(recipe), Collective.parse_gathering(collective)
+    if not isinstance(recipe, Recipe):
+        return measure_topology(recipe, collective)
     scatter, gather = (_mapped_half(recipe, half) for half in Collective.ALLREDUCE.halves())
     return of_halves(collective, scatter, gather)
 
 
 def measure(
-    recipe: Recipe | str,
+    recipe: TopologyLike,
     collective: Collective | str = Collective.ALLGATHER,
     *,
     confirm: bool = True,
     max_work: int = MAX_WORK,
 ) -> Design:
-    """The exact cost: BFB on the built graph, or a better schedule of the base.
+    """The exact cost: BFB on the built graph, or a better schedule of the base; of a graph BFB.
 
     A mapped schedule that wins is built and verified; without ``confirm`` its cost stays predicted,
     which is all that a search needs of candidates that may yet be dropped. So does that of an
-    expansion on which BFB takes more than ``max_work`` operations on words; ValueError for a base.
+    expansion on which BFB takes more than ``max_work`` operations on words; ValueError for others.
     A stored schedule is verified when it is read.
 
     >>> design = measure("Degree(CompleteBipartite(2), 2)")
     >>> design.cost, design.maker, design.moore_optimal
     (Cost(steps=2, t_b=Fraction(7, 8)), 'bfb', True)
     """
-    recipe, collective = as_recipe(recipe), Collective.parse_gathering(collective)
+    recipe, collective = as_recipe_or_topology(recipe), Collective.parse_gathering(collective)
+    if not isinstance(recipe, Recipe):
+        if can_measure(recipe, max_work):
+            return measure_topology(recipe, collective)
+        raise ValueError(too_long(recipe))
     scatter, gather = (
         _better_half(recipe, half, confirm, max_work) for half in Collective.ALLREDUCE.halves()
     )
@@ -231,22 +238,22 @@ def measure_topology(
 
 
 def build(
-    recipe: Recipe | str,
+    recipe: TopologyLike,
     collective: Collective | str = Collective.ALLGATHER,
     schedule: str = BEST,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Design:
     """The verified design of a recipe: with the best schedule, or that of a scheduler by name.
 
-    The best is that of "bfb", "expansion" or "stored". Raises ValueError if the schedule is too
-    large, or the scheduler has none, RuntimeError if it does not verify.
+    The best is that of "bfb", "expansion" or "stored", of a graph BFB. Raises ValueError if it is
+    too large, or the scheduler has none, RuntimeError if it does not verify.
 
     >>> build("Line(Complete(3))", "allreduce").cost
     Cost(steps=4, t_b=Fraction(2, 1))
     """
-    recipe, collective = as_recipe(recipe), Collective.parse_gathering(collective)
-    if schedule != BEST:
-        return _made(recipe, collective, schedule, on_progress)
+    recipe, collective = as_recipe_or_topology(recipe), Collective.parse_gathering(collective)
+    if schedule != BEST or not isinstance(recipe, Recipe):
+        return _made(recipe, collective, BFB if schedule == BEST else schedule, on_progress)
     halves = [
         _made(recipe, half, _better_half(recipe, half).maker, on_progress)
         for half in collective.halves()
@@ -259,7 +266,7 @@ def build(
 
 
 def _made(
-    recipe: Recipe,
+    recipe: Recipe | Topology,
     collective: Collective,
     scheduler: str,
     on_progress: Callable[[int, int], None] | None,
@@ -267,11 +274,12 @@ def _made(
     from ocs_codesign.schedulers.registry import made_by
     from ocs_codesign.schedulers.task import Task
 
-    task = Task(recipe.topology(), collective, recipe, on_progress=on_progress)
+    known = recipe if isinstance(recipe, Recipe) else None
+    task = Task(as_topology(recipe), collective, known, on_progress=on_progress)
     made = made_by(scheduler, task)
     if made.schedule is None:
         raise ValueError(f"scheduler {scheduler} finds no {collective.name} of {recipe!r}")
-    return verified(recipe, made.schedule, made.maker)
+    return verified(known, made.schedule, made.maker)
 
 
 @takes_topology
@@ -336,13 +344,6 @@ def verified(
     verdict = verify(schedule, abilities=abilities)
     if not verdict.ok:
         raise RuntimeError(f"the schedule made by {maker} fails: {verdict.witness}")
-    return Design(
-        schedule.collective,
-        verdict.cost,
-        maker,
-        Known.MEASURED,
-        () if recipe is None else (recipe,),
-        verdict.max_loads,
-        built=schedule,
-        abilities=abilities,
-    )
+    recipes = () if recipe is None else (recipe,)
+    known = schedule.collective, verdict.cost, maker, Known.MEASURED, recipes, verdict.max_loads
+    return Design(*known, built=schedule, abilities=abilities)

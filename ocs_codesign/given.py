@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.network import Network
 
 
 class NetworkxGraph(Protocol):
@@ -31,10 +32,11 @@ class NetworkxGraph(Protocol):
 TopologyLike: TypeAlias = (
     "Topology | Recipe | str | NetworkxGraph | NDArray[np.integer[Any]] | Sequence[Sequence[int]]"
 )
+NetworkLike: TypeAlias = "Network | TopologyLike"
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_OF_TEXT = "ocs_codesign.graphs.text", "parse"
+_OF_TEXT = "ocs_codesign.graphs.text", "as_recipe"
 _OF_NETWORKX = "ocs_codesign.formats.graphs.networkx_graph", "from_networkx"
 """Readers of rooms above, looked up when something of their kind is given."""
 
@@ -50,19 +52,35 @@ def as_topology(value: TopologyLike) -> Topology:
     >>> as_topology([(0, 1), (1, 2), (2, 0)])
     Topology(3 nodes, 3 links, degree 1)
     """
+    if not may_be_topology(value):
+        raise ValueError(
+            f"{kind_of(value)} is no topology: it may be a recipe, its text or a networkx graph "
+            "too, or an array of links; import_graph reads files"
+        )
     if isinstance(value, (np.ndarray, list, tuple)):
         return _of_links(value)
-    found: Any = _read(_OF_TEXT, value) if isinstance(value, str) else value
-    if not isinstance(found, Topology) and hasattr(found, "adjacency"):
-        found = _read(_OF_NETWORKX, found)
-    if not isinstance(found, Topology) and callable(getattr(found, "topology", None)):
-        found = found.topology()
-    if not isinstance(found, Topology):
+    found: Any = read_later(_OF_TEXT, value) if isinstance(value, str) else value
+    if isinstance(found, Topology):
+        return found
+    if _makes(found, "adjacency"):
+        return cast("Topology", read_later(_OF_NETWORKX, found))
+    if getattr(found, "num_hosts", None) not in (None, found.num_nodes):
         raise ValueError(
-            f"{_kind(value)} is no topology: it may be a recipe, its text or a networkx graph "
-            "too, or an array of links"
+            f"{found!r} is no topology: switches are no nodes of a collective; its topology() has "
+            "them as nodes"
         )
-    return found
+    return cast("Topology", found.topology())
+
+
+def may_be_topology(value: object) -> bool:
+    """Whether it is of a kind that ``as_topology`` takes.
+
+    >>> may_be_topology([(0, 1), (1, 0)]), may_be_topology(7)
+    (True, False)
+    """
+    if isinstance(value, Topology | str | np.ndarray | list | tuple):
+        return True
+    return _makes(value, "adjacency") or _makes(value, "topology")
 
 
 def takes_topology(
@@ -101,7 +119,7 @@ def _of_links(value: Any) -> Topology:
         links = np.empty(0)
     if links.ndim != 2 or links.shape[1] != 2 or not len(links) or links.dtype.kind not in "iu":
         raise ValueError(
-            f"{_kind(value)} of shape {links.shape} and {links.dtype} is no array of links: it "
+            f"{kind_of(value)} of shape {links.shape} and {links.dtype} is no array of links: it "
             "must be integers of shape (links, 2), a row (tail, head) each"
         )
     if links.min() < 0:
@@ -114,11 +132,24 @@ def _of_links(value: Any) -> Topology:
     return Topology(largest + 1, links[:, 0], links[:, 1])
 
 
-def _read(reader: tuple[str, str], value: Any) -> Any:
+def read_later(reader: tuple[str, str], value: Any) -> Any:
+    """What a reader of a room above makes of a value; it is imported now."""
     module, name = reader
     return getattr(import_module(module), name)(value)
 
 
-def _kind(value: object) -> str:
+def _makes(value: object, method: str) -> bool:
+    """Whether values of its kind have this method: their class itself, or a module, has not."""
+    return callable(getattr(type(value), method, None))
+
+
+def kind_of(value: object) -> str:
+    """What something is, for an error message.
+
+    >>> kind_of(7), kind_of(None), kind_of(int)
+    ('an int', 'None', 'the class int')
+    """
+    if value is None or isinstance(value, type):
+        return "None" if value is None else f"the class {value.__name__}"
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"

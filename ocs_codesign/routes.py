@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.cost import Cost
-from ocs_codesign.given import takes_topology
+from ocs_codesign.given import as_topology, takes_topology
 from ocs_codesign.loads import busiest_links
 from ocs_codesign.runs import before, places, starts_of
 from ocs_codesign.schedule import Schedule
@@ -18,6 +18,7 @@ from ocs_codesign.topology import Topology
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.network import Network
 
 
@@ -46,13 +47,14 @@ class Routes:
 
     def __init__(
         self,
-        topology: Topology,
+        topology: TopologyLike,
         network: Network,
         start: ArrayLike,
         link: ArrayLike,
         *,
         hosts_forward: bool = False,
     ) -> None:
+        topology = as_topology(topology)
         starts, links = np.array(start, dtype=np.int64), np.array(link, dtype=np.int32)
         if not network.num_hosts <= topology.num_nodes <= network.num_nodes:
             raise ValueError(

@@ -11,6 +11,7 @@ import numpy as np
 from ocs_codesign.collective import CUSTOM, Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.demand import MOVE, Demand, demands_of
+from ocs_codesign.given import as_topology
 from ocs_codesign.loads import busiest_links
 from ocs_codesign.mirror import mirrored_demand, mirrored_pieces
 from ocs_codesign.shown import Tabular
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    from ocs_codesign.given import TopologyLike
 
 COLUMNS = ("item", "lo", "hi", "link", "step")
 
@@ -58,7 +61,7 @@ class Schedule(Tabular):
 
     def __init__(
         self,
-        topology: Topology,
+        topology: TopologyLike,
         collective: Collective | Demand,
         num_chunks: int,
         item: ArrayLike,
@@ -70,6 +73,7 @@ class Schedule(Tabular):
         *,
         num_hosts: int | None = None,
     ) -> None:
+        topology = as_topology(topology)
         if isinstance(collective, Demand):
             demands: tuple[Demand, ...] = (collective,)
             collective = Collective(CUSTOM)
@@ -246,11 +250,12 @@ class Schedule(Tabular):
         lo, hi = self.lo.astype(np.int64) * factor, self.hi.astype(np.int64) * factor
         return self._with(self.topology, num_chunks, lo, hi, self.link)
 
-    def on_links_of(self, topology: Topology) -> Schedule:
+    def on_links_of(self, topology: TopologyLike) -> Schedule:
         """The same sends on a topology with the same nodes and multiset of links, renumbered.
 
         Parallel links of one speed are matched in order. Raises ValueError if the links differ.
         """
+        topology = as_topology(topology)
         mine, theirs = _link_order(self.topology), _link_order(topology)
         same = self.topology.num_nodes == topology.num_nodes and all(
             np.array_equal(getattr(self.topology, end)[mine], getattr(topology, end)[theirs])

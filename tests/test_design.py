@@ -185,7 +185,7 @@ def test_topologies_are_given_in_many_ways():
 @pytest.mark.parametrize(
     ("call", "rule"),
     [
-        (lambda: measure(GIVEN[-1]), "a Topology is no recipe; graphs are for measure_topology"),
+        (lambda: measure(7), "an int is no topology: it may be a recipe, its text or a networkx"),
         (lambda: bfb(7), "an int is no topology: it may be a recipe, its text or a networkx"),
         (lambda: bfb("Torus(4"), "cannot read 'Torus"),
         (lambda: frontier("12", 4), "num_nodes is '12': it must be a whole number"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, total
+from ocs_codesign.given import kind_of
 from ocs_codesign.graphs.call import Call
 
 if TYPE_CHECKING:
@@ -227,7 +228,11 @@ class Expanded(Recipe):
     def __post_init__(self) -> None:
         for part in self.parts:
             if not isinstance(part, Recipe):
-                raise ValueError(f"{part!r} is not a recipe: {type(self).__name__} expands recipes")
+                what = repr(part) if isinstance(part, str) else kind_of(part)
+                raise ValueError(
+                    f"{what} is not a recipe: {type(self).__name__} expands recipes, which parse "
+                    "reads from texts"
+                )
         _ = self.shape
 
     def gather_loads(self, *, transposed: bool = False) -> tuple[Fraction, ...]:

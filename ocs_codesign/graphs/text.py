@@ -7,13 +7,16 @@ from collections import ChainMap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+from ocs_codesign.given import as_topology, kind_of
 from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.network import Network
+    from ocs_codesign.topology import Topology
 
 MAX_TEXT = 100_000
 MAX_DEPTH = 64
@@ -82,20 +85,33 @@ def _parsed(
         raise ValueError(f"{_short(part)} is not allowed in a {what}") from None
 
 
-def as_recipe(value: Recipe | str) -> Recipe:
+def as_recipe(value: Recipe | str, instead: str = "") -> Recipe:
     """The recipe that is meant, given itself or as text; ValueError for anything else.
+
+    ``instead`` says what graphs that no recipe describes are for.
 
     >>> as_recipe("Complete(4)")
     Complete(4)
     """
-    if isinstance(value, str):
-        return parse(value)
-    if not isinstance(value, Recipe):
+    if isinstance(value, Recipe):
+        return value
+    if not isinstance(value, str):
         raise ValueError(
-            f"a {type(value).__name__} is no recipe; graphs are for measure_topology and "
-            "build_topology"
+            f"{kind_of(value)} is no recipe, which is a call such as Complete(4) or its text"
+            + (f"; {instead}" if instead else "")
         )
-    return value
+    if "(" not in value and not set("./\\").isdisjoint(value):
+        raise ValueError(f"{_short(value)} is no recipe: import_graph reads the graph in a file")
+    return parse(value)
+
+
+def as_recipe_or_topology(value: TopologyLike) -> Recipe | Topology:
+    """The recipe that is meant, given itself or as text, else the graph; ValueError for neither.
+
+    >>> as_recipe_or_topology("Complete(4)"), as_recipe_or_topology([(0, 1), (1, 0)])
+    (Complete(4), Topology(2 nodes, 2 links, degree 1))
+    """
+    return as_recipe(value) if isinstance(value, Recipe | str) else as_topology(value)
 
 
 class _NotAllowedError(Exception):

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.given import as_topology
 from ocs_codesign.networks.cables import Cables, check_hosts, one_each
-from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.network import Network
+    from ocs_codesign.topology import Topology
 
 INNER, OUTER = 0, 1
 """Dimensions: links inside a box, and links between boxes."""
@@ -24,8 +26,8 @@ def boxes(
     inner_bandwidth: int,
     outer_bandwidth: int,
     *,
-    inner: Topology | None = None,
-    outer: Topology | int = 1,
+    inner: TopologyLike | None = None,
+    outer: TopologyLike | int = 1,
     latency: int | Sequence[int] = 0,
     unit: str = "",
 ) -> Network:
@@ -51,11 +53,13 @@ def boxes(
         cables.add(hosts, switch[:, None], inner_bandwidth, latencies[INNER], INNER)
         num_nodes += num_boxes
     else:
+        inner = as_topology(inner)
         _check_nodes(inner, hosts_per_box, "inner topology", "hosts of a box")
         speeds = np.tile(inner.speeds() * inner_bandwidth, num_boxes)
         ends = (hosts[:, inner.tail], hosts[:, inner.head])
         cables.add(*ends, speeds, latencies[INNER], INNER, both_ways=False)
-    if isinstance(outer, Topology):
+    if not isinstance(outer, (int, np.integer)):
+        outer = as_topology(outer)
         _check_nodes(outer, num_boxes, "outer topology", "boxes")
         ends = (_ports(hosts, outer.tail), _ports(hosts, outer.head))
         speeds = outer.speeds() * outer_bandwidth

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -10,12 +10,13 @@ from ocs_codesign.network import Network
 from ocs_codesign.networks.cables import check_hosts
 from ocs_codesign.networks.damaged import damaged, links_named
 from ocs_codesign.networks.direct import as_network
-from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from ocs_codesign.given import NetworkLike
 
 GPU, SHARED, SWITCH = "gpu", "shared", "switch"
 NIC = "nic"
@@ -52,18 +53,18 @@ def check_words(wiring: str, relay: str) -> None:
 
 
 def joined_cards(
-    num_servers: int, outer: Network | Topology | Sequence[Network | Topology], rails: int, how: str
+    num_servers: int, outer: NetworkLike | Sequence[NetworkLike], rails: int, how: str
 ) -> Network:
     """The network of all cards, NIC r of server s being host s * R + r."""
     if how == ACROSS:
-        if not isinstance(outer, (Network, Topology)):
+        if isinstance(outer, (list, tuple)):
             raise ValueError("the outer networks are several: across rails there is one")
-        return as_network(outer)
+        return as_network(cast("NetworkLike", outer))
     check_hosts(num_servers * rails)
-    several = [outer] * rails if isinstance(outer, (Network, Topology)) else list(outer)
+    several = list(outer) if isinstance(outer, (list, tuple)) else [outer] * rails
     if not several or len(several) != rails:
         raise ValueError(f"the outer networks are {len(several)}: give one, or {rails}, one a rail")
-    networks = [as_network(one) for one in several]
+    networks = [as_network(cast("NetworkLike", one)) for one in several]
     for rail, network in enumerate(networks):
         if network.num_hosts != num_servers:
             raise ValueError(

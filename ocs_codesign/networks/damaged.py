@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.given import NetworkLike
     from ocs_codesign.network import Network
-    from ocs_codesign.topology import Topology
 
 BOTH_WAYS, ONE_WAY = "-", ">"
 
 
 def damaged(
-    network: Network | Topology,
+    network: NetworkLike,
     lost: str | Sequence[str] = (),
     slow: Sequence[tuple[str, int]] = (),
 ) -> Network:

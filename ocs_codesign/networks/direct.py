@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.given import takes_topology
+from ocs_codesign.given import may_be_topology, read_later, takes_topology
 from ocs_codesign.network import Network
 from ocs_codesign.networks.cables import Cables, one_each
 from ocs_codesign.topology import Topology
@@ -15,13 +15,25 @@ from ocs_codesign.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ocs_codesign.given import NetworkLike
 
-def as_network(given: Network | Topology) -> Network:
-    """A network, or that of a topology with links of width 1; ValueError for anything else."""
-    network = direct(given, 1) if isinstance(given, Topology) else given
-    if not isinstance(network, Network):
-        raise ValueError(f"{given!r} is no network: give one such as star(8, 450), or a recipe")
-    return network
+_OF_TEXT = "ocs_codesign.graphs.text", "parse_network"
+
+
+def as_network(given: NetworkLike) -> Network:
+    """A network, or that of a topology with links of width 1; ValueError for anything else.
+
+    >>> as_network("Complete(4)"), as_network("star(4, 100)")
+    (Network(4 hosts, 0 switches, 12 links), Network(4 hosts, 1 switches, 8 links))
+    """
+    network = read_later(_OF_TEXT, given) if isinstance(given, str) else given
+    if isinstance(network, Network):
+        return network
+    if not may_be_topology(network):
+        raise ValueError(
+            f"{given!r} is no network: give one such as star(8, 450), a recipe or a graph"
+        )
+    return direct(network, 1)
 
 
 @takes_topology

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.topology import Topology
+    from ocs_codesign.given import NetworkLike
 
     Nodes: TypeAlias = NDArray[np.int64]
 
@@ -41,8 +41,8 @@ INNER, CARD, OUTER = 0, 1, 2
 
 def servers(
     num_servers: int,
-    inner: Network | Topology,
-    outer: Network | Topology | Sequence[Network | Topology],
+    inner: NetworkLike,
+    outer: NetworkLike | Sequence[NetworkLike],
     num_nics: int | None = None,
     *,
     attach: str | Sequence[Sequence[int]] = GPU,

@@ -9,6 +9,7 @@ import numpy as np
 
 from ocs_codesign.fabric.embed.embedding import planes_in
 from ocs_codesign.fabric.planes.choice import loss_of_planes
+from ocs_codesign.graphs.text import as_recipe
 from ocs_codesign.shown import Shown
 
 if TYPE_CHECKING:
@@ -27,12 +28,20 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class NamedRecipe:
-    """A configuration that is asked for: its name and what it is to be."""
+    """A configuration that is asked for: its name and what it is to be, a recipe or its text.
+
+    >>> NamedRecipe("A", "Complete(4)").recipe.num_nodes
+    4
+    """
 
     name: str
     recipe: Recipe
+
+    def __init__(self, name: str, recipe: Recipe | str) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "recipe", as_recipe(recipe, "embed puts any graph on a fabric"))
 
 
 @final

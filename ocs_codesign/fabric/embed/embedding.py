@@ -30,12 +30,14 @@ from ocs_codesign.fabric.planes.planes import (
     given_planes,
     plane_numbers,
 )
+from ocs_codesign.given import as_topology
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from ocs_codesign.fabric.description import Fabric, PortModel
     from ocs_codesign.fabric.wiring import Cabling, Configuration
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.topology import Topology
 
 
@@ -69,7 +71,7 @@ class Embedding:
 
 def embed(
     fabric: Fabric,
-    topology: Topology,
+    topology: TopologyLike,
     *,
     host: ArrayLike | None = None,
     plane: ArrayLike | Planes | None = None,
@@ -89,6 +91,7 @@ def embed(
     ports enough but serves no other factorisation. Raises InfeasibleError with the bound that fails
     (see Reason), ValueError for hosts, planes and cables that are none.
     """
+    topology = as_topology(topology)
     hosts = _checked_hosts(fabric, topology, host)
     model, wish = _port_model(fabric), _checked_preference(prefer)
     if cabling is not None and cabling.fabric is not fabric:

@@ -18,6 +18,7 @@ from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.rewiring.minimum import TIME_LIMIT_S, Rewiring, minimum_rewiring
 from ocs_codesign.fabric.rewiring.placements import placements
 from ocs_codesign.fabric.rewiring.state import checked_state, state_circuits
+from ocs_codesign.given import as_topology
 from ocs_codesign.lp import Options
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.topology import Topology
 
 MAX_SEARCHED_NODES = 10
@@ -93,7 +95,7 @@ class _Trials:
 
 def free_rewiring(
     held: ArrayLike,
-    topology: Topology,
+    topology: TopologyLike,
     port_model: PortModel = PortModel.SIMPLEX,
     *,
     options: Options | None = None,
@@ -112,20 +114,21 @@ def free_rewiring(
     >>> free.num_changed, free.is_optimal
     (0, True)
     """
+    graph = as_topology(topology)
     begin, limit = time.monotonic(), options or Options(time_limit_s=TIME_LIMIT_S)
-    state = checked_state(held, port_model, topology.num_nodes)
+    state = checked_state(held, port_model, graph.num_nodes)
 
     def left() -> Options:
         return limit.after(time.monotonic() - begin)
 
     def rewired(host: NDArray[np.int32]) -> Rewiring:
-        placed = topology.relabelled(host)
+        placed = graph.relabelled(host)
         return minimum_rewiring(state, placed, port_model, options=left(), seed=seed)
 
-    trials = _Trials(rewired, topology)
+    trials = _Trials(rewired, graph)
     _, held_a, held_b = state_circuits(state, port_model).T
     planes = trials.best.planes
-    is_two_way, nodes = port_model.is_bidirectional, topology.num_nodes
+    is_two_way, nodes = port_model.is_bidirectional, graph.num_nodes
     target = _link_matrix(planes.a_node, planes.b_node, nodes, is_two_way)
     there = _link_matrix(held_a, held_b, nodes, is_two_way)
     least = _fewest_by_walks(target, there, is_two_way)

@@ -30,11 +30,13 @@ from ocs_codesign.fabric.rewiring.program import (
 )
 from ocs_codesign.fabric.rewiring.state import checked_state, plane_state, state_circuits
 from ocs_codesign.factorisation import renumbered
+from ocs_codesign.given import as_topology
 from ocs_codesign.lp import Options
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.topology import Topology
 
 TIME_LIMIT_S = 60.0
@@ -98,7 +100,7 @@ class Rewiring:
 
 def minimum_rewiring(
     held: ArrayLike,
-    topology: Topology,
+    topology: TopologyLike,
     port_model: PortModel = PortModel.SIMPLEX,
     *,
     options: Options | None = None,
@@ -120,7 +122,7 @@ def minimum_rewiring(
     >>> rewiring.num_changed, rewiring.is_optimal
     (8, True)
     """
-    begin = time.monotonic()
+    begin, topology = time.monotonic(), as_topology(topology)
     options = options or Options(time_limit_s=TIME_LIMIT_S)
     state = checked_state(held, port_model, topology.num_nodes)
     check_equal_speeds(topology)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ocs_codesign.bounds import hop_sum
 from ocs_codesign.cost import Cost
+from ocs_codesign.given import as_topology
 from ocs_codesign.lp import DEFAULT_OPTIONS, exact_vertex, solve
 from ocs_codesign.lp.options import AUTO, FIRST_ORDER
 from ocs_codesign.reconfigure.phases.network import (
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.lp import Options
     from ocs_codesign.reconfigure.phases.network import PhaseNetwork
-    from ocs_codesign.topology import Topology
 
 MAX_VERTEX_COLUMNS = 60_000
 MAX_COLUMNS = 300_000
@@ -91,7 +92,7 @@ class PhasedAlltoall:
 
 
 def phased_alltoall(
-    topologies: Sequence[Topology], options: Options = DEFAULT_OPTIONS
+    topologies: Sequence[TopologyLike], options: Options = DEFAULT_OPTIONS
 ) -> PhasedAlltoall:
     """The least all-to-all time over these topologies in turn, pieces stored between the phases.
 
@@ -107,7 +108,7 @@ def phased_alltoall(
     >>> found.time, found.time_in_pieces, found.gap
     (Fraction(11, 8), Fraction(11, 1), Fraction(0, 1))
     """
-    network = phase_network(topologies)
+    network = phase_network([as_topology(each) for each in topologies])
     columns = num_columns(network)
     if columns > MAX_COLUMNS:
         raise ValueError(

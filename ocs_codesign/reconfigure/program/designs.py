@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.given import as_topology
+from ocs_codesign.graphs.text import as_recipe_or_topology
 from ocs_codesign.lp import DEFAULT_OPTIONS
 from ocs_codesign.reconfigure.in_turn import fewest_steps_each
 from ocs_codesign.reconfigure.program.alltoall import sequence_alltoall
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.circuits import CircuitProgram
     from ocs_codesign.cost import Cost
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.lp import Options
     from ocs_codesign.schedule import Schedule
@@ -40,7 +43,7 @@ class ProgramDesign:
     """A verified program: circuits, the schedule over them, and the verdict of its replay.
 
     ``recipes`` are the configurations and ``recipe_of_step`` says which is up in every step; both
-    are empty for designs that no recipes describe. ``bound`` is the t_b that no schedule over the
+    are empty if not all are recipes. ``bound`` is the t_b that no schedule over the
     same sequence of steps can beat, None if none is known.
     """
 
@@ -74,7 +77,7 @@ def verified_program(
 
 
 def build_sequence(
-    configurations: Sequence[Recipe | Topology],
+    configurations: Sequence[TopologyLike],
     collective: Collective | str = Collective.ALLTOALL,
     steps_each: int | Sequence[int] | None = None,
     max_chunks: int = MAX_CHUNKS,
@@ -97,10 +100,13 @@ def build_sequence(
     ('7/4', '7/4', 2)
     """
     collective = Collective.parse(collective)
-    distinct: list[Recipe | Topology] = list(dict.fromkeys(configurations))
+    meant = [as_recipe_or_topology(each) for each in configurations]
+    distinct: list[Recipe | Topology] = list(dict.fromkeys(meant))
     recipes = tuple(each for each in distinct if not isinstance(each, Topology))
-    topologies = [each if isinstance(each, Topology) else each.topology() for each in distinct]
-    order = [distinct.index(each) for each in configurations]
+    if len(recipes) < len(distinct):
+        recipes = ()
+    topologies = [as_topology(each) for each in distinct]
+    order = [distinct.index(each) for each in meant]
     used, bound = _steps(topologies, order, collective, steps_each), None
     if collective == Collective.ALLTOALL:
         made, bound = sequence_alltoall(topologies, used, max_chunks, options)

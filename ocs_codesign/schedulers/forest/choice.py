@@ -12,6 +12,7 @@ import numpy as np
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, total
+from ocs_codesign.given import as_topology
 from ocs_codesign.networks.direct import direct
 from ocs_codesign.schedulers.bfb.assembly import loads_of_half
 from ocs_codesign.schedulers.bfb.loads import can_measure
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cost import CostModel
     from ocs_codesign.forest import Forest
+    from ocs_codesign.given import TopologyLike
     from ocs_codesign.network import Network
     from ocs_codesign.schedule import Schedule
     from ocs_codesign.schedulers.forest.optimum import Optimum
@@ -143,7 +145,7 @@ def contenders(
     network: Network,
     collective: Collective,
     num_trees: int | None = None,
-    topology: Topology | None = None,
+    topology: TopologyLike | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     height: int | None = None,
 ) -> Contenders:
@@ -249,11 +251,13 @@ def _fewer(found: Optimum) -> list[int]:
     return sorted(few)
 
 
-def _bfb_cost(network: Network, collective: Collective, topology: Topology | None) -> Cost | None:
+def _bfb_cost(
+    network: Network, collective: Collective, topology: TopologyLike | None
+) -> Cost | None:
     """What BFB takes where it applies: between hosts alone, all data to all."""
     if network.num_hosts < network.num_nodes or collective not in Collective.ALLREDUCE.halves():
         return None
-    topology = topology or network.topology()
+    topology = network.topology() if topology is None else as_topology(topology)
     if not can_measure(topology):
         return None
     loads = loads_of_half(topology, collective)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ocs_codesign.cost import Cost, total
 from ocs_codesign.demand import demands_of
+from ocs_codesign.given import as_topology
 from ocs_codesign.quantities import exact
 from ocs_codesign.runs import before
 from ocs_codesign.schedule import Schedule
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ocs_codesign.cost import CostModel
     from ocs_codesign.demand import Demand
     from ocs_codesign.forest import Forest
-    from ocs_codesign.topology import Topology
+    from ocs_codesign.given import TopologyLike
 
 MAX_PARTS = 4096
 MAX_CHUNKS = 2**31 - 1
@@ -194,7 +195,7 @@ class Pipeline:
             parts *= 2
         return parts
 
-    def schedule(self, num_parts: int, topology: Topology | None = None) -> Schedule:
+    def schedule(self, num_parts: int, topology: TopologyLike | None = None) -> Schedule:
         """The schedule in so many parts, on a topology that has the network's links or on its own.
 
         Raises ValueError if that makes more chunks than a schedule can have.
@@ -207,7 +208,7 @@ class Pipeline:
         item[self._demand.root] = np.arange(self._demand.num_items)
         low = parts * self._demand.item_weight()[item[root]] * self.trees_a_unit + first
         return Schedule(
-            topology or self.network.topology(),
+            self.network.topology() if topology is None else as_topology(topology),
             self.collective,
             self.num_chunks(num_parts),
             item[root],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.demand import demands_of
+from ocs_codesign.given import takes_topology
 from ocs_codesign.schedule import Schedule
 from ocs_codesign.schedulers.greedy.bounds import (
     allreduce_bound,
@@ -78,6 +79,7 @@ class Synthesis:
         return self.ticks == self.bound
 
 
+@takes_topology
 def synthesis(
     topology: Topology,
     collective: Collective,

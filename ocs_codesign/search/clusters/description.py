@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.graphs.text import parse_network
+from ocs_codesign.graphs.text import as_recipe, parse_network
 from ocs_codesign.network import Network
 from ocs_codesign.networks.cards import ACROSS, GPU, RAILS
 from ocs_codesign.networks.servers import servers
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 ONE_SWITCH, MESH, NETWORK = "switch", "mesh", "network"
 UNITS = ("GB/s", "Gbps", "MB/s", "Mbps", "kB/s", "kbps", "B/s", "bps")
+
+NO_GRAPHS = "servers joins servers by any graph"
+"""What whoever gives a graph instead of a recipe is told."""
 
 
 @final
@@ -154,9 +157,10 @@ class Cluster:
         nodes = len(self.names) * (len(self.cards) if self.wiring == ACROSS else 1)
         return Question(nodes, card.num_ports, self.bidirectional)
 
-    def of_cards(self, recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
+    def of_cards(self, recipes: Sequence[Recipe | str]) -> tuple[Recipe, ...]:
         """One recipe for every rail, or the one across, given one for every question."""
-        by_question = dict(zip(self.questions(), recipes, strict=True))
+        given = [as_recipe(one, NO_GRAPHS) for one in recipes]
+        by_question = dict(zip(self.questions(), given, strict=True))
         return tuple(by_question[self._question(card)] for card in self._planned)
 
     @property
@@ -165,7 +169,7 @@ class Cluster:
         return self.cards[:1] if self.wiring == ACROSS else self.cards
 
     def network(
-        self, recipes: Sequence[Recipe], *, by_rail: bool = False, damaged_links: bool = True
+        self, recipes: Sequence[Recipe | str], *, by_rail: bool = False, damaged_links: bool = True
     ) -> Network:
         """The cluster with a recipe for every rail, or one across; ValueError for what fits not.
 
@@ -175,7 +179,8 @@ class Cluster:
         NICs have lost is lost.
         """
         wanted = [self._question(card) for card in self._planned]
-        graphs = [_trunked(asked, one) for asked, one in zip(wanted, recipes, strict=True)]
+        given = [as_recipe(one, NO_GRAPHS) for one in recipes]
+        graphs = [_trunked(asked, one) for asked, one in zip(wanted, given, strict=True)]
         rates, unit = self._port_rates(), self.unit()[0]
         if self.wiring == ACROSS:
             (graph,) = graphs

@@ -11,6 +11,7 @@ import numpy as np
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import split_dominated
+from ocs_codesign.graphs.text import as_recipe
 from ocs_codesign.networks.cards import ACROSS, RAILS
 from ocs_codesign.networks.servers import CARD, INNER, OUTER
 from ocs_codesign.question import Question
@@ -20,6 +21,7 @@ from ocs_codesign.search.baselines import baseline_recipes
 from ocs_codesign.search.catalogue.lookup import stored_frontier
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.clusters.dealing import dealt
+from ocs_codesign.search.clusters.description import NO_GRAPHS
 from ocs_codesign.search.frontier import frontier
 
 if TYPE_CHECKING:
@@ -144,7 +146,7 @@ class ScoredCluster:
 def score_cluster(
     cluster: Cluster,
     collective: Collective,
-    recipes: Sequence[Recipe] = (),
+    recipes: Sequence[Recipe | str] = (),
     messages: Sequence[Fraction] = (),
     on_progress: Progress | None = None,
     *,
@@ -156,7 +158,8 @@ def score_cluster(
     and where none are given, a design whose rails differ is beside the frontier. Raises ValueError
     for recipes that do not fit, and if none is known.
     """
-    if cluster.links_named and not recipes:
+    given = [as_recipe(one, NO_GRAPHS) for one in recipes]
+    if cluster.links_named and not given:
         raise ValueError(
             f"{cluster.links_named[0]} is no server and no NIC; a link is of one recipe: give the "
             "recipe too"
@@ -164,11 +167,11 @@ def score_cluster(
     asked = cluster.questions()
     has_rails = cluster.wiring == RAILS and len(cluster.cards) > 1
     if each_rail:
-        choices = [_one_each(cluster, recipes)]
+        choices = [_one_each(cluster, given)]
     else:
-        given = _given(asked, recipes) if recipes else _known(asked, on_progress)
-        choices = [cluster.of_cards(choice) for choice in given]
-    if has_rails and not recipes:
+        wanted = _given(asked, given) if given else _known(asked, on_progress)
+        choices = [cluster.of_cards(choice) for choice in wanted]
+    if has_rails and not given:
         ports = [card.num_ports for card in cluster.cards]
         spread = dealt(len(cluster.names), ports, bidirectional=cluster.bidirectional)
         choices += [spread] if spread else []

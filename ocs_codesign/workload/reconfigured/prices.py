@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.collective import Collective
+from ocs_codesign.graphs.text import as_recipe
 from ocs_codesign.reconfigure.hold.circuits import changed_circuits, dead_times
 from ocs_codesign.reconfigure.hold.options import FabricOption, check_alike, recipe_option
 from ocs_codesign.runs import starts_of
@@ -69,7 +70,7 @@ class ConfiguredJob:
 def configured(
     graph: JobGraph,
     machine: Machine,
-    recipes: Sequence[Recipe],
+    recipes: Sequence[Recipe | str],
     change: ReconfigurationCost,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ConfiguredJob:
@@ -94,7 +95,12 @@ def configured(
     >>> configured(draft.graph(), machine, rings, ReconfigurationCost(1)).work[:, 0].tolist()
     [1400000000000, 1400000000000]
     """
-    fabric = _Fabric(machine, tuple(dict.fromkeys(recipes)), int(graph.ranks.sum()))
+    distinct = tuple(
+        dict.fromkeys(
+            as_recipe(one, "a configuration of a job is named by its recipe") for one in recipes
+        )
+    )
+    fabric = _Fabric(machine, distinct, int(graph.ranks.sum()))
     nodes, rows, number = _rows(graph)
     asked = [fabric.asked(graph, *row) for row in rows.tolist()]
     options = fabric.options([one for one in asked if one is not None], on_progress)
