@@ -153,6 +153,8 @@ def topology_bound(
     collective = Collective.parse(collective)
     if topology.num_nodes < 2:
         raise ValueError("a collective needs at least two nodes")
+    if not topology.ingress_speed() or not topology.egress_speed():
+        raise ValueError("not strongly connected: a node has no link in, or none out")
     steps = topology.diameter() if diameter is None else diameter
     missing = Fraction(topology.num_nodes - 1, topology.num_nodes) * topology.node_speed()
     gather, scatter = missing / topology.ingress_speed(), missing / topology.egress_speed()

@@ -255,7 +255,7 @@ def test_networks_after_losses():
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("servers(3, 450, BiRing(2, 3))", "450 is no network"),
+        ("servers(3, 450, BiRing(2, 3))", "an int is no network"),
         ("servers(3, star(2, 9), BiRing(2, 4))", "rail 0 has 4 nodes, but there are 3 servers"),
         ("servers(3, star(2, 9), BiRing(2, 4), wiring='across')", "4 nodes for 3 servers"),
         ("servers(3, star(2, 9), BiRing(2, 6), 3, wiring='across')", "3 servers of 3 NICs have 9"),
@@ -280,7 +280,7 @@ def test_networks_after_losses():
         ("damaged(star(2, 9), ('h0', 'h1'))", "no host is left"),
         ("damaged(star(2, 9), slow=(('h0-s0', 0),))", "h0-s0 has a bandwidth of 0"),
         ("damaged(star(2, 9), slow=(('h0-h1', 3),))", "h0-h1: no link leads there"),
-        ("damaged(7, 'h0')", "7 is no network"),
+        ("damaged(7, 'h0')", "an int is no network"),
     ],
 )
 def test_bad_clusters(text, rule):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.given import may_be_topology, read_later, takes_topology
+from ocs_codesign.given import kind_of, may_be_topology, read_later, takes_topology
 from ocs_codesign.network import Network
 from ocs_codesign.networks.cables import Cables, one_each
 from ocs_codesign.topology import Topology
@@ -31,7 +31,7 @@ def as_network(given: NetworkLike) -> Network:
         return network
     if not may_be_topology(network):
         raise ValueError(
-            f"{given!r} is no network: give one such as star(8, 450), a recipe or a graph"
+            f"{kind_of(given)} is no network: give one such as star(8, 450), a recipe or a graph"
         )
     return direct(network, 1)
 
