@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from importlib import import_module
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import click
 
 from ocs_codesign import __version__
 from ocs_codesign.cli.interruption import interruptions
+from ocs_codesign.cli.pipes import noticed, until_closed
 from ocs_codesign.cli.progress import add_verbosity
 from ocs_codesign.cli.spellings import as_spelled_now
 
@@ -102,6 +103,16 @@ class _Commands(click.Group):
                     [(name, each.get_short_help_str(70)) for name, each in commands.items() if each]
                 )
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """The context of a command line, of which help may be all."""
+        with noticed():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """What the command returns."""
+        with noticed():
+            return super().invoke(ctx)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -134,7 +145,8 @@ def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 yes, 1 a negative verdict, 2 bad usage or input, 130 interrupted.",
+    epilog="Exit codes: 0 yes, 1 a negative verdict, 2 bad usage or input, 130 interrupted, 141 "
+    "output that nobody reads.",
 )
 @click.version_option(__version__, prog_name="ocs-codesign", message="%(prog)s %(version)s")
 def app() -> None:
@@ -155,7 +167,8 @@ add_verbosity(app)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (``sys.argv`` by default) and return its exit code.
 
-    Whatever a user can do wrong ends in one sentence on standard error and code 2.
+    Whatever a user can do wrong ends in one sentence on standard error and code 2, and output that
+    nobody reads, as after ``| head``, in silence and code 141.
 
     >>> main(["--version"])
     ocs-codesign 0.1.0
@@ -164,6 +177,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal may lack the field's notation
+    return until_closed(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         with interruptions():
             code = app.main(arguments, prog_name="ocs-codesign", standalone_mode=False)

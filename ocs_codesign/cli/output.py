@@ -27,6 +27,9 @@ STDOUT = "-"
 
 _WIDE, _PAGE = 100_000, 100
 _LEAST_TEXT, _LONGEST = 8, 400
+_PIECE = 2**16
+"""What goes to standard output at once: unbuffered, the rest of a larger one that a pipe no longer
+takes would be lost in silence."""
 _WHOLE = ("recipe", "recipes")
 """Facts that are to be copied: they stay on one line."""
 
@@ -63,7 +66,8 @@ def emit(
     on_stdout = contents.pop(STDOUT, None)
     write_files({Path(path): content for path, content in contents.items()})
     if on_stdout is not None:
-        click.echo(on_stdout, nl=False)
+        for at in range(0, len(on_stdout), _PIECE):
+            click.echo(on_stdout[at : at + _PIECE], nl=False)
     elif verbosity() == QUIET:
         return
     elif callable(show):
