@@ -82,7 +82,7 @@ def test_what_is_printed(capsys):
         ((BEFORE, AFTER, "--profile", "rotor-128"), "rotor-128 is restricted"),
         ((BEFORE, AFTER, "--profile", "polatis-384", "--delta", "1ms"), "--profile says"),
         ((BEFORE, AFTER, "--port-model", "matching"), "circuits that carry both directions"),
-        ((BEFORE, AFTER, "--seed", "-1"), "--seed is -1"),
+        ((BEFORE, AFTER, "--seed", "-1"), "Invalid value for '--seed'"),
         (
             (BEFORE, AFTER, "--profile", "polatis-384", "--port-model", "matching"),
             "port_model: matching, ports: 64",
@@ -103,7 +103,7 @@ def test_refusals(capsys, arguments, words):
 def test_without_a_bundle_it_is_a_question(capsys):
     code, out, err = run(capsys, BEFORE, AFTER)
     assert (code, out) == (2, "")
-    assert "give --bundle DIR to work on what is deployed, or --what-if" in err
+    assert "give --bundle DIR or ZIP to work on what is deployed, or --what-if" in err
 
 
 def test_graph_files_are_read_wherever_recipes_are(capsys, tmp_path):

@@ -87,14 +87,17 @@ def test_no_repair(fabric, capsys):
     ("arguments", "sentence"),
     [
         (["--kinds", "port"], "--kinds has 'port'"),
-        (["--repair", "host:h3"], "give --bundle DIR to work on what is deployed, or --what-if"),
+        (
+            ["--repair", "host:h3"],
+            "give --bundle DIR or ZIP to work on what is deployed, or --what-if",
+        ),
         (["--what-if", "--repair", "h3"], "'h3' is no component: it must be host:NAME"),
         (["--what-if", "--repair", "port:p0s0:¹A"], "'port:p0s0:¹A' is no port"),
         (["--what-if", "--repair", "port:p0s0:1"], "p0s0:1 does not exist"),
         (["--what-if", "--repair", "host:x"], "no host of the fabric"),
         (["--repair", "host:h1", "--kinds", "plane"], "--kinds is for single losses"),
         (["--out", "x"], "--out is for a repaired bundle"),
-        (["--bundle", "x"], "give --bundle DIR, or a RECIPE"),
+        (["--bundle", "x"], "give --bundle DIR or ZIP, or a RECIPE"),
         (["--what-if", "--restore", "host:h1"], "--restore is for a --bundle"),
     ],
 )

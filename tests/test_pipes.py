@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from ocs_codesign.cli import main
-from ocs_codesign.cli.pipes import CLOSED, is_closed
+from ocs_codesign.cli.interruption import CLOSED, is_closed
 
 if not hasattr(os, "fork"):
     pytest.skip("pipes that are closed are a thing of Unix", allow_module_level=True)

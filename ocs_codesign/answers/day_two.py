@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ocs_codesign.answers.sections import Section
+    from ocs_codesign.bundle.write.place import BundlePlace
     from ocs_codesign.fabric.deployments.deployment import Deployment
     from ocs_codesign.fabric.deployments.redesign import Redesign
     from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange
@@ -21,26 +22,28 @@ INVENTED = "What if: no bundle was read, the embedding is invented for this ques
 NOT_WRITTEN = "What if: nothing was written."
 
 
-def deployed_json(deployment: Deployment, out: str | None) -> dict[str, Any]:
+def deployed_json(deployment: Deployment, place: BundlePlace | None) -> dict[str, Any]:
     """What a bundle is after the work, and where it was written (null for a question)."""
     return {
         "up": deployment.up,
         "configurations": list(deployment.names),
         "failed": list(deployment.failures.components()),
-        "what_if": out is None,
-        "out": out,
+        "what_if": place is None,
+        "out": None if place is None else place.directory,
+        "archive": None if place is None else place.archive,
     }
 
 
-def deployed_sections(deployment: Deployment, out: str | None) -> Iterator[Section]:
+def deployed_sections(deployment: Deployment, place: BundlePlace | None) -> Iterator[Section]:
     """The same where people read it."""
     yield Facts(
         ("up", deployment.up),
         ("configurations", ", ".join(deployment.names)),
         ("failed", ", ".join(deployment.failures.components()) or None),
-        ("bundle", out),
+        ("bundle", None if place is None else place.directory),
+        ("as one file", None if place is None else place.archive),
     )
-    if out is None:
+    if place is None:
         yield NOT_WRITTEN
 
 
@@ -66,7 +69,7 @@ def redesign_text(offered: Redesign) -> str:
 
 
 def change_json(
-    deployment: Deployment, change: ConfigurationChange, out: str | None
+    deployment: Deployment, change: ConfigurationChange, place: BundlePlace | None
 ) -> dict[str, Any]:
     """The stages of a change of configuration, with the cross-connects in their order."""
     steps = deployment.work.steps if deployment.work is not None else ()
@@ -98,12 +101,12 @@ def change_json(
             }
             for number, stage in enumerate(change.stages, 1)
         ],
-        **deployed_json(deployment, out),
+        **deployed_json(deployment, place),
     }
 
 
 def change_sections(
-    deployment: Deployment, change: ConfigurationChange, out: str | None
+    deployment: Deployment, change: ConfigurationChange, place: BundlePlace | None
 ) -> Iterator[Section]:
     """What changes, and the stages."""
     yield Facts(
@@ -130,4 +133,4 @@ def change_sections(
     if rows:
         yield Table(columns, rows, numbers=6).shortened("stages")
         yield ""
-    yield from deployed_sections(deployment, out)
+    yield from deployed_sections(deployment, place)

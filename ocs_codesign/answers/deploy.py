@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ocs_codesign.answers.sections import Section
+    from ocs_codesign.bundle.write.place import BundlePlace
     from ocs_codesign.fabric.deployments.deployment import DeployedConfiguration, Deployment
 
 
 def deployment_json(
-    deployment: Deployment, manifest: dict[str, Any], directory: str, archive: str | None = None
+    deployment: Deployment, manifest: dict[str, Any], place: BundlePlace
 ) -> dict[str, Any]:
     """The JSON form, without the certificates of stages, which the bundle has."""
     plans = [plan_summary(change) for change in deployment.changes]
@@ -32,8 +33,8 @@ def deployment_json(
         "sonic": _has_sonic(deployment),
         "num_files": len(manifest["files"]) + 1,
         "num_bytes": sum(file["bytes"] for file in manifest["files"].values()),
-        "out": directory,
-        "archive": archive,
+        "out": place.directory,
+        "archive": place.archive,
     }
 
 
@@ -89,5 +90,7 @@ def deployment_sections(answer: dict[str, Any], deployment: Deployment) -> Itera
     if not answer["sonic"]:
         yield "No CONFIG_DB: SONiC joins side A with side B, and these switches have no sides."
     size = f"{answer['num_bytes'] / 1e6:.3g} MB in {answer['num_files']} files"
-    bundle = ("bundle", f"{answer['out']}, {size}")
-    yield Facts(("fabric", answer["fabric"]), bundle, ("as one file", answer["archive"]))
+    bundle = size if answer["out"] is None else f"{answer['out']}, {size}"
+    yield Facts(
+        ("fabric", answer["fabric"]), ("bundle", bundle), ("as one file", answer["archive"])
+    )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def read_bundle(directory: str | Path, on_phase: Callable[[str], None] | None = None) -> Deployment:
-    """The deployment in a directory: ``write_bundle`` writes the same bytes of it again.
+    """The deployment in a directory or its zip: ``write_bundle`` writes the same bytes of it again.
 
     Raises OSError if something cannot be read, and ValueError if the directory is no bundle or
     anything in it is wrong, with the first finding.

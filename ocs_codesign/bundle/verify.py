@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ocs_codesign.bundle.check.bundle import BundleVerdict, check_directory
+from ocs_codesign.files.archives import as_directory
 from ocs_codesign.graphs.text import parse
 
 if TYPE_CHECKING:
@@ -23,9 +24,12 @@ def check_bundle(
 ) -> BundleVerdict:
     """Check a bundle, and observed neighbours if there are any, from cables and circuits up.
 
-    Observed neighbours have to be those of one of the configurations; else the differences from
-    the nearest one are findings. Raises OSError if something cannot be read and ValueError if the
-    directory has no manifest of a bundle.
+    The bundle is a directory, or a zip of one, unpacked for as long as it is checked. Observed
+    neighbours have to be those of one of the configurations; else the differences from the nearest
+    one are findings. Raises OSError if something cannot be read and ValueError if the directory has
+    no manifest of a bundle, or the zip is broken.
     """
     neighbours = None if observed is None else Path(observed)
-    return check_directory(Path(directory), neighbours, parse, limit, on_phase or (lambda _: None))
+    tell = on_phase or (lambda _: None)
+    with as_directory(Path(directory), "a bundle") as place:
+        return check_directory(place, neighbours, parse, limit, tell)

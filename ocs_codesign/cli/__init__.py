@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import click
 
 from ocs_codesign import __version__
-from ocs_codesign.cli.interruption import interruptions
-from ocs_codesign.cli.pipes import noticed, until_closed
+from ocs_codesign.cli.interruption import interruptions, noticed, until_closed
 from ocs_codesign.cli.progress import add_verbosity
 from ocs_codesign.cli.spellings import as_spelled_now
 

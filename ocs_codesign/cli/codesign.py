@@ -139,6 +139,7 @@ def _files(plan: CodesignPlan, plot: str | None, top: int) -> dict[str, bytes]:
 
 def _deploy(handed: Sequence[Handover], directory: str, shown: Progress) -> None:
     """Write the bundle, or one in a directory of its own for each of several configurations."""
+    from ocs_codesign.bundle.write.place import BundlePlace
     from ocs_codesign.cli.deployed import write
     from ocs_codesign.fabric.deployments.deploy import deploy
     from ocs_codesign.fabric.deployments.deployment import NamedRecipe
@@ -146,7 +147,7 @@ def _deploy(handed: Sequence[Handover], directory: str, shown: Progress) -> None
     if not handed:
         raise ValueError("the winner needs no light, so there is nothing to deploy")
     for one in handed:
-        place = directory if len(handed) == 1 else f"{directory}/{one.name}"
+        place = BundlePlace(directory if len(handed) == 1 else f"{directory}/{one.name}")
         deployment = deploy(
             one.fabric,
             [NamedRecipe(one.name, one.recipe)],

@@ -9,17 +9,16 @@ import click
 
 from ocs_codesign.answers.refusal import refusal_json, refusal_text
 from ocs_codesign.cli.deployed import (
+    archive_option,
     bundle_option,
-    check_directory,
-    check_outside,
     read,
     where_to,
     write,
 )
-from ocs_codesign.cli.file_options import DIRECTORY, FILE, INPUT
+from ocs_codesign.cli.file_options import DIRECTORY, INPUT
 from ocs_codesign.cli.message_options import message_option
 from ocs_codesign.cli.options import ALLTOALL, GATHERING, json_option, prefer_option
-from ocs_codesign.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.cli.output import check_outputs, emit
 from ocs_codesign.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -58,12 +57,7 @@ _NAMED = re.compile(r"\s*([^=()]+)=(.*)", re.DOTALL)
     metavar="DIR",
     help="Where to put the bundle (default: that of --bundle).",
 )
-@click.option(
-    *("--archive", "archive_path"),
-    type=FILE,
-    metavar="FILE",
-    help="Also write the bundle as one file, a zip.",
-)
+@archive_option
 @json_option
 def deploy(
     recipes: tuple[str, ...],
@@ -91,8 +85,9 @@ def deploy(
     of the bundle, and those of --remove are torn down. NAME=RECIPE names a configuration. Exit
     code 1 if they do not fit.
 
-    With --archive FILE the bundle is also one file, to send or to open in the explorer on a phone;
-    with --bundle and no RECIPE the bundle stays what it is.
+    With --archive FILE the bundle is one file, to send or to open in the explorer on a phone, alone
+    or beside DIR; with --bundle and no RECIPE the bundle stays what it is. All that reads a bundle
+    reads this file too.
 
     \b
     Example:
@@ -101,28 +96,21 @@ def deploy(
       ocs-codesign deploy --bundle bundle 'other=GeneralizedKautz(2, 8)'
     """
     if (fabric_path is None) == (bundle is None):
-        raise click.UsageError("give --fabric FILE for new cables, or --bundle DIR for laid ones")
+        raise click.UsageError("give --fabric FILE for new cables, or --bundle for laid ones")
     if not recipes and not remove and (bundle is None or archive_path is None):
         raise click.UsageError("give at least one RECIPE")
     if remove and bundle is None:
         raise click.UsageError("--remove is for configurations of a --bundle")
-    if bundle is None and directory is None:
+    if bundle is None and directory is None and archive_path is None:
         raise click.UsageError("--out DIR is missing: where to put the bundle")
-    if archive_path == STDOUT:
-        raise click.UsageError("a zip is a file: --archive cannot go to standard output")
-    check_outputs(json_path, archive_path)
+    check_outputs(json_path)
     from ocs_codesign.answers.deploy import deployment_json, deployment_sections
-    from ocs_codesign.bundle.write.archive import write_archive
     from ocs_codesign.bundle.write.names import check_names
     from ocs_codesign.fabric.infeasible import InfeasibleError
 
     wanted = named_recipes(recipes)
     with progress("Reading files") as shown:
-        if bundle is not None:
-            directory = where_to(bundle, directory, json_path, what_if=False)
-        else:
-            check_directory(directory or "", json_path)
-        check_outside(directory or "", "--archive", archive_path)
+        place = where_to(bundle, directory, archive_path, json_path)
         kinds = tuple(dict.fromkeys(collectives))
         wishes: dict[str, Any] = {"prefer": prefer, "message_bytes": message}
         try:
@@ -134,10 +122,8 @@ def deploy(
             emit(refusal_json(error), json_path, [refusal_text(error)])
             return 1
         check_names(deployment.fabric, deployment.names)
-        manifest = write(deployment, directory or "", shown)
-        if archive_path is not None:
-            write_archive(directory or "", manifest["files"], archive_path)
-    answer = deployment_json(deployment, manifest, directory or "", archive_path)
+        manifest = write(deployment, place, shown)
+    answer = deployment_json(deployment, manifest, place)
     emit(answer, json_path, deployment_sections(answer, deployment))
     return 0
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ocs_codesign.cli.file_options import DIRECTORY
-from ocs_codesign.cli.output import STDOUT
+from ocs_codesign.cli.file_options import BUNDLE, FILE
+from ocs_codesign.cli.output import STDOUT, check_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from ocs_codesign.bundle.write.place import BundlePlace
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.fabric.deployments.deployment import Deployment, Failures
 
@@ -20,9 +22,15 @@ COMPONENT = "host:NAME, switch:NAME, plane:0, port:SWITCH:1A or cable:C00001"
 
 bundle_option = click.option(
     "--bundle",
-    type=DIRECTORY,
-    metavar="DIR",
-    help="The deployed bundle; it is replaced by what it becomes.",
+    type=BUNDLE,
+    metavar="DIR|ZIP",
+    help="The deployed bundle or its zip; it is replaced by what it becomes.",
+)
+archive_option = click.option(
+    *("--archive", "archive_path"),
+    type=FILE,
+    metavar="FILE",
+    help="Write the bundle as one file, a zip: beside the directory, or in place of a given zip.",
 )
 what_if_option = click.option(
     "--what-if",
@@ -35,22 +43,48 @@ def check_asked(bundle: str | None, what_if: bool, invented: Sequence[str]) -> N
     """UsageError without a bundle, but for a question, and for options that a bundle answers."""
     if bundle is None and not what_if:
         raise click.UsageError(
-            "give --bundle DIR to work on what is deployed, or --what-if to ask about an "
+            "give --bundle DIR or ZIP to work on what is deployed, or --what-if to ask about an "
             "embedding that is invented for the question"
         )
     if bundle is not None and invented:
         raise click.UsageError(f"{invented[0]} cannot be given with --bundle, which says it")
 
 
-def where_to(bundle: str, out: str | None, json_path: str | None, *, what_if: bool) -> str | None:
-    """The directory of the changed bundle, None for a question; refused before any long work."""
-    if what_if:
-        if out is not None:
-            raise click.UsageError("--what-if writes no bundle: leave out --out")
-        return None
-    directory = bundle if out is None else out
-    check_directory(directory, json_path)
-    return directory
+def asked_place(
+    bundle: str, out: str | None, archive: str | None, json_path: str | None, *, what_if: bool
+) -> BundlePlace | None:
+    """Where the changed bundle goes, None for a question; refused before any long work."""
+    if not what_if:
+        return where_to(bundle, out, archive, json_path)
+    for option, path in (("--out", out), ("--archive", archive)):
+        if path is not None:
+            raise click.UsageError(f"--what-if writes no bundle: leave out {option}")
+    return None
+
+
+def where_to(
+    bundle: str | None, out: str | None, archive: str | None, json_path: str | None
+) -> BundlePlace:
+    """Where a bundle goes: to where it was, unless the options say; refused before any long work.
+
+    A zip is left alone if another or a directory is given, a directory if another is.
+    """
+    from ocs_codesign.bundle.write.place import BundlePlace
+    from ocs_codesign.files.archives import only_folder
+
+    if archive == STDOUT:
+        raise click.UsageError("a zip is a file: --archive cannot go to standard output")
+    folder, directory = "", out
+    if bundle is not None and not Path(bundle).is_file():
+        directory = bundle if out is None else out
+    elif bundle is not None and out is None:
+        archive = bundle if archive is None else archive
+        folder = only_folder(Path(bundle), "a bundle")
+    check_outputs(json_path, archive)
+    if directory is not None:
+        check_directory(directory, json_path)
+        check_outside(directory, "--archive", archive)
+    return BundlePlace(directory, archive, folder)
 
 
 def check_directory(directory: str, json_path: str | None) -> None:
@@ -65,8 +99,6 @@ def check_directory(directory: str, json_path: str | None) -> None:
 
 def check_outside(directory: str, option: str, path: str | None) -> None:
     """UsageError for a file of an option that would be in the bundle."""
-    from pathlib import Path
-
     if path not in (None, STDOUT) and (
         Path(directory).resolve() in Path(path or "").resolve().parents
     ):
@@ -74,18 +106,18 @@ def check_outside(directory: str, option: str, path: str | None) -> None:
 
 
 def read(bundle: str, shown: Progress) -> Deployment:
-    """The deployment in a directory, after it has been checked."""
+    """The deployment in a directory or a zip, after it has been checked."""
     from ocs_codesign.bundle.read import read_bundle
 
     return read_bundle(bundle, shown.tell_phase)
 
 
-def write(deployment: Deployment, directory: str, shown: Progress) -> dict[str, Any]:
+def write(deployment: Deployment, place: BundlePlace, shown: Progress) -> dict[str, Any]:
     """The manifest of the bundle that is written."""
     from ocs_codesign.web.report.writing import write_bundle
 
     shown.tell_phase("Writing the bundle")
-    return write_bundle(deployment, directory)
+    return place.write(lambda directory: write_bundle(deployment, directory))
 
 
 def components(texts: Sequence[str], deployment: Deployment | None = None) -> Failures:

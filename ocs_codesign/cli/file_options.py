@@ -54,11 +54,23 @@ class _Directory(click.Path):
         return super().convert(value, param, ctx)
 
 
+@final
+class _Bundle(click.Path):
+    """The directory of a bundle, or its zip."""
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
+        """The path."""
+        if value == STDOUT:
+            self.fail("a bundle is a directory or a zip: it cannot come from a pipe", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 INPUT = _Input(readable=False)
 FILE = click.Path(readable=False)
 OUTPUT = click.Path(readable=False, allow_dash=True)
 PICTURE = _Picture(readable=False)
 DIRECTORY = _Directory(readable=False)
+BUNDLE = _Bundle(readable=False)
 """Whether they can be read and written is said by those who do, in their words."""
 
 design_directory_option = click.option(

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ocs_codesign.cli.deployed import (
+    archive_option,
+    asked_place,
     bundle_option,
     check_asked,
     read,
     what_if_option,
-    where_to,
     write,
 )
 from ocs_codesign.cli.file_options import INPUT, OUTPUT
@@ -28,6 +29,7 @@ from ocs_codesign.cli.splicing import WHERE, splice_of, splice_option, spliced_b
 from ocs_codesign.quantities import parse_time
 
 if TYPE_CHECKING:
+    from ocs_codesign.bundle.write.place import BundlePlace
     from ocs_codesign.fabric.description import PortModel
     from ocs_codesign.reconfigure.change import ReconfigurationCost
     from ocs_codesign.topology import Topology
@@ -72,7 +74,7 @@ HOSTS_CHANGE = "circuits change between the same hosts"
 @delta_per_circuit_option
 @click.option("--plane-stops", is_flag=True, help="A plane is dark as a whole while it changes.")
 @quantity_option("--time-limit", parse_time, "Time for the search (default 60s).")
-@click.option("--seed", type=int, help="Seed of local searches (default 0).")
+@click.option("--seed", type=click.IntRange(0), help="Seed of local searches (default 0).")
 @click.option(
     "--out",
     type=OUTPUT,
@@ -80,6 +82,7 @@ HOSTS_CHANGE = "circuits change between the same hosts"
     help="Where to put the changed bundle (default: that of --bundle); with --what-if a CSV of all "
     "cross-connects, in their order.",
 )
+@archive_option
 @json_option
 def rewire(
     ends: tuple[str, ...],
@@ -89,7 +92,9 @@ def rewire(
     without: tuple[str, ...],
     where: str | None,
     out: str | None,
+    archive_path: str | None,
     json_path: str | None,
+    seed: int | None,
     **invented: Any,
 ) -> int:
     """Plan the change of circuits to TO, and bring a bundle to what it is afterwards.
@@ -114,6 +119,8 @@ def rewire(
       ocs-codesign rewire 'DirectedCirculant(64, (1, 8))' --without 5 --without 9 --what-if
     """
     given = [f"--{name.replace('_', '-')}" for name, value in invented.items() if value]
+    if seed is not None and not without:
+        given.append("--seed")
     check_asked(bundle, what_if, given)
     most = 1 if without else 2
     if len(ends) > most:
@@ -127,10 +134,12 @@ def rewire(
         raise click.UsageError("--splice is how circuits of hosts are joined: name them --without")
     if bundle is not None:
         if without:
-            return _without(ends, bundle, what_if, without, where, out, json_path)
+            place = asked_place(bundle, out, archive_path, json_path, what_if=what_if)
+            return _without(ends, bundle, place, without, where, json_path, seed or 0)
         if not ends:
             raise click.UsageError("give TO, a configuration of the bundle, or --without hosts")
-        _deployed(ends, bundle, what_if, held_path, out, json_path)
+        place = asked_place(bundle, out, archive_path, json_path, what_if=what_if)
+        _deployed(ends, bundle, place, held_path, json_path)
         return 0
     if without and not ends:
         raise click.UsageError("give FROM, of which nodes are lost")
@@ -140,38 +149,38 @@ def rewire(
         )
     if not without and len(ends) + (held_path is not None) < 2:
         raise click.UsageError("give FROM, or --held FILE, and TO")
-    _asked(ends, held_path, without, out, json_path, **invented)
+    if archive_path is not None:
+        raise click.UsageError("--archive is for a changed bundle: give --bundle")
+    _asked(ends, held_path, without, out, json_path, seed=seed or 0, **invented)
     return 0
 
 
 def _without(
     ends: tuple[str, ...],
     bundle: str,
-    what_if: bool,
+    place: BundlePlace | None,
     without: tuple[str, ...],
     where: str | None,
-    out: str | None,
     json_path: str | None,
+    seed: int,
 ) -> int:
     """What is up in a bundle, without hosts."""
     check_outputs(json_path)
     from ocs_codesign.fabric.deployments.deployment import Failures
 
-    directory = where_to(bundle, out, json_path, what_if=what_if)
     with progress("Reading files") as shown:
         deployment = read(bundle, shown)
         if ends and ends[0] != deployment.up:
             raise ValueError(f"{deployment.up!r} is up, not {ends[0]!r}")
         lost = Failures(without)
-        return spliced_bundle(deployment, lost, where or WHERE[0], directory, json_path, shown)
+        return spliced_bundle(deployment, lost, where or WHERE[0], place, json_path, shown, seed)
 
 
 def _deployed(
     ends: tuple[str, ...],
     bundle: str,
-    what_if: bool,
+    place: BundlePlace | None,
     held_path: str | None,
-    out: str | None,
     json_path: str | None,
 ) -> None:
     """From what is up in a bundle to another of its configurations."""
@@ -180,7 +189,6 @@ def _deployed(
     from ocs_codesign.fabric.deployments.day_two import rewired
     from ocs_codesign.formats.held_files import read_joined_ports
 
-    directory = where_to(bundle, out, json_path, what_if=what_if)
     with progress("Reading files") as shown:
         deployment = read(bundle, shown)
         if len(ends) == 2 and ends[0] != deployment.up:
@@ -188,10 +196,10 @@ def _deployed(
         held = None if held_path is None else read_joined_ports(held_path, deployment.fabric)
         shown.tell_phase("Ordering stages")
         changed, change = rewired(deployment, ends[-1], held)
-        if directory is not None:
-            write(changed, directory, shown)
-    answer = change_json(changed, change, directory)
-    emit(answer, json_path, change_sections(changed, change, directory))
+        if place is not None:
+            write(changed, place, shown)
+    answer = change_json(changed, change, place)
+    emit(answer, json_path, change_sections(changed, change, place))
 
 
 def _asked(
@@ -209,13 +217,11 @@ def _asked(
     delta_per_circuit: float | None,
     plane_stops: bool,
     time_limit: float | None,
-    seed: int | None,
+    seed: int,
 ) -> None:
     """Between topologies on circuits that are invented."""
     if profile is not None and (delta is not None or delta_per_circuit is not None):
         raise click.UsageError("--profile says the dead time: --delta is for switches without one")
-    if (seed or 0) < 0:
-        raise click.UsageError(f"--seed is {seed}: it must be at least 0")
     check_outputs(json_path, out)
     from ocs_codesign.answers.day_two import INVENTED
     from ocs_codesign.answers.rewire import (
@@ -242,7 +248,7 @@ def _asked(
         lost = None
         if without:
             shown.tell_phase("Joining circuits")
-            lost = splice_of(name, target, without, two_way=model.is_bidirectional, seed=seed or 0)
+            lost = splice_of(name, target, without, two_way=model.is_bidirectional, seed=seed)
             name, target = lost.name, lost.topology
         as_it_comes = planes_of(target, model)
         if held_path is None:
@@ -265,11 +271,11 @@ def _asked(
             least = planes or as_it_comes.num_planes
             state = read_plane_state(held_path, model, target.num_nodes, least)
         options = Options(time_limit_s=TIME_LIMIT_S if time_limit is None else time_limit)
-        fixed = minimum_rewiring(state, target, model, options=options, seed=seed or 0)
+        fixed = minimum_rewiring(state, target, model, options=options, seed=seed)
         free = None
         if free_hosts:
             shown.tell_phase("Choosing hosts")
-            free = free_rewiring(state, target, model, options=options, seed=seed or 0)
+            free = free_rewiring(state, target, model, options=options, seed=seed)
         shown.tell_phase("Ordering stages")
         after = (fixed if free is None else free.rewiring).target
         timed = cost or ReconfigurationCost(0)

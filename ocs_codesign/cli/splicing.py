@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ocs_codesign.bundle.write.place import BundlePlace
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.fabric.deployments.deployment import Deployment, Failures
     from ocs_codesign.fabric.repairs.splicing import SpliceChoice, SplicedConfiguration
@@ -38,7 +39,7 @@ def spliced_bundle(
     deployment: Deployment,
     failed: Failures,
     where: str,
-    directory: str | None,
+    place: BundlePlace | None,
     json_path: str | None,
     shown: Progress,
     seed: int = 0,
@@ -55,8 +56,8 @@ def spliced_bundle(
     except InfeasibleError as error:
         emit(refusal_json(error, "repaired"), json_path, [refusal_text(error, "repaired")])
         return 1
-    if directory is not None:
-        write(done.deployment, directory, shown)
+    if place is not None:
+        write(done.deployment, place, shown)
     splice = {
         "hosts": list(failed.hosts),
         "recipe": repr(done.deployment.configuration(done.deployment.up).recipe),
@@ -66,10 +67,10 @@ def spliced_bundle(
     answer = {
         "repaired": True,
         "splice": splice,
-        **change_json(done.deployment, done.change, directory),
+        **change_json(done.deployment, done.change, place),
     }
     sections = splice_sections(done.up, failed.hosts, done.torn_down)
-    changes = change_sections(done.deployment, done.change, directory)
+    changes = change_sections(done.deployment, done.change, place)
     emit(answer, json_path, [*sections, "", *changes])
     return 0
 

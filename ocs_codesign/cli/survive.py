@@ -9,12 +9,13 @@ import click
 from ocs_codesign.answers.refusal import refusal_json, refusal_text
 from ocs_codesign.cli.deployed import (
     COMPONENT,
+    archive_option,
+    asked_place,
     bundle_option,
     check_asked,
     components,
     read,
     what_if_option,
-    where_to,
     write,
 )
 from ocs_codesign.cli.file_options import DIRECTORY, INPUT
@@ -30,6 +31,7 @@ from ocs_codesign.cli.splicing import (
 )
 
 if TYPE_CHECKING:
+    from ocs_codesign.bundle.write.place import BundlePlace
     from ocs_codesign.cli.progress import Progress
     from ocs_codesign.fabric.deployments.deployment import Deployment, Failures
     from ocs_codesign.fabric.infeasible import InfeasibleError
@@ -86,6 +88,7 @@ KINDS = ("plane", "switch", "link", "host")
     metavar="DIR",
     help="Where to put the repaired bundle (default: that of --bundle).",
 )
+@archive_option
 @json_option
 def survive(
     recipe: str | None,
@@ -101,6 +104,7 @@ def survive(
     where: str | None,
     seed: int | None,
     out: str | None,
+    archive_path: str | None,
     json_path: str | None,
 ) -> int:
     """Lose every plane, switch, circuit and host of what is up in a bundle, one at a time.
@@ -126,15 +130,16 @@ def survive(
           --repair host:host03 --splice anywhere
     """
     if (recipe is None) == (bundle is None):
-        raise click.UsageError("give --bundle DIR, or a RECIPE and its --fabric FILE")
+        raise click.UsageError("give --bundle DIR or ZIP, or a RECIPE and its --fabric FILE")
     if (recipe is None) == (fabric_path is not None):
         raise click.UsageError("--fabric FILE is for a RECIPE, and a RECIPE needs it")
     if (lost or mended) and kinds is not None:
         raise click.UsageError("--kinds is for single losses: with --repair, name what is lost")
     if lost or mended:
         check_asked(bundle, what_if, ())
-    elif out is not None:
-        raise click.UsageError("--out is for a repaired bundle: give --repair")
+    elif out is not None or archive_path is not None:
+        option = "--archive" if out is None else "--out"
+        raise click.UsageError(f"{option} is for a repaired bundle: give --repair")
     if mended and (lost or bundle is None):
         raise click.UsageError("--restore is for a --bundle, and apart from --repair")
     if redesign is not None and (not lost or bundle is None):
@@ -150,16 +155,16 @@ def survive(
     with progress("Reading files") as shown:
         try:
             if bundle is not None and (lost or mended):
-                directory = where_to(bundle, out, json_path, what_if=what_if)
+                place = asked_place(bundle, out, archive_path, json_path, what_if=what_if)
                 deployment = read(bundle, shown)
                 failed = components(lost or mended, deployment)
                 if where is not None:
                     return spliced_bundle(
-                        deployment, failed, where, directory, json_path, shown, seed or 0
+                        deployment, failed, where, place, json_path, shown, seed or 0
                     )
                 if redesign is not None:
-                    return _redesigned(deployment, failed, redesign, directory, json_path, shown)
-                return _changed(deployment, failed, bool(mended), directory, json_path, shown)
+                    return _redesigned(deployment, failed, redesign, place, json_path, shown)
+                return _changed(deployment, failed, bool(mended), place, json_path, shown)
             if bundle is not None:
                 deployment = read(bundle, shown)
                 configuration = deployment.configuration(deployment.up).configuration
@@ -249,7 +254,7 @@ def _changed(
     deployment: Deployment,
     failed: Failures,
     is_mended: bool,
-    directory: str | None,
+    place: BundlePlace | None,
     json_path: str | None,
     shown: Progress,
 ) -> int:
@@ -271,12 +276,12 @@ def _changed(
         except InfeasibleError as error:
             return _refused(deployment, failed, error, json_path)
         offer, sentences = _offer(deployment, failed)
-    if directory is not None:
-        write(changed, directory, shown)
+    if place is not None:
+        write(changed, place, shown)
     made = {} if done is None else repair_json(done)
     sections = [] if done is None else [*repair_sections(done), *sentences, ""]
-    answer = {**made, **offer, **deployed_json(changed, directory)}
-    emit(answer, json_path, [*sections, *deployed_sections(changed, directory)])
+    answer = {**made, **offer, **deployed_json(changed, place)}
+    emit(answer, json_path, [*sections, *deployed_sections(changed, place)])
     return 0
 
 
@@ -314,7 +319,7 @@ def _redesigned(
     deployment: Deployment,
     failed: Failures,
     name: str,
-    directory: str | None,
+    place: BundlePlace | None,
     json_path: str | None,
     shown: Progress,
 ) -> int:
@@ -325,10 +330,10 @@ def _redesigned(
 
     check_names(deployment.fabric, [name])
     changed, change = redesigned(deployment, failed, name, shown.tell_phase)
-    if directory is not None:
-        write(changed, directory, shown)
-    answer = change_json(changed, change, directory)
-    emit(answer, json_path, change_sections(changed, change, directory))
+    if place is not None:
+        write(changed, place, shown)
+    answer = change_json(changed, change, place)
+    emit(answer, json_path, change_sections(changed, change, place))
     return 0
 
 

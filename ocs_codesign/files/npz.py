@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import io
-import struct
 import warnings
 import zipfile
-import zlib
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
 from ocs_codesign.files.limited import open_regular
+from ocs_codesign.files.zips import BROKEN, MAX_INFLATION, Guarded, broken_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,22 +26,7 @@ MAX_CONTENT_BYTES = 16 * 2**30
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _MAX_HEADER_BYTES = 2**12
-_READ_BYTES = 2**20
-_MAX_INFLATION = 1040  # deflate cannot pack more than 1032 bytes into one
 _MAX_ITEM_BYTES = 256
-
-_BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    OverflowError,
-    IndexError,
-    SystemError,
-)
-"""What the zip reader raises for archives that are damaged, encrypted or exotic."""
 
 
 @final
@@ -122,10 +106,10 @@ def read_npz(
         if not file.seekable():
             raise ValueError(f"{path}: this is a pipe: an archive is read from a file")
         try:
-            with zipfile.ZipFile(_Guarded(file, layout.what)) as archive:
+            with zipfile.ZipFile(Guarded(file, layout.what)) as archive:
                 return value(_arrays(archive, layout, check))
-        except _BROKEN as error:
-            reason = _reason(error)
+        except BROKEN as error:
+            reason = broken_reason(error)
             raise ValueError(f"{path} is not a readable npz archive: {reason}") from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
@@ -135,38 +119,13 @@ def npz_names(path: Path, what: str) -> frozenset[str]:
     """Names of the arrays in an archive of ``what``, unread; errors as of ``read_npz``."""
     with open_regular(path) as file:
         try:
-            with zipfile.ZipFile(_Guarded(file, what)) as archive:
+            with zipfile.ZipFile(Guarded(file, what)) as archive:
                 return frozenset(name.removesuffix(".npy") for name in archive.namelist())
-        except (*_BROKEN, OSError) as error:
-            reason = _reason(error)
+        except (*BROKEN, OSError) as error:
+            reason = broken_reason(error)
             raise ValueError(f"{path} is not a readable npz archive: {reason}") from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Guarded:
-    """A file of which no single read takes more than a block, so no directory can be larger."""
-
-    file: IO[bytes]
-    what: str
-
-    def read(self, size: int = -1) -> bytes:
-        if size > _READ_BYTES:
-            raise ValueError(f"the archive's directory is too large for {self.what}")
-        return self.file.read(size if size >= 0 else _READ_BYTES)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        if whence == 0 and offset < 0:
-            raise ValueError("the archive's directory points outside the archive")
-        return self.file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self.file.tell()
-
-    def seekable(self) -> bool:
-        return True
 
 
 def _arrays(
@@ -200,7 +159,7 @@ def _members(archive: zipfile.ZipFile, layout: Layout) -> dict[str, zipfile.ZipI
             raise ValueError(f"the array {name} is in the archive twice")
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"the array {name} is neither stored nor deflated")
-        if member.file_size > _MAX_INFLATION * member.compress_size + _MAX_HEADER_BYTES:
+        if member.file_size > MAX_INFLATION * member.compress_size + _MAX_HEADER_BYTES:
             raise ValueError(f"the array {name} declares more bytes than it can hold")
         members[name] = member
     for name in layout.required:
@@ -240,12 +199,6 @@ def _checked_length(name: str, member: zipfile.ZipInfo, content: IO[bytes], layo
             f"its entry in the archive {held:,}"
         )
     return int(length)
-
-
-def _reason(error: Exception) -> str:
-    """What the zip reader says, which may echo the archive, on one line of a readable length."""
-    told = " ".join(str(error).split()).strip(" .") or type(error).__name__
-    return told if len(told) <= 200 else told[:197] + "..."
 
 
 def _short(text: str) -> str:
