@@ -19,7 +19,7 @@ class Shown:
     """A value that a notebook shows as the command line does.
 
     >>> from ocs_codesign.topology import Topology
-    >>> "<th>nodes</th>" in Topology(2, [0, 1], [1, 0])._repr_html_()
+    >>> ">nodes</th>" in Topology(2, [0, 1], [1, 0])._repr_html_()
     True
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.answers.html import table_html
+from ocs_codesign.answers.html import notebook_html, table_html
 from ocs_codesign.answers.sections import Facts, Recipes, Table
 from ocs_codesign.answers.texts import cost_text, loads_table
 from ocs_codesign.quantities import format_time
@@ -34,23 +34,23 @@ def html_of(value: object) -> str:
     """The HTML of a value; TypeError for one of which nothing is known.
 
     >>> from ocs_codesign.topology import Topology
-    >>> html_of(Topology(2, [0, 1], [1, 0]))[:42]
-    '<table>\\n<tr><th>nodes</th><td>2</td></tr>\\n'
+    >>> '<th scope="row">nodes</th><td>2</td>' in html_of(Topology(2, [0, 1], [1, 0]))
+    True
     """
     sections = SECTIONS.get(type(value).__name__)
     if sections is None:
         raise TypeError(f"nothing is known of {type(value).__name__} that could be shown")
-    return "\n".join(html for html in map(_html, sections(value)) if html)
+    return notebook_html(html for html in map(_html, sections(value)) if html)
 
 
 def _html(section: Section) -> str:
     if isinstance(section, Facts):
         lines = [
-            f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>"
+            f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>'
             for name, value in section.rows
             if value is not None
         ]
-        return "<table>\n" + "\n".join(lines) + "\n</table>"
+        return "<table><tbody>\n" + "\n".join(lines) + "\n</tbody></table>"
     if isinstance(section, Table):
         numbers = section.columns[: section.numbers]
         return table_html(section.columns, section.rows, numbers=numbers, note=section.note)
