@@ -47,6 +47,7 @@ GIVEN = {
 RING = oc.DirectedCirculant(5, (1, 2)).topology()
 HELD = plane_heads(GRAPH, oc.factorise(GRAPH))
 NETWORK = oc.direct(GRAPH, 1)
+GATHER = oc.Collective("allgather")
 ALL = oc.bfb(GRAPH)
 OPTIONS = Options(time_limit_s=20.0)
 
@@ -61,7 +62,7 @@ def stacked(graph):
     """Every column of the BFB schedule again, on the given graph whose links are in any order."""
     same = oc.bfb(graph)
     columns = (same.item, same.lo, same.hi, same.link, same.step)
-    return oc.Schedule(graph, oc.Collective("allgather"), same.num_chunks, *columns)
+    return oc.Schedule(graph, GATHER, same.num_chunks, *columns)
 
 
 def nodes_and_links(topology):
@@ -120,25 +121,25 @@ TAKEN = {
     "bfb": lambda graph: oc.verify(oc.bfb(graph)).cost,
     "bfb_loads": oc.bfb_loads,
     "place": lambda graph: oc.place(classic("ring"), graph).cut_through,
-    "messages_on": lambda graph: (
-        oc.messages_on(graph, "ring", oc.Collective("allgather"), {})[0].num_steps
-    ),
+    "messages_on": lambda graph: oc.messages_on(graph, "ring", GATHER, {})[0].num_steps,
     "exact_answers": lambda graph: len(list(oc.exact_answers(graph, 2, 1, options=OPTIONS))),
     "exact_frontier": lambda graph: len(oc.exact_frontier(graph, 2, 1, options=OPTIONS)),
     "exact_schedule": lambda graph: oc.exact_schedule(graph, 2, 1, options=OPTIONS).num_steps,
     "fractional_bound": lambda graph: oc.fractional_bound(graph, 2, options=OPTIONS),
-    "contenders": lambda graph: (
-        oc.contenders(oc.direct(graph, 1), oc.Collective("allgather"), topology=graph).least
-    ),
+    "contenders": lambda graph: oc.contenders(oc.direct(graph, 1), GATHER, topology=graph).least,
     "Pipeline.schedule": lambda graph: (
         oc.verify(
             oc.Pipeline(
-                oc.forests(oc.direct(graph, 1), oc.Collective("allgather")),
-                oc.Collective("allgather"),
+                oc.forests(oc.direct(graph, 1), GATHER),
+                GATHER,
             ).schedule(1, graph)
         ).cost.t_b
     ),
-    "synthesis": lambda graph: oc.synthesis(graph, oc.Collective("allgather")).ticks,
+    "optimum": lambda graph: oc.optimum(graph, GATHER).inv_rate,
+    "forests": lambda graph: oc.forests(graph, GATHER)[0].inv_rate,
+    "allreduce_optimum": oc.allreduce_optimum,
+    "allreduce_pipelines": lambda graph: oc.allreduce_pipelines(graph)[1],
+    "synthesis": lambda graph: oc.synthesis(graph, GATHER).ticks,
 }
 """A result of every function that takes a topology, alike for all ways to give the same one."""
 
@@ -164,7 +165,7 @@ RECIPES_ONLY = {
     "Cluster.network": (lambda recipe: CLUSTER.network([recipe]).num_links, "servers joins"),
     "Cluster.of_cards": (lambda recipe: CLUSTER.of_cards([recipe]), "servers joins"),
     "score_cluster": (
-        lambda recipe: oc.score_cluster(CLUSTER, oc.Collective("allgather"), [recipe]).best.steps,
+        lambda recipe: oc.score_cluster(CLUSTER, GATHER, [recipe]).best.steps,
         "servers joins",
     ),
     "configured": (job, "is named by its recipe"),
@@ -244,7 +245,8 @@ def test_expansions_say_what_they_expand(name):
             kind(graph, *rest)
 
 
-NETWORKS = {"damaged", "servers", "place", "messages_on"}
+FORESTS = {"optimum", "forests", "allreduce_optimum", "allreduce_pipelines"}
+NETWORKS = FORESTS | {"damaged", "servers", "place", "messages_on"}
 """What takes networks too, with switches."""
 
 
@@ -322,6 +324,7 @@ def test_what_is_no_topology_gets_one_sentence(kind):
 
 
 def test_functions_of_networks_take_their_texts_and_say_what_is_none():
+    assert oc.optimum("star(5, 1)", GATHER).inv_rate == 4
     assert oc.damaged("star(5, 1)", "h0").num_links == 8
     assert as_network("star(5, 1)").num_hosts == as_network(TEXT).num_hosts == 5
     for bad, rule in (

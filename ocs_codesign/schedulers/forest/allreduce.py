@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ocs_codesign.collective import Collective
 from ocs_codesign.demand import demands_of
+from ocs_codesign.networks.direct import as_network
 from ocs_codesign.schedulers.forest.building import forests_of
 from ocs_codesign.schedulers.forest.group_task import group_tasks
 from ocs_codesign.schedulers.forest.mixing import mixed_spanning
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.forest import Forest
+    from ocs_codesign.given import NetworkLike
     from ocs_codesign.network import Network
     from ocs_codesign.schedulers.forest.group_task import GroupTask
     from ocs_codesign.schedulers.forest.spanning import Tasks
@@ -50,7 +52,7 @@ _MAX_SIZE = 2**20
 """The largest of unequal shards: a schedule counts its chunks in 31 bits."""
 
 
-def allreduce_optimum(network: Network) -> Fraction:
+def allreduce_optimum(network: NetworkLike) -> Fraction:
     """The most that an allreduce can do per time when hosts may be roots of unequal shares.
 
     Every host u is the root of x_u units, summed up along one forest and then copied along
@@ -64,6 +66,7 @@ def allreduce_optimum(network: Network) -> Fraction:
     >>> allreduce_optimum(star(4, [10, 10, 10, 1]))
     Fraction(1, 1)
     """
+    network = as_network(network)
     tasks = _tasks(network, Collective.ALLREDUCE)
     halves = [optimum(network, half) for half in Collective.ALLREDUCE.halves()]
     in_turn = _algbw_in_turn(halves)
@@ -206,7 +209,7 @@ def _sized(network: Network, tasks: Tasks, most: Fraction) -> tuple[Collective, 
 
 
 def allreduce_pipelines(
-    network: Network,
+    network: NetworkLike,
     collective: Collective = Collective.ALLREDUCE,
     num_trees: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,
@@ -218,6 +221,7 @@ def allreduce_pipelines(
     for at most MAX_LINKS links and any number of trees that of the best shares; else that of
     either half alone. Raises ValueError as ``optimum`` does.
     """
+    network = as_network(network)
     found = [optimum(network, half) for half in collective.halves()]
     made = [forests_of(half, num_trees, on_progress, height) for half in found]
     inv_rate = sum((max(forest.inv_rate for forest in half) for half in made), Fraction(0))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.collective import Collective
     from ocs_codesign.demand import Demand
+    from ocs_codesign.given import NetworkLike
     from ocs_codesign.network import Network
     from ocs_codesign.schedulers.forest.group_task import GroupTask
     from ocs_codesign.schedulers.forest.optimum import Optimum
@@ -46,7 +47,7 @@ _MOST_TRIED = 100
 
 
 def forests(
-    network: Network,
+    network: NetworkLike,
     collective: Collective | Demand,
     num_trees: int | None = None,
     on_progress: Callable[[int, int], None] | None = None,

@@ -13,7 +13,7 @@ import numpy as np
 from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost, total
 from ocs_codesign.given import as_topology
-from ocs_codesign.networks.direct import direct
+from ocs_codesign.networks.direct import as_network, direct
 from ocs_codesign.schedulers.bfb.assembly import loads_of_half
 from ocs_codesign.schedulers.bfb.loads import can_measure
 from ocs_codesign.schedulers.forest.building import forests_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.cost import CostModel
     from ocs_codesign.forest import Forest
-    from ocs_codesign.given import TopologyLike
+    from ocs_codesign.given import NetworkLike, TopologyLike
     from ocs_codesign.network import Network
     from ocs_codesign.schedule import Schedule
     from ocs_codesign.schedulers.forest.optimum import Optimum
@@ -142,7 +142,7 @@ class Contenders:
 
 
 def contenders(
-    network: Network,
+    network: NetworkLike,
     collective: Collective,
     num_trees: int | None = None,
     topology: TopologyLike | None = None,
@@ -164,6 +164,7 @@ def contenders(
     >>> [(one.maker, one.cost.steps == one.height + one.num_parts - 1) for one in best]
     [('bfb', True), ('forest', True)]
     """
+    network = as_network(network)
     found = optimum(network, collective)
     steps = _fewest_steps(found)
     first = _checked(found, num_trees, on_progress, height)

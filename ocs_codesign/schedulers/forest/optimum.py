@@ -11,6 +11,7 @@ import numpy as np
 
 from ocs_codesign.cuts.dissemination import Cut, bottleneck
 from ocs_codesign.demand import Demand, demands_of
+from ocs_codesign.networks.direct import as_network
 from ocs_codesign.schedulers.forest.group_task import GroupTask, group_tasks
 from ocs_codesign.schedulers.forest.mixing import mixed_spanning
 from ocs_codesign.schedulers.forest.shares import SharedLinks, Tenant, best_shares
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.collective import Collective
+    from ocs_codesign.given import NetworkLike
     from ocs_codesign.network import Network
     from ocs_codesign.schedulers.forest.spanning import Tasks
 
@@ -131,7 +133,7 @@ def _common_divisor(one: Fraction, other: Fraction) -> Fraction:
     return Fraction(numerator, one.denominator * other.denominator)
 
 
-def optimum(network: Network, collective: Collective | Demand) -> Optimum:
+def optimum(network: NetworkLike, collective: Collective | Demand) -> Optimum:
     """The highest rate of a collective that copies or adds up: allgather, broadcast, reduce, ...
 
     Shards may be unequal, groups run side by side at one rate, hosts outside of a group pass on
@@ -145,7 +147,7 @@ def optimum(network: Network, collective: Collective | Demand) -> Optimum:
     >>> found.inv_rate, found.trees, (found.cut.weight, found.cut.capacity), found.algbw
     (Fraction(3, 65), (Fraction(3, 5), 13), (15, 325), Fraction(1040, 3))
     """
-    demand = collective
+    network, demand = as_network(network), collective
     if not isinstance(demand, Demand):
         demand, *second = demands_of(demand, network.num_hosts)
         if second:
