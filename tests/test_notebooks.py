@@ -7,6 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from ocs_codesign.answers.html import notebook_html
+
 NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "docs" / "notebooks").glob("*.ipynb"))
 
 
@@ -40,6 +42,18 @@ def test_it_was_executed_in_order_and_names_no_place(path):
     assert "/home/" not in (text := path.read_text(encoding="utf-8"))
     assert "/tmp/" not in text
     assert any("text/html" in output.get("data", {}) for cell in cells for output in cell.outputs)
+
+
+def style_of(html):
+    return html.partition("<style>")[2].partition("</style>")[0]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_its_tables_have_the_style_of_today(path):
+    cells = [cell for cell in read(path).cells if cell.cell_type == "code"]
+    shown = [output.get("data", {}).get("text/html", "") for c in cells for output in c.outputs]
+    styles = {style_of("".join(html)) for html in shown if "ocs-shown" in html}
+    assert styles == {style_of(notebook_html([]))}
 
 
 @pytest.mark.slow
