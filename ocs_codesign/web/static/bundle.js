@@ -69,7 +69,7 @@ explorer.bundle = (() => {
       el("p", { class: "note" }, "Cables, circuits and schedules are checked by ocs-codesign verify-bundle."),
       claims(manifest),
       explorer.table("Ports of the switches", ["switch", "side", "ports", "used", "spare", "failed", "free"],
-        ports.map((row) => ["switch", "side", "ports", "used", "spare", "failed", "free"].map((name) => row[name]))),
+        ports.map((row) => ["switch", "side", "ports", "used", "spare", "failed", "free"].map((name) => row[name])), 5, 2),
       el("div", { class: "two" }, configurations),
     ];
   }
@@ -96,9 +96,9 @@ explorer.bundle = (() => {
   function claims(manifest) {
     const found = manifest.configurations.flatMap((each) =>
       Object.entries(each.bounds ?? {}).map(([collective, bound]) =>
-        [each.nodes, each.degree, bound.steps, bound.t_b, each.name, collective, each.recipe].map((value) => String(value ?? "–"))));
+        [each.name, collective, each.nodes, each.degree, bound.steps, bound.t_b, each.recipe].map((value) => String(value ?? "–"))));
     return explorer.table("Configurations and the bounds of their collectives",
-      ["nodes", "ports", "steps at least", "t_b at least", "configuration", "collective", "recipe"], found, 4);
+      ["configuration", "collective", "nodes", "ports", "steps at least", "t_b at least", "recipe"], found, 4, 2);
   }
 
   async function configuration(files, each, links, up) {

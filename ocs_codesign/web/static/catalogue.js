@@ -31,7 +31,7 @@ explorer.catalogue = (() => {
       ...common, at, recipe,
       what: "stored",
       handle: columns.handle[at],
-      label: columns.label[at],
+      label: plain(columns.label[at]),
       schedule: columns.schedule[at],
       known: columns.measured[at] ? "measured" : "predicted",
       bidirectional: columns.bidirectional[at],
@@ -41,7 +41,7 @@ explorer.catalogue = (() => {
       key: keyOf(kind, n, columns.handle[at]),
     }));
     const compared = page.compared.map((each) => ({
-      ...common, ...each, at: null,
+      ...common, ...each, at: null, label: plain(each.label),
       what: each.kind,
       kind,
       costs: Object.fromEntries(Object.entries(each.costs).map(([name, pair]) => [name, cost(pair)])),
@@ -49,9 +49,12 @@ explorer.catalogue = (() => {
     }));
     return {
       kind, n, degree, links: bidirectional ? "bidirectional" : "any", designs, compared,
-      bounds: page.bounds, frontier: page.frontier, uncosted: page.uncosted,
+      bounds: page.bounds, frontier: page.frontier, uncosted: page.uncosted.map(plain),
     };
   }
+
+  /** A label without the box that stands for a product of graphs: it looks like a missing glyph. */
+  const plain = (label) => label.replace(/□(?=[²³⁴-⁹])/g, "").replaceAll("□", "×");
 
   const cost = ([steps, t_b]) => ({ steps, t_b, number: explorer.value(t_b) });
   const keyOf = (kind, n, handle) => `${kind}/${n}/${handle.slice(1)}`;

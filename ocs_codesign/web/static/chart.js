@@ -23,14 +23,15 @@ explorer.chart = (() => {
     else text.attr("x", 56).attr("y", 14);
   }
 
-  /** Steps of a chart: every one where they are few, else ever more apart. */
-  function stepTicks(low, high) {
+  /** Steps of a chart: every one where they are few, else ever more; none whose texts would touch. */
+  function stepTicks(low, high, x) {
     const candidates = high - low <= 12 ? d3.range(low, high + 1)
       : [low, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 4000];
     candidates.sort((one, other) => one - other);
-    const apart = NARROW.matches ? 1.35 : 1.16;
+    const half = (step) => 4.5 * String(step).length + 3;
+    const isClear = (last, step) => x(step) - x(last) >= half(step) + half(last);
     return candidates.filter((step) => step >= low && step <= high)
-      .reduce((kept, step) => (kept.length && step < apart * kept.at(-1) ? kept : [...kept, step]), []);
+      .reduce((kept, step) => (kept.length && !isClear(kept.at(-1), step) ? kept : [...kept, step]), []);
   }
 
   /** All points of a question: what has a cost for the collective and a bound in as many steps. */
@@ -47,6 +48,10 @@ explorer.chart = (() => {
     }));
   }
 
+  /** The points of a question that its chart has: baselines where they are asked for, never their bounds. */
+  const shown = (asked, collective) => points(asked, collective).filter((point) => point.kind !== "baseline"
+    || (point.each.known !== "bounded" && explorer.state.get("baselines") === "yes"));
+
   /** Steps against t_b above the bound; `pick` is called with the design of a point. */
   function frontier(asked, collective, chosen, pick) {
     const [WIDTH, HEIGHT] = [width(), 400];
@@ -57,15 +62,13 @@ explorer.chart = (() => {
     if (!bounds.length) return chart.node();
     const floor = explorer.value(bounds.at(-1)[1]);
     const above = (t_b) => Math.max(0, 100 * (t_b / floor - 1));
-    const isShown = (point) => point.kind !== "baseline"
-      || (point.each.known !== "bounded" && explorer.state.get("baselines") === "yes");
-    const all = points(asked, collective).filter(isShown);
+    const all = shown(asked, collective);
     const least = Math.min(bounds[0][0], d3.min(all, (point) => point.steps));
     const most = Math.max(d3.max(all, (point) => point.steps), least + 2);
     const x = d3.scaleLog([Math.max(0.8, least * 0.92), most * 1.08], [left, WIDTH - right]);
     const high = Math.max(4, d3.max(all, (point) => above(point.t_b)) * 1.3);
     const y = d3.scaleSymlog([0, high], [HEIGHT - bottom - 14, top]).constant(high > 20 ? 1 : 0.1);
-    axis(chart, x, "bottom", `translate(0,${HEIGHT - bottom})`, stepTicks(least, most), "steps", d3.format("d"));
+    axis(chart, x, "bottom", `translate(0,${HEIGHT - bottom})`, stepTicks(least, most, x), "steps", d3.format("d"));
     const ticks = [0, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000]
       .filter((tick) => tick <= high && (tick === 0 || y(0) - y(tick) > 14));
     axis(chart, y, "left", `translate(${left},0)`, ticks, "t_b above the bound", (tick) => `${tick} %`);
@@ -119,7 +122,7 @@ explorer.chart = (() => {
   /** Bars of what every step adds to t_b; loads are in shards of M/N, and those of what is said. */
   function loads(each, graph, of = "BFB") {
     const WIDTH = width();
-    const [HEIGHT, left, bottom] = [170, 52, 30];
+    const [HEIGHT, left, bottom] = [196, 52, 44];
     const cost = each.map(([above, below]) => (above / below) * (graph.degree / graph.n));
     const t_b = explorer.bfb.t_b(graph, each);
     const steps = `${each.length} step${each.length === 1 ? "" : "s"}`;
@@ -128,10 +131,10 @@ explorer.chart = (() => {
     const words = few ? `: ${texts.join(", ")} shards` : "";
     const chart = svg(HEIGHT, `Load of the busiest link in ${steps}${words}`);
     const x = d3.scaleBand(d3.range(1, each.length + 1), [left, WIDTH - 10]).padding(0.25);
-    const y = d3.scaleLinear([0, d3.max(cost) ?? 1], [HEIGHT - bottom, 34]);
+    const y = d3.scaleLinear([0, d3.max(cost) ?? 1], [HEIGHT - bottom, 44]);
     const every = Math.ceil((each.length * 32) / WIDTH);
-    axis(chart, x, "bottom", `translate(0,${HEIGHT - bottom})`, x.domain().filter((step) => (step - 1) % every === 0), "");
-    axis(chart, y, "left", `translate(${left},0)`, 4, "t_b of the step", d3.format(".2~g"));
+    axis(chart, x, "bottom", `translate(0,${HEIGHT - bottom})`, x.domain().filter((step) => (step - 1) % every === 0), "step");
+    axis(chart, y, "left", `translate(${left},0)`, 4, "t_b of the step, in units of M/B", d3.format(".2~g"));
     chart.append("g").selectAll("rect").data(cost).join("rect").attr("class", "bar")
       .attr("x", (_, at) => x(at + 1)).attr("width", x.bandwidth())
       .attr("y", (part) => y(part)).attr("height", (part) => y(0) - y(part));
@@ -158,9 +161,9 @@ explorer.chart = (() => {
     const lines = designs.map((each) => sizes.map((bytes) =>
       message.time_s(each.costs[collective], { ...model, message_bytes: bytes })));
     const chart = svg(HEIGHT, `Time of ${collective} over the size of the message`);
-    const x = d3.scaleLog([sizes[0], sizes.at(-1)], [left, WIDTH - 16]);
+    const x = d3.scaleLog([sizes[0], sizes.at(-1)], [left + 12, WIDTH - 16]);
     const y = d3.scaleLog(d3.extent(lines.flat()), [HEIGHT - bottom, 24]).nice();
-    axis(chart, x, "bottom", `translate(0,${HEIGHT - bottom})`, sizes.filter((_, at) => at % (NARROW.matches ? 10 : 5) === 0), "M", explorer.size);
+    axis(chart, x, "bottom", `translate(0,${HEIGHT - bottom})`, sizes.filter((_, at) => at % (NARROW.matches ? 10 : 5) === 0), "message M", explorer.size);
     const [low, high] = y.domain().map(Math.log10);
     const powers = d3.range(Math.ceil(low - 1e-9), Math.floor(high + 1e-9) + 1).map((power) => 10 ** power);
     axis(chart, y, "left", `translate(${left},0)`, powers, "time", explorer.time);
@@ -171,5 +174,5 @@ explorer.chart = (() => {
     return chart.node();
   }
 
-  return { frontier, points, loads, times, svg, axis, width, NARROW };
+  return { frontier, points, shown, loads, times, svg, axis, width, NARROW };
 })();

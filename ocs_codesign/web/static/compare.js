@@ -50,7 +50,7 @@ explorer.views.compare = (() => {
 
   function verdict(designs, times) {
     if (designs.length < 2) return "Choose the other design.";
-    if (times[0] === times[1]) return "Both take as long.";
+    if (times[0] === times[1]) return "Both take as long as each other.";
     const [fast, slow] = times[0] < times[1] ? [0, 1] : [1, 0];
     return `${message.FORMULA}: ${designs[fast].label} takes ${explorer.digits((100 * times[fast]) / times[slow], 4)} % of the other's time.`;
   }

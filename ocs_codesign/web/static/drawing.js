@@ -5,6 +5,7 @@ explorer.drawing = (() => {
   const MOST_DRAWN = 2500;
   const MOST_ARROWS = 500;
   const MOST_NAMES = 64;
+  const MOST_KEYS = 6;
   const MARGIN = 0.9;
 
   /** Whether not all links of a graph are drawn, but a tree and those that the schedule uses. */
@@ -33,7 +34,7 @@ explorer.drawing = (() => {
     pen.globalAlpha = 1;
     const arrows = now.length <= MOST_ARROWS;
     for (const send of now)
-      line(paint, send.link, { width: 1 + 3 * send.share, ink: colour("--sends"), arrow: arrows, radius });
+      line(paint, send.link, { width: Math.min(1 + 3 * send.share, Math.max(1, radius / 2)), ink: colour("--sends"), arrow: arrows, radius });
     for (let node = 0; node < graph.n; node += 1) dot(paint, node, { shades, radius, root, has });
   }
 
@@ -107,11 +108,26 @@ explorer.drawing = (() => {
     return (node) => d3.interpolateViridis(1 - hops[node] / most);
   }
 
+  /** What the colours of nodes and links say, as keys of a legend. */
+  function keys(graph, by, root, isPlayed) {
+    const { el } = explorer;
+    const hops = explorer.bfb.fromNode(graph, root);
+    const most = Math.max(0, ...hops);
+    const told = by !== "distance" ? [] : most <= MOST_KEYS ? d3.range(most + 1) : [0, Math.round(most / 2), most];
+    const hue = (far) => d3.interpolateViridis(1 - far / Math.max(1, most));
+    return [
+      ...told.map((far) => el("span", { class: "key hue", style: `--hue: ${hue(far)}` },
+        far === 0 ? `root ${root}` : `${far} hop${far === 1 ? "" : "s"}`)),
+      ...(isPlayed ? [["sends", "sends in this step"], ["sent", "sent before"], ["empty", "has nothing of it"]] : [])
+        .map(([name, text]) => el("span", { class: `key ${name}` }, text)),
+    ];
+  }
+
   function coloured(numbers) {
     const most = Math.max(...numbers) + 1;
     if (most <= 10) return (node) => d3.schemeTableau10[numbers[node]];
     return (node) => d3.interpolateSinebow((numbers[node] * 0.61803398875) % 1);
   }
 
-  return { draw, isReduced, nodeAt, shading };
+  return { draw, isReduced, nodeAt, shading, keys };
 })();

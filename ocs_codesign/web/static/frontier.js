@@ -62,6 +62,7 @@ explorer.views.frontier = (() => {
       el("h2", {}, `${asked.n} nodes of ${asked.degree} ports, ${catalogue.LINKS[asked.links]}, ${collective}`),
       el("p", { class: "best", "aria-live": "polite" }, ...best(fastest)),
       el("figure", {}, explorer.chart.frontier(asked, collective, chosen, look), legend(asked, collective)),
+      waiting(rows),
       designs(asked, rows, fastest, collective),
       missing(asked),
     ].filter(Boolean);
@@ -77,12 +78,15 @@ explorer.views.frontier = (() => {
   function legend(asked, collective) {
     const bounds = asked.bounds[collective];
     const text = bounds.length
-      ? bounds.map(([steps, t_b]) => `${steps} steps: t_b ≥ ${t_b}`).join("; ")
+      ? bounds.map(([steps, t_b]) => `${steps} step${steps === 1 ? "" : "s"} on: t_b ≥ ${t_b}`).join("; ")
       : "counting leaves no room for such a topology";
+    const all = explorer.chart.shown(asked, collective);
+    const key = (name, text, isThere) => (all.some(isThere) ? el("span", { class: `key ${name}` }, text) : null);
     return el("figcaption", {},
-      el("span", { class: "key front" }, "frontier"), el("span", { class: "key stored" }, "other stored designs"),
-      el("span", { class: "key published" }, "published"),
-      state.get("baselines") === "yes" ? el("span", { class: "key baseline" }, "baselines") : null,
+      key("front", "frontier", (point) => point.isFront),
+      key("stored", "other stored designs", (point) => point.kind === "stored" && !point.isFront),
+      key("published", "published", (point) => point.kind === "published"),
+      key("baseline", "baselines", (point) => point.kind === "baseline"),
       el("span", { class: "key bound" }, `what counting rules out (from ${text})`));
   }
 
@@ -101,8 +105,8 @@ explorer.views.frontier = (() => {
   function designs(asked, rows, fastest, collective) {
     const sorted = d3.sort(rows, ORDERS[order], (row) => row.t_b);
     if (isDown) sorted.reverse();
-    const caption = `Designs of ${asked.n} nodes of ${asked.degree} ports`;
-    const made = explorer.table(caption, [...Object.keys(ORDERS), "what", "t_b exactly", "beside another"],
+    const caption = `Designs of ${asked.n} nodes of ${asked.degree} ports; t_b in units of M/B`;
+    const made = explorer.table(caption, [...Object.keys(ORDERS), "what", "t_b exactly", "compare"],
       sorted.map((row) => cells(row, fastest, collective)), 4, 1);
     made.querySelectorAll("th").forEach((head, at) => {
       const name = Object.keys(ORDERS)[at];
@@ -139,6 +143,12 @@ explorer.views.frontier = (() => {
       state.set({ a: each.key });
       explorer.say(`${each.label} is on the left: choose another one.`);
     } else state.set({ view: "compare", b: each.key });
+  }
+
+  /** What the next design will be compared with. */
+  function waiting(rows) {
+    const left = rows.find((row) => row.each.key && row.each.key === state.get("a"));
+    return left ? el("p", { class: "note" }, `${left.each.label} is chosen: compare it with another one of the table.`) : null;
   }
 
   function missing(asked) {

@@ -3,6 +3,16 @@
 (() => {
   const { el, state, catalogue, views } = explorer;
   const VIEWS = ["frontier", "design", "compare", "files"];
+  const WORDS = [
+    ["steps", "rounds of sends, one after the other; each takes α, whatever is sent"],
+    ["t_b", "what the busiest link of every step sends, together, as a time in units of M/B; M is the buffer of a node in bytes, B what a node sends in a second"],
+    ["time", "α · steps + t_b · M/B"],
+    ["bound", "the least t_b in as many steps that counting nodes, ports and steps allows any topology"],
+    ["frontier", "the designs that no other one beats in steps and t_b at once"],
+    ["published, baselines", "designs of the literature; rings, tori and a fat tree as usual choices"],
+    ["α, hops, root", "the time of a step without bytes; links on the shortest path; the node whose shard is played"],
+    ["handle", "a short name of the recipe"],
+  ];
   const main = document.getElementById("main");
   let turn = 0;
 
@@ -65,6 +75,7 @@
   function about() {
     const info = catalogue.info();
     document.getElementById("about").replaceChildren(
+      el("details", { class: "words" }, el("summary", {}, "What the words mean"), explorer.facts(WORDS)),
       `${info.num_designs.toLocaleString("en")} designs of the catalogue ${info.catalogue}, ocs_codesign ${info.version}. `
       + `Graphs are drawn and played up to ${info.graph_nodes} nodes. Charts and springs: D3 (licence in vendor/).`);
   }

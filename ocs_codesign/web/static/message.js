@@ -56,12 +56,13 @@ explorer.message = (() => {
     const now = model();
     const fixed = now.alpha_s * cost.steps;
     const carried = time_s(cost, now) - fixed;
+    const whole = (text) => text.replaceAll(" ", "\u00a0"); // a number and its unit on one line
     return el(
       "p",
       { class: "formula" },
-      `${FORMULA} = ${time(now.alpha_s)} · ${cost.steps} + ${cost.t_b} · ${size(now.message_bytes)} / `
-        + `${rate(now.node_bandwidth_Bps)} = ${time(fixed)} + ${time(carried)} = `,
-      el("strong", {}, time(fixed + carried)),
+      `${whole(FORMULA)} = ${whole(time(now.alpha_s))} · ${cost.steps} + ${cost.t_b} · ${whole(size(now.message_bytes))} / `
+        + `${whole(rate(now.node_bandwidth_Bps))} = ${whole(time(fixed))} + ${whole(time(carried))} = `,
+      el("strong", {}, whole(time(fixed + carried))),
     );
   }
 

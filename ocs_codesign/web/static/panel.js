@@ -72,13 +72,14 @@ explorer.panel = (() => {
     let beat = null;
     const canvas = el("canvas", { role: "img", tabindex: "-1", class: "graph" });
     const words = el("p", { class: "told", "aria-live": "polite" });
+    const keys = el("p", { class: "keys" });
     const at = el("input", { type: "range", min: 0, max: played ? played.total : 0, step: 1, value: 0,
       "aria-label": "Step of the schedule", oninput: () => go(Number(at.value)) });
     const play = button("▶ Play", () => (beat ? stop() : start()), { class: "play" });
     const buttons = [
-      button("◀", () => go(chosen.step - 1), { "aria-label": "Step back" }),
+      button("←", () => go(chosen.step - 1), { "aria-label": "Step back" }),
       play,
-      button("▶", () => go(chosen.step + 1), { "aria-label": "Step forward" }),
+      button("→", () => go(chosen.step + 1), { "aria-label": "Step forward" }),
     ];
 
     function keep(changes) {
@@ -121,6 +122,7 @@ explorer.panel = (() => {
       });
       words.textContent = played ? told(played, chosen.step, chosen.root) : refused;
       canvas.setAttribute("aria-label", `${title}: ${graph.n} nodes, ${graph.links} links. ${words.textContent}`);
+      keys.replaceChildren(...explorer.drawing.keys(graph, chosen.colour, chosen.root, played !== null));
       at.value = chosen.step;
       number.value = chosen.root;
     }
@@ -134,10 +136,10 @@ explorer.panel = (() => {
     if (!isKnown[chosen.colour]) chosen.colour = "distance";
     const controls = el("div", { class: "controls" },
       field("Layout", select([["circle", "circle"], ["force", "force"]], chosen.layout, (layout) => keep({ layout }))),
-      field("Colours", select(shades, chosen.colour, (colour) => keep({ colour }))),
-      field("Root", number));
+      field("Root", number),
+      field("Colours", select(shades, chosen.colour, (colour) => keep({ colour }))));
     const player = played && el("div", { class: "player", role: "group", "aria-label": "Schedule" }, buttons, at);
-    const made = el("section", { class: "panel", "aria-label": title }, controls, canvas, player, words, notes(graph),
+    const made = el("section", { class: "panel", "aria-label": title }, controls, canvas, keys, player, words, notes(graph),
       played && explorer.chart.loads(played.loads(), graph, schedule ? "this schedule" : "BFB"));
     new ResizeObserver(() => canvas.isConnected && show()).observe(canvas);
     canvas.addEventListener("themechange", show);

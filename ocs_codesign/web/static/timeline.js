@@ -35,7 +35,7 @@ explorer.timeline = (() => {
 
   function simulated(answer, name) {
     const rows = answer.critical_path.map((row) => ({
-      lane: row.link === null ? "none" : `link ${row.link}`, start: number(row.start_ns) * 1e-9, end: number(row.end_ns) * 1e-9,
+      lane: row.link === null ? "no link" : `link ${row.link}`, start: number(row.start_ns) * 1e-9, end: number(row.end_ns) * 1e-9,
       kind: String(row.part), text: `${row.part}, step ${row.step}`,
     }));
     const total = number(answer.time_ns) * 1e-9;
@@ -59,6 +59,10 @@ explorer.timeline = (() => {
   }
 
   const USES = ["busy", "data", "link", "barrier", "dark", "node", "done"];
+  const WORDS = {
+    busy: "sends", data: "waits for data", link: "waits for the link", barrier: "waits for the step",
+    dark: "waits for circuits", node: "waits for the node", done: "has sent all",
+  };
 
   /** Shares of the time, one after the other: not when, but how long. */
   function usage(answer) {
@@ -68,8 +72,7 @@ explorer.timeline = (() => {
       return USES.map((kind) => {
         const part = number(kind === "busy" ? link.busy_ns : link.idle_ns[kind] ?? 0) * 1e-9;
         at += part;
-        const what = kind === "busy" ? "sends" : kind === "done" ? "done" : `waits: ${kind}`;
-        return { lane: `${link.tail} → ${link.head} (${link.link})`, start: at - part, end: at, kind, text: `${what} ${explorer.time(part)}` };
+        return { lane: `${link.tail} → ${link.head} (${link.link})`, start: at - part, end: at, kind, text: `${WORDS[kind]}, ${explorer.time(part)}` };
       });
     });
   }
@@ -106,7 +109,7 @@ explorer.timeline = (() => {
   function keys(kinds, rows) {
     const used = new Set(rows.filter((row) => row.end > row.start).map((row) => row.kind));
     return el("figcaption", {}, kinds.map((kind, at) =>
-      used.has(kind) ? el("span", { class: `key kind-${at}` }, kind === "busy" ? "sends" : kind) : null));
+      used.has(kind) ? el("span", { class: `key kind-${at}` }, (kinds === USES ? WORDS[kind] : kind)) : null));
   }
 
   return { show };
