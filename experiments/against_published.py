@@ -170,7 +170,7 @@ def draw_measured(axes: Axes, table: Sequence[dict[str, object]]) -> None:
     )
 
 
-def picture(table: Sequence[dict[str, object]], sizes: Sequence[int]) -> Figure:
+def picture(table: Sequence[dict[str, object]], sizes: Sequence[int] = SIZES) -> Figure:
     """A row for every degree, a column for every number of nodes."""
     from matplotlib.ticker import NullLocator
 

@@ -42,6 +42,7 @@ from reporting import (
     plain_log_axis,
     publish,
     size_axis,
+    time_log_axis,
 )
 
 from ocs_codesign import Cost, GeneralizedKautz, Torus, UniRing, frontier, measure
@@ -159,18 +160,18 @@ def rows(nodes: int) -> Iterator[dict[str, object]]:
         }
 
 
-def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
+def picture(table: Sequence[dict[str, object]], nodes: int = 1024) -> Figure:
     """Time above, time over ours below, both against the message size."""
     figure, (top, bottom) = new_figure(8.2, 7.2, 2, 1)
     times = [row for row in table if row["row"] == "time"]
     for design, style in STYLES.items():
         here = [row for row in times if row["design"] == design]
         label = f"torus {isqrt(nodes)}×{isqrt(nodes)}, BFB" if design == "torus" else design
-        top.plot(MESSAGES, [float(str(r["time_us"])) for r in here], label=label, **style)
+        top.plot(MESSAGES, [1e-6 * float(str(r["time_us"])) for r in here], label=label, **style)
         bottom.plot(MESSAGES, [float(str(r["ratio"])) for r in here], **style)
     size_axis(bottom, range(10, 31, 4))
-    top.set_yscale("log")
-    top.set_ylabel("allreduce time (µs)")
+    time_log_axis(top, "y", [10.0**power for power in range(-4, 1)])
+    top.set_ylabel("allreduce time")
     top.legend(frameon=False, fontsize=8.5)
     largest = max(float(str(r["ratio"])) for r in times)
     ticks = [tick for a, b in pairwise((1, 10, 100, 1000)) for tick in (a, 2 * a, b / 2)]

@@ -118,7 +118,10 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
         plain_log_axis(axes, "y", ticks)
         axes.set_ylim(ticks[0] * 0.985, ticks[-1])
         axes.set_ylabel("all-to-all time\nover the bound (×)")
-    panels[0].set_title("all-to-all, degree 4, messages may split over paths", fontsize=11.5)
+    panels[0].set_title(
+        "All-to-all, degree 4, messages may split over paths; below, the same close to the bound",
+        fontsize=11.5,
+    )
     panels[1].set_ylim(0.996, CLOSE_TICKS[-1])
     panels[1].set_xlabel("nodes N")
     panels[0].legend(frameon=False, fontsize=9, loc="upper left")

@@ -141,7 +141,7 @@ def rows(nodes: int) -> Iterator[dict[str, object]]:
                     }
 
 
-def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
+def picture(table: Sequence[dict[str, object]], nodes: int = SIZES[-1]) -> Figure:
     """A column a port speed and a row an alpha."""
     figure, panels = new_figure(9.6, 7.2, len(ALPHAS_US), len(PORT_GBPS))
     here = [line for line in table if line["nodes"] == nodes and line["break_even_us"] != "never"]

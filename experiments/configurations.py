@@ -117,7 +117,7 @@ def rows(nodes: int) -> Iterator[dict[str, object]]:
             }
 
 
-def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
+def picture(table: Sequence[dict[str, object]], nodes: int = SIZES[-1]) -> Figure:
     """Time over that of the static topology above, the best number of configurations below."""
     figure, (top, bottom) = new_figure(7.8, 6.4, 2, 1)
     lines = [line for line in table if line["row"] == "best" and line["nodes"] == nodes]

@@ -61,8 +61,8 @@ STYLES = {
     "ring of 64, cables doubled": (RING, "-"),
     LEAF_SPINE: (TREE, "-"),
     "A100 x 4": (KAUTZ, "-"),
-    "H100-rail x 4": (KAUTZ, "--"),
-    "MI250 x 2": (KAUTZ, ":"),
+    "H100-rail x 4": ("#c98a1b", "--"),
+    "MI250 x 2": ("#7a5230", ":"),
 }
 FIELDS = (
     *("network", "hosts", "cables", "lost", "draws", "cut_off"),

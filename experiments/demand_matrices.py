@@ -171,14 +171,14 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
             plain_log_axis(axes, "x", sorted({int(str(line["nodes"])) for line in table}))
             _percent_axis(axes)
             if kind == KINDS[0]:
-                axes.set_title(f"delta = {float(share):g} mean entries", fontsize=10.5)
+                axes.set_title(f"dead time δ = {float(share):g} mean entries", fontsize=10.5)
             if kind == KINDS[-1]:
                 axes.set_xlabel("nodes N")
             if share == SHARES[0]:
                 axes.set_ylabel(f"{kind}: time\nover the bound")
     lines, names = panels[0].get_legend_handles_labels()
     figure.legend(lines, names, frameon=False, fontsize=9, loc="outside lower center", ncols=4)
-    figure.suptitle("demand matrices on one circuit switch", fontsize=11.5)
+    figure.suptitle("Demand matrices on one circuit switch", fontsize=11.5)
     return figure
 
 

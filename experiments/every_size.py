@@ -111,7 +111,7 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
             axes.set_ylabel(f"{more}:\n$t_b$ above the bound, %")
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    figure.suptitle("allgather at prime sizes", fontsize=11.5)
+    figure.suptitle("Allgather at prime sizes", fontsize=11.5)
     return figure
 
 

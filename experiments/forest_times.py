@@ -144,7 +144,7 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
         ticks = [1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75] if is_low else [1, 1.5, 2, 3, 5, 10, 15]
         plain_log_axis(panels[at], "y", [tick for tick in ticks if tick <= high])
         panels[at].set_ylim(0.98 if is_low else 0.92, high)
-        panels[at].set_ylabel("time, over the bound")
+        panels[at].set_ylabel("time over the bound (×)")
     for axes in panels[-columns:]:
         axes.set_xlabel("message M (buffer of a rank)")
     for kind, style in STYLES.items():

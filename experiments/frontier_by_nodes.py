@@ -102,7 +102,7 @@ def rows(nodes: int, degree: int) -> Iterator[dict[str, object]]:
 def draw(axes: Axes, table: Sequence[dict[str, object]], field: str) -> None:
     """One quantity against N, a line for every set."""
     for name, style in STYLES.items():
-        here = [row for row in table if row["set"] == name and row.get(field) is not None]
+        here = [row for row in table if row["set"] == name and row.get(field) not in (None, "")]
         sizes = [int(str(row["nodes"])) for row in here]
         values = [float(str(row[field])) for row in here]
         axes.plot(sizes, values, label=name, linestyle="", **style)

@@ -30,6 +30,7 @@ from reporting import (
     plain_log_axis,
     publish,
     size_axis,
+    time_log_axis,
 )
 
 from ocs_codesign import Collective, fat_tree, star
@@ -118,8 +119,9 @@ def rows(name: str, network: Network, sizes: tuple[int, ...]) -> Iterator[dict[s
             }
 
 
-def picture(table: Sequence[dict[str, object]], given: dict[str, Network]) -> Figure:
-    """Time above, the ring's time over it below, one column a network."""
+def picture(table: Sequence[dict[str, object]], given: dict[str, Network] | None = None) -> Figure:
+    """Time above, the ring's time over it below, a column a network: of those given, or all."""
+    given = given or networks(quick=False)
     figure, panels = new_figure(5.4 * len(given), 7.4, 2, len(given))
     for column, (name, network) in enumerate(given.items()):
         top, bottom = panels[column], panels[len(given) + column]
@@ -127,21 +129,21 @@ def picture(table: Sequence[dict[str, object]], given: dict[str, Network]) -> Fi
             here = [row for row in table if (row["network"], row["design"]) == (name, design)]
             sizes = [int(str(row["message_bytes"])) for row in here]
             label = LABELS.get(design, design)
-            top.plot(sizes, [float(str(r["time_us"])) for r in here], label=label, **style)
+            top.plot(sizes, [1e-6 * float(str(r["time_us"])) for r in here], label=label, **style)
             gain = [float(str(row["times_faster_than_ring"])) for row in here]
             if design != BOUND:
                 bottom.plot(sizes, gain, **style)
             else:
                 most = [(s, g) for s, g in zip(sizes, gain, strict=True) if s >= 2**18]
                 bottom.plot(*zip(*most, strict=True), **style)
-        top.set_yscale("log")
+        time_log_axis(top, "y", [10.0**power for power in range(-6, 0)])
         top.set_title(f"{name}, {network.num_hosts} hosts at 100 Gb/s", fontsize=11)
         bottom.set_xlabel("allreduce message size M")
         size_axis(bottom, EXPONENTS[::2])
     plain_log_axis(panels[len(given)], "y", [0.5, 1, 1.5, 2, 3, 5, 10])
     panels[len(given)].set_ylim(0.5, 16)
-    panels[0].set_ylabel("time (µs)")
-    panels[len(given)].set_ylabel("times faster than the ring")
+    panels[0].set_ylabel("time")
+    panels[len(given)].set_ylabel("faster than the ring (×)")
     panels[0].legend(frameon=False, fontsize=8.5)
     return figure
 

@@ -153,7 +153,8 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
                 values = [float(str(line[f"{kind}_over_bound"])) for line in known]
                 steps = [int(str(line[f"{kind}_steps"])) for line in known]
                 label = (
-                    f"{name}, {LABELS[kind]}{' (two cut it)' * (name == DOUBLE and kind == HOLES)}"
+                    f"{name.replace('t_b', '$t_b$')}, {LABELS[kind]}"
+                    f"{' (two cut it)' * (name == DOUBLE and kind == HOLES)}"
                 )
                 look: dict[str, Any] = {"color": colour, "linestyle": style}
                 look |= {"marker": "o", "markersize": 3.5}
@@ -163,7 +164,7 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
         below.set_xticks(range(max(int(str(line["lost"])) for line in table) + 1))
         below.set_xlabel("hosts lost")
     plain_log_axis(panels[len(sizes)], "y", [3, 10, 30, 100, 300, 1000])
-    panels[0].set_ylabel("allgather t_b over the bound\n(mean of 3 draws)")
+    panels[0].set_ylabel("allgather $t_b$ over the bound (×)\n(mean of 3 draws)")
     panels[len(sizes)].set_ylabel("steps (most of 3 draws)")
     columns = min(4, 1 + len(sizes))
     figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5)

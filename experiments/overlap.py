@@ -95,7 +95,7 @@ def micros(seconds: Fraction) -> str:
     return f"{float(seconds) * 1e6:.3f}"
 
 
-def picture(table: Sequence[dict[str, object]], nodes: int) -> Figure:
+def picture(table: Sequence[dict[str, object]], nodes: int = SIZES[-1]) -> Figure:
     """A panel a collective: the time, and below it what overlap gains."""
     figure, panels = new_figure(10.0, 6.6, 2, len(COLLECTIVES), heights=(2, 1))
     for at, collective in enumerate(COLLECTIVES):

@@ -119,7 +119,7 @@ def picture(table: Sequence[dict[str, object]]) -> Figure:
         axes.set_title(f"{model}: {fabric}", fontsize=9)
     for axes in panels[-2:]:
         axes.set_xlabel("network, Gb/s a rank")
-    figure.suptitle("period over its bound; the least at each speed in bold", fontsize=11)
+    figure.suptitle("Period over its bound (×); the least at each speed in bold", fontsize=11)
     return figure
 
 

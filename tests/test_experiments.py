@@ -147,3 +147,37 @@ def test_timings_cannot_be_checked():
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "not reproducible" in done.stderr
+
+
+def test_pictures_are_drawn_again_from_their_tables(tmp_path):
+    code = (
+        "import sys; sys.path.insert(0, 'experiments'); import run; from pathlib import Path;"
+        f"run.FIGURES = Path({str(tmp_path)!r}); run.redraw(sys.argv[1])"
+    )
+    table = (runner.FIGURES / "greedy_table.csv").read_bytes()
+    (tmp_path / "greedy_table.csv").write_bytes(table)
+    sizes = {}
+    for name in ("greedy_table", "worked_example", "nothing"):
+        command = [sys.executable, "-W", "error", "-c", code, name]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == (name != "greedy_table")
+        said = "is drawn again" if name == "greedy_table" else "run the experiment"
+        assert said in done.stdout + done.stderr
+    for place in (tmp_path, runner.FIGURES):
+        head = (place / "greedy_table.png").read_bytes()[:24]
+        assert head.startswith(b"\x89PNG")
+        sizes[place] = head[16:]
+    assert sizes[tmp_path] == sizes[runner.FIGURES]
+    assert (tmp_path / "greedy_table.csv").read_bytes() == table
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "greedy_table.csv",
+        "greedy_table.png",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("", ""), ("7", 7), ("0.5", 0.5), ("7/8", "7/8"), ("False", False)]
+)
+def test_cells_become_what_they_were(text, value):
+    assert (found := runner.value(text)) == value
+    assert type(found) is type(value)

@@ -16,6 +16,8 @@ _MAX_LABEL = 40
 _GAP = 7.0
 _LINE = 14.0
 _LEVELS = 24
+_SHIFTS = (0.0, 50.0, 100.0, 150.0)
+_CLEAR = 2.0
 _FOOT = 0.3
 """Where on a side of a label its line begins, as a part of its height."""
 
@@ -83,8 +85,8 @@ class _Leader:
         end_y = self.label.bottom + up * (self.label.top - self.label.bottom)
         begin, end = 0.0, 1.0
         for start, length, low, high in (
-            (self.x, end_x - self.x, box.left, box.right),
-            (self.y, end_y - self.y, box.bottom, box.top),
+            (self.x, end_x - self.x, box.left - _CLEAR, box.right + _CLEAR),
+            (self.y, end_y - self.y, box.bottom - _CLEAR, box.top + _CLEAR),
         ):
             if length == 0:
                 if not low < start < high:
@@ -177,7 +179,7 @@ def _place(
     First among those whose line runs through no label and that no line of another runs through.
     """
     right, left = x + _GAP, x - _GAP - width
-    columns = (right, left, right + 50, left - 50, right + 100, left - 100)
+    columns = [place for shift in _SHIFTS for place in (right + shift, left - shift)]
     places = (
         _Box(column, bottom, column + width, bottom + height)
         for level in range(_LEVELS)

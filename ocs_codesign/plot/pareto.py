@@ -88,10 +88,11 @@ def draw_frontier(
         _draw_staircases(close, frontier)
         _draw_forests(close, frontier)
         inside = [label for label in labels if is_within(close, label.x, label.y)]
-        draw_labels(close, inside, least, drops=_drops(frontier))
+        draw_labels(close, inside, least, drops=[*_drops(frontier), *_risers(frontier, close)])
         labels = [label for label in labels if label not in inside]
     if labels:
-        draw_labels(axes, labels, least, close, _drops(frontier))
+        drops = [*_drops(frontier), *_risers(frontier, axes)]
+        draw_labels(axes, labels, least, close, drops)
     if asked is not None:
         _draw_best(axes, frontier, asked)
     mark_baselines(axes, _baselines(frontier, asked))
@@ -247,6 +248,16 @@ def _drops(frontier: Frontier) -> list[tuple[float, float, float]]:
         for design in frontier.candidates
         if design.forest_t_b is not None and design.forest_t_b < design.cost.t_b
     ]
+
+
+def _risers(frontier: Frontier, axes: Axes) -> list[tuple[float, float, float]]:
+    """Steps and both ends of the upright parts of the staircases, as far as they are drawn."""
+    _, top = axes.get_ylim()
+    found: list[tuple[float, float, float]] = []
+    for designs in (frontier.candidates, undominated(frontier.published, lambda each: each.cost)):
+        ends = [min(top, float(design.cost.t_b)) for design in designs]
+        found += zip((design.cost.steps for design in designs), ends, (top, *ends), strict=False)
+    return found
 
 
 def _draw_forests(axes: Axes, frontier: Frontier) -> None:
