@@ -107,10 +107,10 @@ explorer.chart = (() => {
         + `${point.each.key && chosen.includes(point.each.key) ? " chosen" : ""}`)
       .attr("transform", (point) => `translate(${point.x},${point.y})`)
       .attr("d", (point) => d3.symbol(MARKS[point.kind], point.isFront ? 110 : 60)());
-    shown.append("title").text((point) => `${point.each.label}: ${point.steps} steps, t_b ${point.each.costs[collective].t_b}, `
+    shown.append("title").text((point) => `${point.each.label}: ${explorer.many(point.steps, "step")}, t_b ${point.each.costs[collective].t_b}, `
       + `${explorer.digits(above(point.t_b), 3)} % above the bound`);
     shown.filter((point) => point.each.recipe).attr("tabindex", 0).attr("role", "button")
-      .attr("aria-label", (point) => `${point.each.label}, ${point.kind}, ${point.steps} steps, t_b ${point.each.costs[collective].t_b}`)
+      .attr("aria-label", (point) => `${point.each.label}, ${point.kind}, ${explorer.many(point.steps, "step")}, t_b ${point.each.costs[collective].t_b}`)
       .on("click", (_, point) => pick(point.each))
       .on("keydown", (event, point) => {
         if (event.key !== "Enter" && event.key !== " ") return;
@@ -125,7 +125,7 @@ explorer.chart = (() => {
     const [HEIGHT, left, bottom] = [196, 52, 44];
     const cost = each.map(([above, below]) => (above / below) * (graph.degree / graph.n));
     const t_b = explorer.bfb.t_b(graph, each);
-    const steps = `${each.length} step${each.length === 1 ? "" : "s"}`;
+    const steps = explorer.many(each.length, "step");
     const texts = each.map(([above, below]) => (below === 1 ? `${above}` : `${above}/${below}`));
     const few = each.length <= WIDTH / 44;
     const words = few ? `: ${texts.join(", ")} shards` : "";

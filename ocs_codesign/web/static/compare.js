@@ -26,7 +26,7 @@ explorer.views.compare = (() => {
     const all = [...asked.designs, ...asked.compared.filter((each) => each.key)];
     const keys = new Map(all.map((each) => [each.key, each]));
     const options = [["", "–"], ...[...keys.values()].map((each) =>
-      [each.key, `${each.label} (${each.costs.allgather.steps} steps)`])];
+      [each.key, `${each.label} (${explorer.many(each.costs.allgather.steps, "step")})`])];
     return el("section", { "aria-label": `${text} design`, class: `side-${side}` },
       field(`${text}, of ${asked.n} nodes`, select(options, design?.key ?? "", (key) => state.set({ [side]: key }))),
       design && [

@@ -130,6 +130,9 @@ const explorer = (() => {
     return Number.isInteger(number) ? String(number) : String(Number(number.toPrecision(most)));
   }
 
+  /** A number of things, as in 1 step and 2 steps. */
+  const many = (number, thing) => `${number} ${thing}${number === 1 ? "" : "s"}`;
+
   function scaled(number, units) {
     const [size, unit] = units.find(([each]) => Math.abs(number) >= each) ?? units.at(-1);
     return `${digits(number / size)} ${unit}`;
@@ -145,7 +148,7 @@ const explorer = (() => {
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   return {
-    load, receive, bytesOf, el, field, select, button, table, facts, copied, say, value, digits,
+    load, receive, bytesOf, el, field, select, button, table, facts, copied, say, value, digits, many,
     time, size, rate, quoted, colour,
   };
 })();

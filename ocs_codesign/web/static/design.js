@@ -34,7 +34,7 @@ explorer.views.design = (() => {
       const above = catalogue.above(asked, name, design);
       const over = above === null ? "" : above === 0 ? ", as little as counting allows"
         : `, ${explorer.digits(100 * above, 3)} % above the bound`;
-      return [name, `${cost.steps} steps, t_b ${cost.t_b} (${explorer.digits(cost.number, 6)})${over}`];
+      return [name, `${explorer.many(cost.steps, "step")}, t_b ${cost.t_b} (${explorer.digits(cost.number, 6)})${over}`];
     });
     return explorer.facts([
       ["nodes, ports", `${design.n}, ${design.degree}`],

@@ -5,6 +5,7 @@ explorer.drawing = (() => {
   const MOST_DRAWN = 2500;
   const MOST_ARROWS = 500;
   const MOST_NAMES = 64;
+  const LEAST_NAMED = 7.5; // pixels: smaller numbers cannot be read
   const MOST_KEYS = 6;
   const MARGIN = 0.9;
 
@@ -82,7 +83,7 @@ explorer.drawing = (() => {
     pen.lineWidth = node === root ? 3 : 1;
     pen.strokeStyle = colour(node === root ? "--sends" : "--ink");
     if (node === root || radius > 3) pen.stroke();
-    if (graph.n > MOST_NAMES || radius < 6) return;
+    if (graph.n > MOST_NAMES || radius < LEAST_NAMED) return;
     const fill = d3.lab(has && !has(node) ? colour("--empty") : shades(node));
     pen.fillStyle = fill.l > 55 ? "#000" : "#fff";
     pen.font = `${Math.round(radius * 1.05)}px system-ui, sans-serif`;
@@ -117,7 +118,7 @@ explorer.drawing = (() => {
     const hue = (far) => d3.interpolateViridis(1 - far / Math.max(1, most));
     return [
       ...told.map((far) => el("span", { class: "key hue", style: `--hue: ${hue(far)}` },
-        far === 0 ? `root ${root}` : `${far} hop${far === 1 ? "" : "s"}`)),
+        far === 0 ? `root ${root}` : explorer.many(far, "hop"))),
       ...(isPlayed ? [["sends", "sends in this step"], ["sent", "sent before"], ["empty", "has nothing of it"]] : [])
         .map(([name, text]) => el("span", { class: `key ${name}` }, text)),
     ];

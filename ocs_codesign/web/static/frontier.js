@@ -78,7 +78,7 @@ explorer.views.frontier = (() => {
   function legend(asked, collective) {
     const bounds = asked.bounds[collective];
     const text = bounds.length
-      ? bounds.map(([steps, t_b]) => `${steps} step${steps === 1 ? "" : "s"} on: t_b ≥ ${t_b}`).join("; ")
+      ? bounds.map(([steps, t_b]) => `${explorer.many(steps, "step")} on: t_b ≥ ${t_b}`).join("; ")
       : "counting leaves no room for such a topology";
     const all = explorer.chart.shown(asked, collective);
     const key = (name, text, isThere) => (all.some(isThere) ? el("span", { class: `key ${name}` }, text) : null);

@@ -52,7 +52,7 @@ explorer.panel = (() => {
     const { what = "shard" } = played;
     if (step === 0) return `Before the first step: node ${root} has its own ${what}.`;
     const { now } = played.at(step);
-    const many = `${now.length} link${now.length === 1 ? "" : "s"}`;
+    const many = explorer.many(now.length, "link");
     return played.reduces(step)
       ? `Step ${step} of ${played.total}: ${many} bring parts of the sum for node ${root}.`
       : `Step ${step} of ${played.total}: ${many} carry the ${what} of node ${root}.`;
@@ -153,7 +153,7 @@ explorer.panel = (() => {
     const orbits = graph.orbits ? new Set(graph.orbits).size : null;
     const lines = [];
     if (orbits !== null)
-      lines.push(`Declared symmetry: ${orbits} orbit${orbits === 1 ? "" : "s"} of nodes`
+      lines.push(`Declared symmetry: ${explorer.many(orbits, "orbit")} of nodes`
         + `${orbits === 1 ? ", all nodes are alike" : ""}.`);
     if (explorer.drawing.isReduced(graph))
       lines.push(`Of ${graph.links} links one a node is drawn, on shortest paths from the root, beside those that the schedule uses.`);
