@@ -55,7 +55,7 @@ explorer.chart = (() => {
   /** Steps against t_b above the bound; `pick` is called with the design of a point. */
   function frontier(asked, collective, chosen, pick) {
     const [WIDTH, HEIGHT] = [width(), 400];
-    const [left, right, top, bottom] = [56, 18, 26, 44];
+    const [left, right, top, bottom] = [64, 18, 26, 44];
     const bounds = asked.bounds[collective];
     const label = `Frontier of ${asked.n} nodes of degree ${asked.degree}, ${collective}: steps against t_b above the bound`;
     const chart = svg(HEIGHT, label, "group");
