@@ -248,6 +248,35 @@ def test_baselines_are_hidden_and_the_address_keeps_that(browser, site):
         assert page.evaluate("location.hash.includes('baselines=no')")
 
 
+@pytest.mark.parametrize("most", [12, 510, 2048])
+def test_labels_of_an_axis_do_not_touch(browser, site, most):
+    touching = """(most) => {
+        const design = (steps, at) => ({
+            at, label: "", costs: { allgather: { steps, t_b: "1", number: 1 } } });
+        const chart = explorer.chart.frontier({ n: 1021, degree: 4, compared: [],
+            bounds: { allgather: [[5, "1020/1021"]] }, frontier: { allgather: [0] },
+            designs: [5, 6, 14, most].map(design) }, "allgather", [], () => {});
+        document.querySelector("main").replaceChildren(chart);
+        const boxes = [...chart.querySelectorAll(".axis text")]
+            .map((text) => text.getBoundingClientRect());
+        if (boxes.length < 6) return "few labels";
+        return boxes.some((one, at) => boxes.slice(at + 1).some((other) =>
+            one.left < other.right && other.left < one.right
+            && one.top + 3 < other.bottom && other.top + 3 < one.bottom));
+    }"""
+    with opened(browser, site, "n=16", viewport=PHONE) as page:
+        assert page.evaluate(touching, most) is False
+
+
+def test_colours_of_the_graph_are_explained(browser, site, entries):
+    first = handle(entries[0].recipe)[1:]
+    with opened(browser, site, f"view=design&n=16&a=4-any/16/{first}") as page:
+        told = page.locator(".keys .key").all_inner_texts()
+        steps = entries[0].allgather.steps
+        hops = ["root 0", *(f"{far} hop{'s' * (far > 1)}" for far in range(1, steps + 1))]
+        assert told == [*hops, "sends in this step", "sent before", "has nothing of it"]
+
+
 def test_two_designs_are_chosen_and_compared(browser, site):
     with opened(browser, site, "n=16") as page:
         for at in (0, 3):
