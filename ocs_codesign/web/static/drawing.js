@@ -117,7 +117,7 @@ explorer.drawing = (() => {
     const told = by !== "distance" ? [] : most <= MOST_KEYS ? d3.range(most + 1) : [0, Math.round(most / 2), most];
     const hue = (far) => d3.interpolateViridis(1 - far / Math.max(1, most));
     return [
-      ...told.map((far) => el("span", { class: "key hue", style: `--hue: ${hue(far)}` },
+      ...told.map((far) => el("span", { class: "key hue" }, el("i", { style: `background: ${hue(far)}` }),
         far === 0 ? `root ${root}` : explorer.many(far, "hop"))),
       ...(isPlayed ? [["sends", "sends in this step"], ["sent", "sent before"], ["empty", "has nothing of it"]] : [])
         .map(([name, text]) => el("span", { class: `key ${name}` }, text)),
