@@ -13,9 +13,8 @@ from ocs_codesign.plot.files import figure_bytes
 from ocs_codesign.plot.network import (
     MAX_NODES,
     network_figure,
-    tallest_tree_figure,
-    tree_figure,
 )
+from ocs_codesign.plot.tree import tallest_tree_figure, tree_figure
 from ocs_codesign.schedulers.forest.building import forests
 from ocs_codesign.schedulers.forest.optimum import optimum
 

@@ -73,7 +73,7 @@ def picture_of_trees(made: Made, path: str) -> bytes:
             "--parts makes one of these"
         )
     from ocs_codesign.plot.files import figure_bytes
-    from ocs_codesign.plot.network import tallest_tree_figure
+    from ocs_codesign.plot.tree import tallest_tree_figure
 
     return figure_bytes(tallest_tree_figure(made.forests), Path(path).suffix)
 

@@ -8,13 +8,14 @@ from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.gantt import bar_colour, set_time_axis
 from ocs_codesign.plot.jobs import draw_timeline
 from ocs_codesign.plot.labels import FONT_SIZE
+from ocs_codesign.plot.panels import panels_in
 from ocs_codesign.quantities import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from ocs_codesign.workload.codesign.outcomes import JobOutcome
     from ocs_codesign.workload.issue import JobRun
@@ -30,16 +31,35 @@ def codesign_figure(
 
     The timeline is the run of the first row, a few classes of it.
     """
-    classes = min(done.graph.num_owners, MAX_CLASSES)
-    heights = [0.9 + 0.34 * len(rows), 0.8 + 0.45 * classes]
-    with drawing(10, sum(heights) + 0.6, "constrained") as figure:
-        bars, line = figure.subplots(2, 1, gridspec_kw={"height_ratios": heights})
-        _draw_bars(bars, rows, done.graph.labels)
-        bars.set_title(title, loc="left", fontsize=11)
-        note = draw_timeline(line, done, classes)
-        told = format_time(done.total_s)
-        line.set_title(f"{rows[0][0]} on the clock: {told}{note}", loc="left", fontsize=FONT_SIZE)
+    with drawing(10, sum(_heights(rows, done)) + 0.6, "constrained") as figure:
+        draw_codesign(rows, done, title, figure=figure)
     return figure
+
+
+def draw_codesign(
+    rows: Sequence[tuple[str, JobOutcome]],
+    done: JobRun,
+    title: str = "",
+    *,
+    figure: Figure | SubFigure | None = None,
+    axes: Iterable[Axes] | None = None,
+) -> tuple[Axes, ...]:
+    """The picture of ``codesign_figure`` in an empty (sub)figure or 2 axes, or a new figure's."""
+    if figure is None and axes is None:
+        return tuple(codesign_figure(rows, done, title).axes)
+    panels = panels_in(figure, axes, 2, 1, height_ratios=_heights(rows, done))
+    bars, line = panels.axes
+    _draw_bars(bars, rows, done.graph.labels)
+    bars.set_title(title, loc="left", fontsize=11)
+    note = draw_timeline(line, done, min(done.graph.num_owners, MAX_CLASSES))
+    told = format_time(done.total_s)
+    line.set_title(f"{rows[0][0]} on the clock: {told}{note}", loc="left", fontsize=FONT_SIZE)
+    return panels.axes
+
+
+def _heights(rows: Sequence[tuple[str, JobOutcome]], done: JobRun) -> tuple[float, float]:
+    classes = min(done.graph.num_owners, MAX_CLASSES)
+    return 0.9 + 0.34 * len(rows), 0.8 + 0.45 * classes
 
 
 def _draw_bars(

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import plain
+from ocs_codesign.plot.panels import panels_in
 from ocs_codesign.quantities import format_size, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from ocs_codesign.comparison.comparison import Comparison
     from ocs_codesign.comparison.play import Outcome
@@ -30,18 +31,36 @@ def comparison_figure(comparisons: Sequence[Comparison]) -> Figure:
     Named are those that are the best somewhere, the best of a maker that is, and the classics that
     everybody has; the rest is grey. The dashed line is what nothing can beat.
     """
-    columns = len(comparisons)
-    with drawing(6.4 * columns + 0.4, 8.6, "constrained") as figure:
-        panels = figure.subplots(2, columns, sharex=True, sharey="row", squeeze=False)
-        makers = [each.entrant.maker for found in comparisons for each in _named(found)]
-        colours = {maker: number for number, maker in enumerate(dict.fromkeys(makers))}
-        for column, found in enumerate(comparisons):
-            _draw(panels[0][column], panels[1][column], found, colours)
-            panels[0][column].set_title(_title(found), fontsize=10)
-            panels[1][column].set_xlabel("message M")
-        panels[0][0].set_ylabel("time")
-        panels[1][0].set_ylabel("bus bandwidth (GB/s)")
+    with drawing(6.4 * len(comparisons) + 0.4, 8.6, "constrained") as figure:
+        draw_comparison(comparisons, figure=figure)
     return figure
+
+
+def draw_comparison(
+    comparisons: Sequence[Comparison],
+    *,
+    figure: Figure | SubFigure | None = None,
+    axes: Iterable[Axes] | None = None,
+) -> tuple[Axes, ...]:
+    """The picture of ``comparison_figure`` in an empty (sub)figure, in axes, or in a new figure's.
+
+    ``axes`` are two a comparison, first those of time, then those of bus bandwidth.
+    """
+    if figure is None and axes is None:
+        return tuple(comparison_figure(comparisons).axes)
+    columns = len(comparisons)
+    panels = panels_in(figure, axes, 2, columns, sharex=True, sharey="row")
+    times, bandwidths = panels.axes[:columns], panels.axes[columns:]
+    makers = [each.entrant.maker for found in comparisons for each in _named(found)]
+    colours = {maker: number for number, maker in enumerate(dict.fromkeys(makers))}
+    for time, bandwidth, found in zip(times, bandwidths, comparisons, strict=True):
+        _draw(time, bandwidth, found, colours)
+        time.set_title(_title(found), fontsize=10)
+    for panel in panels.lowest(columns):
+        panel.set_xlabel("message M")
+    for panel in panels.leftmost(columns):
+        panel.set_ylabel("time" if panel in times else "bus bandwidth (GB/s)")
+    return panels.axes
 
 
 def _title(found: Comparison) -> str:

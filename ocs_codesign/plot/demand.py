@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE
+from ocs_codesign.plot.panels import figure_of, panels_in
 from ocs_codesign.quantities import format_time
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from fractions import Fraction
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from ocs_codesign.reconfigure.demand.plan import DemandPlan
 
@@ -26,20 +28,37 @@ _MOST_TICKS = 16
 def demand_figure(plan: DemandPlan) -> Figure:
     """The demand as a heat map, and every switch over time: making configurations, holding them."""
     with drawing(10.4, 3.9, "constrained") as figure:
-        left, right = figure.subplots(1, 2, width_ratios=(1, 1.75))
-        _draw_demand(figure, left, plan)
-        _draw_switches(right, plan)
+        draw_demand(plan, figure=figure)
     return figure
 
 
-def _draw_demand(figure: Figure, axes: Axes, plan: DemandPlan) -> None:
+def draw_demand(
+    plan: DemandPlan,
+    *,
+    figure: Figure | SubFigure | None = None,
+    axes: Iterable[Axes] | None = None,
+) -> tuple[Axes, ...]:
+    """The picture of ``demand_figure`` in an empty (sub)figure or 2 axes, or in a new figure's.
+
+    The colour bar takes room of the first of the axes.
+    """
+    if figure is None and axes is None:
+        return tuple(demand_figure(plan).axes[:2])
+    panels = panels_in(figure, axes, 1, 2, width_ratios=(1, 1.75))
+    left, right = panels.axes
+    _draw_matrix(left, plan)
+    _draw_switches(right, plan)
+    return panels.axes
+
+
+def _draw_matrix(axes: Axes, plan: DemandPlan) -> None:
     from matplotlib.ticker import MaxNLocator, MultipleLocator
 
     second = plan.demand.unit_bytes / plan.bandwidth_Bps
     scale, unit = _scale(max(plan.demand.units.ravel().tolist()) * second)
     times = (plan.demand.units * float(second) / scale).astype(float)
     image = axes.imshow(times, cmap="Blues", vmin=0.0, vmax=times.max() or 1.0)
-    bar = figure.colorbar(image, ax=axes, shrink=0.8)
+    bar = figure_of(axes).colorbar(image, ax=axes, shrink=0.8)
     bar.set_label(f"time on one circuit ({unit})")
     axes.set_xlabel("to node")
     axes.set_ylabel("from node")

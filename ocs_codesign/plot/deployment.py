@@ -10,6 +10,7 @@ from ocs_codesign.fabric.light_budget import light_paths
 from ocs_codesign.fabric.port_use import port_use
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import plain
+from ocs_codesign.plot.panels import one_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +37,7 @@ def draw_ports(deployment: Deployment, *, ax: Axes | None = None) -> Axes:
     """The picture of ``ports_figure`` in these axes, or in those of a new figure; the axes."""
     if ax is None:
         return ports_figure(deployment).axes[0]
-    axes = ax
+    axes = one_axes(ax)
     switches = deployment.fabric.switches
     counts: Counter[tuple[int, str]] = Counter()
     for use in port_use(deployment.cabling, deployment.failed_ports()):
@@ -74,7 +75,7 @@ def draw_loads(deployment: Deployment, *, ax: Axes | None = None) -> Axes:
         return loads_figure(deployment).axes[0]
     from matplotlib.ticker import MaxNLocator
 
-    axes = ax
+    axes = one_axes(ax)
     series = [
         (plain(f"{one.name}: {bounded.collective.name}"), list(map(float, bounded.design.loads)))
         for one in deployment.configurations
@@ -123,7 +124,7 @@ def draw_margins(deployment: Deployment, *, ax: Axes | None = None) -> Axes:
     """The picture of ``margins_figure`` in these axes, or in those of a new figure; the axes."""
     if ax is None:
         return margins_figure(deployment).axes[0]
-    axes = ax
+    axes = one_axes(ax)
     margins: Counter[float] = Counter()
     for one in deployment.configurations:
         configuration = one.configuration

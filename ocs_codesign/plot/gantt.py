@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.plot.files import STYLE
 from ocs_codesign.plot.labels import FONT_SIZE, plain, shortened
+from ocs_codesign.plot.panels import legend_below, one_axes
 from ocs_codesign.quantities import format_time
 from ocs_codesign.timeline import Activity
 
@@ -27,7 +28,13 @@ _DARK, _IDLE, _HATCH = "#3b4048", "#eef0f2", "#c9ced6"
 _HEIGHT = 0.66
 _MAX_LEGEND, _MAX_TEXTS, _MAX_BARRIERS = 12, 160, 120
 _MAX_DRAWN = 20_000
-_LINE_LETTERS, _LEGEND_LINE = 140, 0.19
+_WIDTH_IN, _LINE_LETTERS, _LEGEND_LINE = 10.0, 140, 0.19
+_LEGEND_STYLE: dict[str, Any] = {
+    "frameon": False,
+    "fontsize": FONT_SIZE,
+    "columnspacing": 1.4,
+    "handlelength": 1.4,
+}
 
 
 def planes_figure(plan: PlanePlan, names: Sequence[str] | None = None, title: str = "") -> Figure:
@@ -40,27 +47,71 @@ def planes_figure(plan: PlanePlan, names: Sequence[str] | None = None, title: st
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    drawn = sorted(plan.timeline, key=lambda one: (one.start_s, one.plane))[:_MAX_DRAWN]
-    end = float(max(one.end_s for one in drawn))
     with mpl.rc_context({**STYLE, "hatch.linewidth": 0.7}):
-        legend = _legend(drawn, names)
+        legend = _legend(_drawn(plan), names)
         columns = _columns(legend)
         below = 0.62 + _LEGEND_LINE * -(-len(legend) // columns)
         height = 0.75 + below + 0.5 * plan.problem.num_planes
-        figure = Figure(figsize=(10, height), dpi=100)
+        figure = Figure(figsize=(_WIDTH_IN, height), dpi=100)
         FigureCanvasAgg(figure)
         figure.subplots_adjust(left=0.08, right=0.975, top=1 - 0.55 / height, bottom=below / height)
         axes = figure.add_subplot()
-        axes.set_xlim(0, end)
-        _draw_bars(axes, plan, drawn)
-        _draw_barriers(axes, plan, end)
-        _draw_steps(axes, drawn, end)
-        _set_axes(axes, plan, title, end)
-        _draw_legend(figure, legend, columns)
-        if len(drawn) < len(plan.timeline):
-            note = f"the first {len(drawn)} of {len(plan.timeline)} intervals are drawn"
+        _draw(axes, plan)
+        axes.set_title(_title(plan, title), loc="left", fontsize=11)
+        place: Any = {"loc": "lower left", "bbox_to_anchor": (0.07, 0.0)}
+        figure.legend(handles=legend, ncols=columns, **place, **_LEGEND_STYLE)
+        if note := _note(plan):
             figure.text(0.985, 1 - 0.22 / height, note, ha="right", fontsize=FONT_SIZE)
     return figure
+
+
+def draw_planes(
+    plan: PlanePlan,
+    names: Sequence[str] | None = None,
+    title: str = "",
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """The picture of ``planes_figure`` in these axes, or in those of a new figure; the axes.
+
+    Its legend is below the axes.
+    """
+    if ax is None:
+        return planes_figure(plan, names, title).axes[0]
+    ax = one_axes(ax)
+    legend, note = _legend(_drawn(plan), names), _note(plan)
+    _draw(ax, plan)
+    ax.set_title(f"{_title(plan, title)}{f', {note}' * bool(note)}", loc="left", fontsize=11)
+    legend_below(ax, legend, _columns(legend), _WIDTH_IN, **_LEGEND_STYLE)
+    return ax
+
+
+def _draw(axes: Axes, plan: PlanePlan) -> None:
+    drawn = _drawn(plan)
+    end = float(max(one.end_s for one in drawn))
+    axes.set_xlim(0, end)
+    _draw_bars(axes, plan, drawn)
+    _draw_barriers(axes, plan, end)
+    _draw_steps(axes, drawn, end)
+    planes = range(plan.problem.num_planes)
+    axes.set_yticks(planes, [f"plane {plane}" for plane in planes])
+    set_time_axis(axes, end)
+
+
+def _drawn(plan: PlanePlan) -> list[Interval]:
+    return sorted(plan.timeline, key=lambda one: (one.start_s, one.plane))[:_MAX_DRAWN]
+
+
+def _note(plan: PlanePlan) -> str:
+    """What is left out, in words."""
+    drawn, every = len(_drawn(plan)), len(plan.timeline)
+    return f"the first {drawn} of {every} intervals are drawn" if drawn < every else ""
+
+
+def _title(plan: PlanePlan, title: str) -> str:
+    gap = "optimal" if plan.is_optimal else f"gap at most {float(plan.gap):.2g}"
+    text = f"{plain(shortened(title))}: " if title else ""
+    return f"{text}{format_time(float(plan.total_s))}, {gap}"
 
 
 def bar_colour(number: int | None) -> str:
@@ -137,15 +188,6 @@ def _draw_steps(axes: Axes, drawn: Sequence[Interval], end: float) -> None:
             )
 
 
-def _set_axes(axes: Axes, plan: PlanePlan, title: str, end: float) -> None:
-    planes = range(plan.problem.num_planes)
-    axes.set_yticks(planes, [f"plane {plane}" for plane in planes])
-    set_time_axis(axes, end)
-    gap = "optimal" if plan.is_optimal else f"gap at most {float(plan.gap):.2g}"
-    text = f"{plain(shortened(title))}: " if title else ""
-    axes.set_title(f"{text}{format_time(float(plan.total_s))}, {gap}", loc="left", fontsize=11)
-
-
 def _legend(drawn: Sequence[Interval], names: Sequence[str] | None) -> list[Patch]:
     """What the colours mean, of what is there."""
     from matplotlib.patches import Patch
@@ -162,19 +204,6 @@ def _legend(drawn: Sequence[Interval], names: Sequence[str] | None) -> list[Patc
     if Activity.IDLE in kinds:
         entries.append(Patch(color=_IDLE, label="idle"))
     return entries
-
-
-def _draw_legend(figure: Figure, entries: Sequence[Patch], columns: int) -> None:
-    figure.legend(
-        handles=entries,
-        loc="lower left",
-        bbox_to_anchor=(0.07, 0.0),
-        ncols=columns,
-        frameon=False,
-        fontsize=FONT_SIZE,
-        columnspacing=1.4,
-        handlelength=1.4,
-    )
 
 
 def _label(configuration: int, names: Sequence[str] | None) -> str:

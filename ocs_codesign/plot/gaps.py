@@ -8,9 +8,13 @@ import numpy as np
 
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE
+from ocs_codesign.plot.panels import panels_in
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from collections.abc import Iterable
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
     from numpy.typing import NDArray
 
     from ocs_codesign.search.gaps import Gap
@@ -19,6 +23,7 @@ _EDGES = (-1.0, 0.01, 0.04, 0.08, 0.12, 0.18, 0.30, 10.0)
 _NAMES = ("<= 1 %", "4 %", "8 %", "12 %", "18 %", "30 %", "more")
 _COLOURS = ("#eaf3e2", "#c8ddb1", "#e6d98a", "#e8b25c", "#d9803f", "#b94a32", "#7a1f2b")
 _NONE = "#8c8c8c"
+_WIDTH_IN = 9.6
 
 
 def gaps_figure(gaps: list[Gap]) -> Figure:
@@ -26,40 +31,64 @@ def gaps_figure(gaps: list[Gap]) -> Figure:
 
     Grey are sizes without a design of so few steps; what was not asked for is left white.
     """
+    num_rows, num_strips = len(_rows(gaps)), len(gaps[0].excess)
+    height_in = 0.9 + num_strips * (0.55 + 0.19 * num_rows)
+    with drawing(_WIDTH_IN, height_in, "constrained") as figure:
+        draw_gaps(gaps, figure=figure)
+    return figure
+
+
+def draw_gaps(
+    gaps: list[Gap],
+    *,
+    figure: Figure | SubFigure | None = None,
+    axes: Iterable[Axes] | None = None,
+) -> tuple[Axes, ...]:
+    """The picture of ``gaps_figure`` in an empty (sub)figure, in axes, or in a new figure's.
+
+    ``axes`` are as many as a gap has numbers of steps; the legend is below the last.
+    """
+    if figure is None and axes is None:
+        return tuple(gaps_figure(gaps).axes)
     from matplotlib.colors import BoundaryNorm, ListedColormap
     from matplotlib.patches import Patch
 
-    rows = sorted({(gap.question.bidirectional, gap.question.degree) for gap in gaps})
+    rows = _rows(gaps)
     nodes = [gap.question.num_nodes for gap in gaps]
     first, last = min(nodes), max(nodes)
-    num_strips = len(gaps[0].excess)
+    panels = panels_in(figure, axes, len(gaps[0].excess), 1, sharex=True)
     colours = ListedColormap((*_COLOURS, _NONE))
     norm = BoundaryNorm((*_EDGES, 4 * _EDGES[-1]), len(_COLOURS) + 1)
-    with drawing(9.6, 0.9 + num_strips * (0.55 + 0.19 * len(rows)), "constrained") as figure:
-        strips = figure.subplots(num_strips, 1, sharex=True, squeeze=False)[:, 0]
-        for offset, axes in enumerate(strips):
-            values = _values(gaps, rows, (first, last), offset)
-            extent = (first - 0.5, last + 0.5, len(rows) - 0.5, -0.5)
-            axes.imshow(
-                values, cmap=colours, norm=norm, aspect="auto", interpolation="none", extent=extent
-            )
-            axes.set_yticks(range(len(rows)), [f"{d}{', both' * both}" for both, d in rows])
-            axes.set_ylabel("ports")
-            more = f"{offset} more" if offset else "fewest there can be"
-            axes.set_title(f"steps: {more}", fontsize=10, loc="left")
-        strips[-1].set_xlabel("nodes")
-        handles = [Patch(facecolor=colour, edgecolor="#bbbbbb") for colour in (*_COLOURS, _NONE)]
-        figure.legend(
-            handles,
-            [*_NAMES, "no design"],
-            loc="outside lower center",
-            ncols=len(handles),
-            frameon=False,
-            fontsize=FONT_SIZE,
-            title="least stored t_b of an allgather above the bound, at most",
-            title_fontsize=FONT_SIZE,
+    extent = (first - 0.5, last + 0.5, len(rows) - 0.5, -0.5)
+    for offset, strip in enumerate(panels.axes):
+        values = _values(gaps, rows, (first, last), offset)
+        strip.imshow(
+            values, cmap=colours, norm=norm, aspect="auto", interpolation="none", extent=extent
         )
-    return figure
+        strip.set_yticks(range(len(rows)), [f"{d}{', both' * both}" for both, d in rows])
+        strip.set_ylabel("ports")
+        more = f"{offset} more" if offset else "fewest there can be"
+        strip.set_title(f"steps: {more}", fontsize=10, loc="left")
+    for strip in panels.lowest():
+        strip.set_xlabel("nodes")
+    names = (*_NAMES, "no design")
+    handles = [
+        Patch(facecolor=colour, edgecolor="#bbbbbb", label=name)
+        for colour, name in zip((*_COLOURS, _NONE), names, strict=True)
+    ]
+    panels.draw_legend(
+        handles,
+        "outside lower center",
+        len(handles),
+        _WIDTH_IN,
+        title="least stored t_b of an allgather above the bound, at most",
+        title_fontsize=FONT_SIZE,
+    )
+    return panels.axes
+
+
+def _rows(gaps: list[Gap]) -> list[tuple[bool, int]]:
+    return sorted({(gap.question.bidirectional, gap.question.degree) for gap in gaps})
 
 
 def _values(

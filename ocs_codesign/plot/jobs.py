@@ -9,6 +9,7 @@ import numpy as np
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.gantt import bar_colour, set_time_axis
 from ocs_codesign.plot.labels import FONT_SIZE
+from ocs_codesign.plot.panels import one_axes
 from ocs_codesign.quantities import format_time
 from ocs_codesign.workload.job_graph import COMPUTE
 from ocs_codesign.workload.on_links import MAX_LANES
@@ -47,6 +48,7 @@ def draw_job(done: JobRun, title: str = "", *, ax: Axes | None = None) -> Axes:
     """The picture of ``job_figure`` in these axes, or in those of a new figure; the axes."""
     if ax is None:
         return job_figure(done, title).axes[0]
+    ax = one_axes(ax)
     note = draw_timeline(ax, done, min(done.graph.num_owners, MAX_OWNERS))
     named = f"{title}: " if title else ""
     ax.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
@@ -58,14 +60,21 @@ def link_job_figure(run: LinkRun, title: str = "") -> Figure:
 
     A link's bar is coloured by the label of the message that it sends.
     """
-    done = run.job_run
-    num = min(done.graph.num_owners, MAX_OWNERS - MAX_LANES)
+    num = min(run.job_run.graph.num_owners, MAX_OWNERS - MAX_LANES)
     with drawing(10, 1.6 + 0.5 * num + 0.25 * len(run.lanes), "constrained") as figure:
-        axes = figure.add_subplot()
-        note = draw_timeline(axes, done, num, run)
-        named = f"{title}: " if title else ""
-        axes.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
+        draw_link_job(run, title, ax=figure.add_subplot())
     return figure
+
+
+def draw_link_job(run: LinkRun, title: str = "", *, ax: Axes | None = None) -> Axes:
+    """The picture of ``link_job_figure`` in these axes, or in those of a new figure; the axes."""
+    if ax is None:
+        return link_job_figure(run, title).axes[0]
+    ax, done = one_axes(ax), run.job_run
+    note = draw_timeline(ax, done, min(done.graph.num_owners, MAX_OWNERS - MAX_LANES), run)
+    named = f"{title}: " if title else ""
+    ax.set_title(f"{named}{format_time(done.total_s)}{note}", loc="left", fontsize=11)
+    return ax
 
 
 def _bars(done: JobRun, num_owners: int, links: LinkRun | None) -> tuple[NDArray[np.int64], ...]:
@@ -159,7 +168,7 @@ def draw_policies(
     """The picture of ``policies_figure`` in these axes, or in those of a new figure; the axes."""
     if ax is None:
         return policies_figure(outcomes, bound_s, title).axes[0]
-    axes = ax
+    axes = one_axes(ax)
     ordered = sorted(outcomes, key=lambda one: one.steady.period_s)
     periods = [float(one.steady.period_s) for one in ordered]
     exposed = [float(one.steady.exposed_s) for one in ordered]

@@ -19,6 +19,7 @@ from ocs_codesign.plot.marks import (
     mark_candidates,
     steps_text,
 )
+from ocs_codesign.plot.panels import one_axes
 from ocs_codesign.search.baselines import fat_tree
 from ocs_codesign.search.joint import best_jointly, counts_allgather, joint_times
 
@@ -65,7 +66,7 @@ def draw_joint(
         return joint_figure(frontier, asked).axes[0]
     if not frontier.candidates:
         raise ValueError("no candidate was solved: there is nothing to draw")
-    axes = ax
+    axes = one_axes(ax)
     shown = _in_view(frontier)
     _set_axes(axes, frontier, [*frontier.candidates, *shown])
     _draw_bounds(axes, frontier)

@@ -1,4 +1,4 @@
-"""Pictures of networks: hosts, switches and links, with the bottleneck cut; a tree of a forest."""
+"""Pictures of networks: hosts, switches and links, with the bottleneck cut."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocs_codesign.plot.files import drawing
-from ocs_codesign.plot.labels import FONT_SIZE, plain
+from ocs_codesign.plot.labels import plain
+from ocs_codesign.plot.panels import legend_below, one_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from ocs_codesign.forest import Forest
     from ocs_codesign.network import Network
     from ocs_codesign.schedulers.forest.optimum import Optimum
 
@@ -24,7 +22,8 @@ MAX_NODES = 300
 """Nodes of a network, and hosts of a tree, up to which they are drawn; more are a black disc."""
 
 _MAX_NAMED = 80
-_INSIDE, _OUTSIDE, _NARROW, _LINK = "#0b5fa5", "#e0a030", "#c8442b", "#9aa3ad"
+LEGEND_IN = 7.0
+INSIDE, OUTSIDE, _NARROW, _LINK = "#0b5fa5", "#e0a030", "#c8442b", "#9aa3ad"
 
 
 def network_figure(optimum: Optimum, name: str) -> Figure:
@@ -35,16 +34,26 @@ def network_figure(optimum: Optimum, name: str) -> Figure:
     """
     size_in = float(np.clip(3.5 + 0.55 * optimum.network.num_nodes**0.5, 5.0, 11.0))
     with drawing(size_in, size_in, "constrained") as figure:
-        draw_network(optimum, name, ax=figure.subplots())
+        _draw_network(figure.subplots(), optimum, name)
         columns = 2 if size_in < 7 else 3
         figure.legend(loc="outside lower center", ncols=columns, frameon=False, fontsize=8.5)
     return figure
 
 
 def draw_network(optimum: Optimum, name: str, *, ax: Axes | None = None) -> Axes:
-    """The picture of ``network_figure`` in these axes, without a legend, or in a new figure's."""
+    """The picture of ``network_figure`` in these axes, or in those of a new figure; the axes.
+
+    Its legend is below the axes. Raises ValueError as ``network_figure`` does.
+    """
     if ax is None:
         return network_figure(optimum, name).axes[0]
+    ax = one_axes(ax)
+    _draw_network(ax, optimum, name)
+    legend_below(ax, ax.get_legend_handles_labels()[0], 3, LEGEND_IN, fontsize=8.5)
+    return ax
+
+
+def _draw_network(axes: Axes, optimum: Optimum, name: str) -> None:
     network = optimum.network
     if network.num_nodes > MAX_NODES:
         raise ValueError(
@@ -52,13 +61,12 @@ def draw_network(optimum: Optimum, name: str, *, ax: Axes | None = None) -> Axes
             f"at most {MAX_NODES} are drawn"
         )
     place = _layout(network)
-    ax.set_aspect("equal")
-    ax.set_axis_off()
-    ax.margins(0.08)
-    ax.set_title(_title(optimum, name), fontsize=10)
-    _draw_links(ax, network, place, optimum.leaving().tolist())
-    _draw_nodes(ax, network, place, optimum)
-    return ax
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.margins(0.08)
+    axes.set_title(_title(optimum, name), fontsize=10)
+    _draw_links(axes, network, place, optimum.leaving().tolist())
+    _draw_nodes(axes, network, place, optimum)
 
 
 def _title(optimum: Optimum, name: str) -> str:
@@ -123,8 +131,8 @@ def _draw_nodes(axes: Axes, network: Network, place: NDArray[np.float64], optimu
         ("s", "switch", ~is_host, 0.6 * area),
     ):
         for colour, mine, where in (
-            (_INSIDE, chosen & inside, ""),
-            (_OUTSIDE, chosen & ~inside, beyond),
+            (INSIDE, chosen & inside, ""),
+            (OUTSIDE, chosen & ~inside, beyond),
         ):
             if not mine.any():
                 continue
@@ -154,110 +162,3 @@ def _draw_nodes(axes: Axes, network: Network, place: NDArray[np.float64], optimu
                 color=colour,
                 zorder=4,
             )
-
-
-def tree_figure(forest: Forest, tree: int) -> Figure:
-    """One tree of a forest, a row an arc from its root; arcs through switches are dashed.
-
-    Switches at which it branches, as they copy or add up, are orange squares. Raises ValueError for
-    a tree that is not there, and for more than ``MAX_NODES`` hosts.
-    """
-    if not 0 <= tree < len(forest.root):
-        raise ValueError(f"tree is {tree}: there are trees 0 to {len(forest.root) - 1}")
-    hosts = int(forest.is_rank.sum())
-    if hosts > MAX_NODES:
-        raise ValueError(
-            f"a tree of {hosts} hosts is too large for a picture: at most {MAX_NODES} are drawn"
-        )
-    into = _into(forest, tree)
-    x, depth = _tree_places(int(forest.root[tree]), into)
-    rows = max(depth.values())
-    width_in = float(np.clip(0.36 * (max(x.values()) + 1), 5.0, 14.0))
-    with drawing(width_in, 1.4 + 0.85 * rows, "constrained") as figure:
-        axes = figure.subplots()
-        axes.set_axis_off()
-        axes.set_ylim(rows + 0.4, -0.4)
-        axes.margins(x=0.04)
-        axes.set_title(_tree_title(forest, tree), fontsize=10)
-        direct: Any = {"color": _INSIDE, "linestyle": "-"}
-        switched: Any = {"color": _OUTSIDE, "linestyle": (0, (4, 2))}
-        if not all(through for _, through in into.values()):
-            axes.plot([], [], label="a link", **direct)
-        if any(through for _, through in into.values()):
-            axes.plot([], [], label="a path through switches", **switched)
-        for head, (tail, through) in sorted(into.items()):
-            ends = [x[tail], x[head]], [depth[tail], depth[head]]
-            axes.plot(*ends, linewidth=1.3, zorder=1, **(switched if through else direct))
-        if max(x) >= forest.network.num_hosts:
-            able: Any = {"color": "white", "markeredgecolor": _OUTSIDE, "markersize": 8}
-            what = "adds up" if forest.is_sum else "copies"
-            axes.plot([], [], linestyle="", marker="s", label=f"a switch that {what}", **able)
-        for node, level in depth.items():
-            is_host = node < forest.network.num_hosts
-            axes.annotate(
-                plain(forest.network.name(node)),
-                (x[node], level),
-                ha="center",
-                va="center",
-                fontsize=FONT_SIZE - 1,
-                fontweight="normal" if level else "bold",
-                bbox={
-                    "boxstyle": "round,pad=0.25" if is_host else "square,pad=0.25",
-                    "facecolor": "white",
-                    "edgecolor": _INSIDE if is_host else _OUTSIDE,
-                },
-                zorder=2,
-            )
-        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
-    return figure
-
-
-def tallest_tree_figure(forests: Sequence[Forest]) -> Figure:
-    """The tallest tree of some forests, the first of equals: it is what their steps come from.
-
-    Raises ValueError as ``tree_figure`` does.
-    """
-    forest = max(forests, key=lambda each: each.height)
-    return tree_figure(forest, int(forest.heights().argmax()))
-
-
-def _tree_title(forest: Forest, tree: int) -> str:
-    root, height = int(forest.root[tree]), int(forest.heights()[tree])
-    whole, mine = forest.num_trees * int(forest.weight[root]), int(forest.multiplicity[tree])
-    part = "all of " if mine == whole else f"{mine} of {whole} parts of "
-    what = f"the sum for {plain(forest.network.name(root))}" if forest.is_sum else "the data of "
-    what += "" if forest.is_sum else plain(forest.network.name(root))
-    return f"tree {tree + 1} of {len(forest.root)}, height {height}\n{part}{what}"
-
-
-def _into(forest: Forest, tree: int) -> dict[int, tuple[int, bool]]:
-    """From where every host but the root hangs, and whether a part of that leads over switches."""
-    into: dict[int, tuple[int, bool]] = {}
-    for part in np.flatnonzero(forest.tree == tree).tolist():
-        path, head = forest.path[part], int(forest.head[part])
-        through = bool(forest.path_start[path + 1] - forest.path_start[path] > 1)
-        into[head] = (int(forest.tail[part]), through or into.get(head, (0, False))[1])
-    return into
-
-
-def _tree_places(
-    root: int, into: dict[int, tuple[int, bool]]
-) -> tuple[dict[int, float], dict[int, int]]:
-    """Where hosts stand, leaves one beside the other and parents above their middle; how deep."""
-    below: dict[int, list[int]] = {}
-    for head, (tail, _) in sorted(into.items()):
-        below.setdefault(tail, []).append(head)
-    x: dict[int, float] = {}
-    depth, leaves, rest = {root: 0}, 0, [(root, False)]
-    while rest:
-        node, is_done = rest.pop()
-        children = below.get(node, [])
-        if is_done:
-            x[node] = (x[children[0]] + x[children[-1]]) / 2
-        elif children:
-            rest.append((node, True))
-            rest += [(child, False) for child in reversed(children)]
-            depth.update(dict.fromkeys(children, depth[node] + 1))
-        else:
-            x[node], leaves = float(leaves), leaves + 1
-    return x, depth

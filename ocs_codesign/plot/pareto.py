@@ -20,6 +20,7 @@ from ocs_codesign.plot.marks import (
     mark_candidates,
     steps_text,
 )
+from ocs_codesign.plot.panels import one_axes
 from ocs_codesign.search.baselines import closed_baselines
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def draw_frontier(
     """
     if ax is None:
         return frontier_figure(frontier, model, *sizes_bytes).axes[0]
-    axes, asked = ax, _asked(model, sizes_bytes)
+    axes, asked = one_axes(ax), _asked(model, sizes_bytes)
     shown = _in_view(frontier)
     _set_axes(axes, frontier, shown)
     _draw_bounds(axes, frontier)

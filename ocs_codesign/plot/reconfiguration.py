@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 from ocs_codesign.collective import Collective
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE
+from ocs_codesign.plot.panels import panels_in
 from ocs_codesign.quantities import format_bandwidth, format_size, format_time
 from ocs_codesign.reconfigure.frontier.reconfigured import best_static, break_even_of, t_b_bound
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from ocs_codesign.cost import CostModel, MessageSizes
     from ocs_codesign.design import Design
@@ -36,22 +37,39 @@ def reconfigured_figure(
     static design, what is fastest at each dead time, and below which dead time changes pay;
     ``deltas_s`` are marked.
     """
-    panels = 1 if asked is None else 1 + len(asked.sizes_bytes)
-    with drawing(5.4 * panels, 4.6, "constrained") as figure:
-        axes = figure.subplots(1, panels, squeeze=False)[0]
-        for panel in axes:
-            panel.grid(color="#e8e8e8", linewidth=0.7)
-            panel.set_axisbelow(True)
-            panel.spines[["top", "right"]].set_visible(False)
-        _draw_costs(axes[0], frontier)
-        if asked is not None:
-            for panel, size in zip(axes[1:], asked.sizes_bytes, strict=True):
-                _draw_times(panel, frontier, deltas_s, asked.model, size)
-        name = frontier.collective.name
-        figure.suptitle(
-            f"{frontier.num_nodes} nodes of degree {frontier.degree}: {name}", fontsize=11.5
-        )
+    num_panels = 1 if asked is None else 1 + len(asked.sizes_bytes)
+    with drawing(5.4 * num_panels, 4.6, "constrained") as figure:
+        draw_reconfigured(frontier, deltas_s, asked, figure=figure)
     return figure
+
+
+def draw_reconfigured(
+    frontier: Frontier,
+    deltas_s: Sequence[float] = (),
+    asked: MessageSizes | None = None,
+    *,
+    figure: Figure | SubFigure | None = None,
+    axes: Iterable[Axes] | None = None,
+) -> tuple[Axes, ...]:
+    """The picture of ``reconfigured_figure`` in an empty (sub)figure, in axes, or a new figure's.
+
+    ``axes`` are one, and one more for every message size asked for.
+    """
+    if figure is None and axes is None:
+        return tuple(reconfigured_figure(frontier, deltas_s, asked).axes)
+    sizes = () if asked is None else asked.sizes_bytes
+    panels = panels_in(figure, axes, 1, 1 + len(sizes))
+    for panel in panels.axes:
+        panel.grid(color="#e8e8e8", linewidth=0.7)
+        panel.set_axisbelow(True)
+        panel.spines[["top", "right"]].set_visible(False)
+    _draw_costs(panels.axes[0], frontier)
+    if asked is not None:
+        for panel, size in zip(panels.axes[1:], sizes, strict=True):
+            _draw_times(panel, frontier, deltas_s, asked.model, size)
+    what = f"{frontier.num_nodes} nodes of degree {frontier.degree}"
+    panels.set_title(f"{what}: {frontier.collective.name}", fontsize=11.5)
+    return panels.axes
 
 
 def _draw_costs(axes: Axes, frontier: Frontier) -> None:

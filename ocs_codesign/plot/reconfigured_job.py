@@ -10,6 +10,7 @@ from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.gantt import bar_colour, set_time_axis
 from ocs_codesign.plot.jobs import MAX_OWNERS, draw_timeline
 from ocs_codesign.plot.labels import FONT_SIZE, shortened
+from ocs_codesign.plot.panels import one_axes
 from ocs_codesign.quantities import format_time
 from ocs_codesign.workload.reconfigured.dark import is_change
 from ocs_codesign.workload.reconfigured.inserting import cuts_of
@@ -45,7 +46,7 @@ def draw_changes(
     """The picture of ``changes_figure`` in these axes, or in those of a new figure; the axes."""
     if ax is None:
         return changes_figure(planned, title).axes[0]
-    best = planned.best
+    ax, best = one_axes(ax), planned.best
     done = best.steady.job_run
     num = min(planned.job.graph.num_owners, MAX_OWNERS)
     note = draw_timeline(ax, done, num)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.fabric.selection.ranking import fat_tree_time_s
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE, shortened
+from ocs_codesign.plot.panels import legend_below, one_axes
 from ocs_codesign.quantities import format_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
     from ocs_codesign.fabric.selection.ranking import RankedPlan, Selection
 
@@ -20,6 +22,12 @@ _COLOURS = ("#d08a2e", "#0b5fa5", "#7fb77e", "#8e6bbf", "#5b9bd5", "#c77ba0", "#
 _REST, _ALPHA, _DARK = "#b8bec7", "#4a4f57", "#b3231a"
 _HEIGHT = 0.62
 _WIDTH_IN, _LEGEND_ROW_IN = 10.0, 0.22
+_LEGEND_STYLE: dict[str, Any] = {
+    "frameon": False,
+    "fontsize": FONT_SIZE,
+    "columnspacing": 1.4,
+    "handlelength": 1.2,
+}
 _CHARACTERS, _BESIDES = 160, 7
 """Of a legend's font, so many fit side by side, and an entry takes so many beside its label."""
 
@@ -31,28 +39,61 @@ def selection_figure(selection: Selection, top: int = 10) -> Figure:
     """
     if not selection.ranked:
         raise ValueError("no design fits the fabric: there is nothing to draw")
-    plans = dict([*enumerate(selection.ranked[:top], 1), *selection.baselines])
     entries = _legend_entries(selection)
     columns = _legend_columns([text for _, text in entries])
     below = 0.14 + _LEGEND_ROW_IN * -(-len(entries) // columns)
-    height = 1.14 + below + 0.42 * len(plans)
+    height = 1.14 + below + 0.42 * len(_plans(selection, top))
     with drawing(_WIDTH_IN, height) as figure:
-        axes = figure.subplots()
-        for lane, plan in enumerate(plans.values()):
-            _draw_bar(axes, lane, _bar(selection, plan))
-            text = f" {format_time(float(plan.total_s))}"
-            axes.text(float(plan.total_s), lane, text, va="center", fontsize=FONT_SIZE)
-        if selection.serving is not None:
-            bound = float(fat_tree_time_s(selection.fabric, selection.workload))
-            text = f"fat tree of as many ports: at least {format_time(bound)}"
-            axes.axvline(bound, color=_ALPHA, linestyle=(0, (4, 3)), linewidth=1, zorder=3)
-            axes.text(bound, -0.45, f" {text}", va="bottom", fontsize=FONT_SIZE, color=_ALPHA)
-        _set_axes(axes, plans, max(float(plan.total_s) for plan in plans.values()))
-        _draw_legend(figure, entries, columns)
-        title = f"{selection.workload.name} on {selection.fabric.name}: where the time goes"
-        figure.suptitle(title, fontsize=11.5, x=0.01, ha="left", parse_math=False)
+        _draw(figure.subplots(), selection, top)
+        legend = figure.legend(
+            handles=_handles(entries), loc="lower left", ncols=columns, **_LEGEND_STYLE
+        )
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        figure.suptitle(_title(selection), fontsize=11.5, x=0.01, ha="left", parse_math=False)
         figure.tight_layout(rect=(0, below / height, 1, 1))
     return figure
+
+
+def draw_selection(selection: Selection, top: int = 10, *, ax: Axes | None = None) -> Axes:
+    """The picture of ``selection_figure`` in these axes, or in those of a new figure; the axes.
+
+    Its legend is below the axes. Raises ValueError as ``selection_figure`` does.
+    """
+    if ax is None:
+        return selection_figure(selection, top).axes[0]
+    if not selection.ranked:
+        raise ValueError("no design fits the fabric: there is nothing to draw")
+    ax = one_axes(ax)
+    _draw(ax, selection, top)
+    entries = _legend_entries(selection)
+    columns = _legend_columns([text for _, text in entries])
+    legend_below(ax, _handles(entries), columns, _WIDTH_IN, **_LEGEND_STYLE)
+    ax.set_title(_title(selection), loc="left", fontsize=11, parse_math=False)
+    return ax
+
+
+def _draw(axes: Axes, selection: Selection, top: int) -> None:
+    plans = _plans(selection, top)
+    for lane, plan in enumerate(plans.values()):
+        _draw_bar(axes, lane, _bar(selection, plan))
+        text = f" {format_time(float(plan.total_s))}"
+        axes.text(float(plan.total_s), lane, text, va="center", fontsize=FONT_SIZE)
+    if selection.serving is not None:
+        bound = float(fat_tree_time_s(selection.fabric, selection.workload))
+        text = f"fat tree of as many ports: at least {format_time(bound)}"
+        axes.axvline(bound, color=_ALPHA, linestyle=(0, (4, 3)), linewidth=1, zorder=3)
+        axes.text(bound, -0.45, f" {text}", va="bottom", fontsize=FONT_SIZE, color=_ALPHA)
+    _set_axes(axes, plans, max(float(plan.total_s) for plan in plans.values()))
+
+
+def _plans(selection: Selection, top: int) -> dict[int, RankedPlan]:
+    """What is drawn, by rank."""
+    return dict([*enumerate(selection.ranked[:top], 1), *selection.baselines])
+
+
+def _title(selection: Selection) -> str:
+    return f"{selection.workload.name} on {selection.fabric.name}: where the time goes"
 
 
 def _drawn_parts(selection: Selection) -> list[int]:
@@ -124,17 +165,7 @@ def _legend_columns(labels: list[str]) -> int:
     return max(1, min(len(labels), 5, _CHARACTERS // most))
 
 
-def _draw_legend(figure: Figure, entries: list[tuple[str, str]], columns: int) -> None:
+def _handles(entries: list[tuple[str, str]]) -> list[Patch]:
     from matplotlib.patches import Patch
 
-    legend = figure.legend(
-        handles=[Patch(color=colour, label=text) for colour, text in entries],
-        loc="lower left",
-        ncols=columns,
-        frameon=False,
-        fontsize=FONT_SIZE,
-        columnspacing=1.4,
-        handlelength=1.2,
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    return [Patch(color=colour, label=text) for colour, text in entries]

@@ -9,12 +9,15 @@ import numpy as np
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.gantt import bar_colour, set_time_axis
 from ocs_codesign.plot.labels import FONT_SIZE
+from ocs_codesign.plot.panels import one_axes, panels_in
 from ocs_codesign.quantities import format_time
 from ocs_codesign.simulate.reasons import IDLE_REASONS, idle_ticks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
     from numpy.typing import NDArray
 
     from ocs_codesign.simulate.simulated import Simulated
@@ -36,30 +39,48 @@ def simulation_figure(simulated: Simulated, title: str = "") -> Figure:
 
     Of many links the busiest are drawn, and of very many bars the first; the picture says so.
     """
-    network = simulated.transfers.network
-    num_rows = min(network.num_links, MAX_ROWS)
-    height = 1.5 + 0.22 * num_rows + 2.9
+    height = 1.5 + 0.22 * _num_rows(simulated) + 2.9
     with drawing(10, height) as figure:
-        gantt, use = figure.subplots(
-            2, 1, gridspec_kw={"height_ratios": [0.22 * num_rows + 0.4, 2.2]}
-        )
         below = 0.75 / height
         figure.subplots_adjust(0.11, below, 0.975, 1 - 0.45 / height, hspace=2.2 / height)
-        draw_transfers(simulated, title, ax=gantt)
-        _draw_use(use, simulated)
-        use.set_title(f"use of {network.num_links} links", loc="left", fontsize=11)
+        draw_simulation(simulated, title, figure=figure)
     return figure
+
+
+def draw_simulation(
+    simulated: Simulated,
+    title: str = "",
+    *,
+    figure: Figure | SubFigure | None = None,
+    axes: Iterable[Axes] | None = None,
+) -> tuple[Axes, ...]:
+    """The picture of ``simulation_figure`` in an empty (sub)figure or 2 axes, or a new figure's."""
+    if figure is None and axes is None:
+        return tuple(simulation_figure(simulated, title).axes)
+    heights = 0.22 * _num_rows(simulated) + 0.4, 2.2
+    panels = panels_in(figure, axes, 2, 1, height_ratios=heights)
+    gantt, use = panels.axes
+    draw_transfers(simulated, title, ax=gantt)
+    _draw_use(use, simulated)
+    num_links = simulated.transfers.network.num_links
+    use.set_title(f"use of {num_links} links", loc="left", fontsize=11)
+    return panels.axes
 
 
 def draw_transfers(simulated: Simulated, title: str = "", *, ax: Axes | None = None) -> Axes:
     """The upper half of ``simulation_figure`` in these axes, or in a new figure's; the axes."""
     if ax is None:
         return simulation_figure(simulated, title).axes[0]
+    ax = one_axes(ax)
     rows = np.argsort(-simulated.link_busy(), kind="stable")[:MAX_ROWS]
     note = _draw_bars(ax, simulated, np.sort(rows))
     named = f"{title}: " if title else ""
     ax.set_title(f"{named}{format_time(simulated.total_s)}{note}", loc="left", fontsize=11)
     return ax
+
+
+def _num_rows(simulated: Simulated) -> int:
+    return min(simulated.transfers.network.num_links, MAX_ROWS)
 
 
 def _draw_bars(axes: Axes, simulated: Simulated, rows: NDArray[np.int64]) -> str:

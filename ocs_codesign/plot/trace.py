@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from ocs_codesign.collective import Collective
 from ocs_codesign.plot.files import drawing
 from ocs_codesign.plot.labels import FONT_SIZE, shortened
+from ocs_codesign.plot.panels import Panels, panels_in
 from ocs_codesign.quantities import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from ocs_codesign.reconfigure.hold.plan import SwitchPlan, SwitchRun
     from ocs_codesign.reconfigure.hold.trace_plan import TracePlan
@@ -26,6 +27,7 @@ _COLOURS = {
 }
 _GAP, _HIDDEN, _DARK, _MIXED, _HELD = "#e6e8eb", "#e7a196", "#b3231a", "#7d8794", "#c9ced6"
 _HEIGHT = 0.62
+_WIDTH_IN = 10.0
 _MAX_JOBS_DRAWN = 2000
 _MAX_RUNS_DRAWN = 4000
 
@@ -38,23 +40,50 @@ def trace_figure(plan: TracePlan, title: str = "") -> Figure:
     hides as well. Long traces are drawn run by run, very long ones only in their beginning, and say
     so.
     """
-    both = ("optimum in hindsight", plan.offline), ("online policy", plan.online)
-    shown = [(name, chosen) for name, chosen in both if chosen is not None]
-    lanes = sorted({int(at) for _, chosen in shown for at in set(chosen.choice.tolist())})
-    labels = [shortened(plan.options[option].label) for option in lanes]
-    height = 1.3 + len(shown) * (0.75 + 0.38 * len(lanes))
-    with drawing(10, height) as figure:
-        panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-        colours: set[str] = set()
-        for axes, (name, chosen) in zip(panels, shown, strict=True):
-            colours |= _draw(axes, plan, chosen, lanes)
-            _set_axes(axes, labels, f"{name}: {_summary(plan, chosen)}")
-        _set_time(panels[-1], max(0.0, *(axes.dataLim.x1 for axes in panels)))
-        _draw_legend(figure, colours)
-        if title:
-            figure.suptitle(title, fontsize=11.5, x=0.01, ha="left")
+    shown = _shown(plan)
+    height = 1.3 + len(shown) * (0.75 + 0.38 * len(_lanes(plan)))
+    with drawing(_WIDTH_IN, height) as figure:
+        draw_trace(plan, title, figure=figure)
         figure.tight_layout(rect=(0, 0.34 / height, 1, 1))
     return figure
+
+
+def draw_trace(
+    plan: TracePlan,
+    title: str = "",
+    *,
+    figure: Figure | SubFigure | None = None,
+    axes: Iterable[Axes] | None = None,
+) -> tuple[Axes, ...]:
+    """The picture of ``trace_figure`` in an empty (sub)figure, in axes, or in a new figure's.
+
+    ``axes`` are two, one for a plan without an online policy; the legend is below the last.
+    """
+    if figure is None and axes is None:
+        return tuple(trace_figure(plan, title).axes)
+    shown, lanes = _shown(plan), _lanes(plan)
+    labels = [shortened(plan.options[option].label) for option in lanes]
+    panels = panels_in(figure, axes, len(shown), 1, sharex=True)
+    colours: set[str] = set()
+    for panel, (name, chosen) in zip(panels.axes, shown, strict=True):
+        colours |= _draw(panel, plan, chosen, lanes)
+        _set_axes(panel, labels, f"{name}: {_summary(plan, chosen)}")
+    for panel in panels.lowest():
+        _set_time(panel, max(0.0, *(each.dataLim.x1 for each in panels.axes)))
+    _draw_legend(panels, colours)
+    if title:
+        panels.set_title(title, fontsize=11.5, x=0.01, ha="left")
+    return panels.axes
+
+
+def _shown(plan: TracePlan) -> list[tuple[str, SwitchPlan]]:
+    both = ("optimum in hindsight", plan.offline), ("online policy", plan.online)
+    return [(name, chosen) for name, chosen in both if chosen is not None]
+
+
+def _lanes(plan: TracePlan) -> list[int]:
+    """The designs that either holds."""
+    return sorted({int(at) for _, chosen in _shown(plan) for at in set(chosen.choice.tolist())})
 
 
 def _summary(plan: TracePlan, chosen: SwitchPlan) -> str:
@@ -130,7 +159,7 @@ def _set_time(axes: Axes, end: float) -> None:
     axes.set_xlabel(f"time ({unit})")
 
 
-def _draw_legend(figure: Figure, colours: set[str]) -> None:
+def _draw_legend(panels: Panels, colours: set[str]) -> None:
     from matplotlib.patches import Patch
 
     names = {colour: collective.name for collective, colour in _COLOURS.items()}
@@ -143,12 +172,6 @@ def _draw_legend(figure: Figure, colours: set[str]) -> None:
     entries = [
         Patch(color=colour, label=name) for colour, name in names.items() if colour in colours
     ]
-    figure.legend(
-        handles=entries,
-        loc="lower left",
-        ncols=len(entries),
-        frameon=False,
-        fontsize=FONT_SIZE,
-        columnspacing=1.4,
-        handlelength=1.2,
+    panels.draw_legend(
+        entries, "lower left", len(entries), _WIDTH_IN, columnspacing=1.4, handlelength=1.2
     )
