@@ -13,6 +13,8 @@ from ocs_codesign.demand import MOVE as MOVED
 from ocs_codesign.demand import Demand, demands_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike, NDArray
 
 SEND, RECEIVE, RECEIVE_ADD, COPY, ADD, NOP, PUT, GET, SIGNAL, WAIT = range(10)
@@ -109,7 +111,7 @@ class RankProgram:
         chunks_per_unit: int,
         in_place: bool,
         scratch: ArrayLike,
-        columns: dict[str, ArrayLike],
+        columns: Mapping[str, ArrayLike],
         need_start: ArrayLike | None = None,
         need: ArrayLike = (),
     ) -> None:

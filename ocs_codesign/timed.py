@@ -86,8 +86,8 @@ def synchronous(
     >>> line = Topology(3, [0, 1, 1, 2], [1, 0, 2, 1])
     >>> columns = [0, 1, 1, 2, 0, 2], [0] * 6, [1] * 6, [0, 1, 2, 3, 2, 1], [1, 1, 1, 1, 2, 2]
     >>> gather = Schedule(line, Collective.ALLGATHER, 1, *columns)
-    >>> gather = synchronous(gather, [0, 4], 3, 1, Fraction(1))
-    >>> gather.start.tolist(), gather.end.tolist()
+    >>> timed = synchronous(gather, [0, 4], 3, 1, Fraction(1))
+    >>> timed.start.tolist(), timed.end.tolist()
     ([0, 0, 0, 0, 4, 4], [4, 4, 4, 4, 8, 8])
     """
     speed = schedule.topology.speeds()

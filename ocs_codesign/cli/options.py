@@ -301,7 +301,7 @@ def solver_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     >>> @click.command()
     ... @solver_options
-    ... def solve(choice):
+    ... def solve(choice: SolverChoice) -> None:
     ...     click.echo(choice)
     >>> solve(["--solver", "gurobi", "--time-limit", "60s", "--gap", "1%"], standalone_mode=False)
     SolverChoice(solver='gurobi', time_limit_s=60.0, relative_gap=0.01, fallback=False)

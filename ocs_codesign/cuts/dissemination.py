@@ -87,8 +87,8 @@ def dissemination(
 ) -> Dissemination:
     """The dissemination over these links; parallel ones count as one, self-loops as none.
 
-    >>> one, ends = np.array([1, 1]), np.array([[0, 0, 1, 1], [1, 1, 0, 1]])
-    >>> dissemination(one > 0, one, *ends, np.ones(4)).capacity
+    >>> one, tail, head = np.array([1, 1]), np.array([0, 0, 1, 1]), np.array([1, 1, 0, 1])
+    >>> dissemination(one > 0, one, tail, head, np.ones(4, int)).capacity
     array([2, 1])
     """
     nodes, proper = len(is_rank), tail != head

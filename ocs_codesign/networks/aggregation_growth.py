@@ -32,8 +32,9 @@ def grown_ways(
     ``price``, of equals fewest. What is above is one of these, the last of the way.
     None if a host cannot be reached.
 
+    >>> import numpy as np
     >>> pairs = {(0, 2): 0, (2, 0): 1, (0, 1): 2, (1, 0): 3}
-    >>> grown_ways(pairs, [1, 1, 1, 1], 2, [0, 1], 2, [False, False, True])
+    >>> grown_ways(pairs, [1, 1, 1, 1], 2, [0, 1], 2, np.array([0, 0, 1]))
     {0: (0, 2), 1: (1, 0)}
     """
     beside: dict[int, list[tuple[int, float]]] = {}

@@ -1,8 +1,8 @@
 """Figures, made without pyplot and so without any window or global figure.
 
-What ``X_figure`` makes, ``draw_X`` draws where it is told: a picture of one panel in ``ax``, which it
-returns, one of several in an empty ``figure`` or subfigure, or in as many ``axes``, which it returns
-as a tuple. Without any it draws in a figure of its own.
+What ``X_figure`` makes, ``draw_X`` draws where it is told: a picture of one panel in ``ax``, which
+it returns, one of several in an empty ``figure`` or subfigure or in as many ``axes``, which it
+returns as a tuple. Without any it draws in a figure of its own.
 """
 
 from ocs_codesign.plot.files import SUFFIXES, check_suffix, figure_bytes, save_figure

@@ -36,7 +36,7 @@ class TimingRules:
     limit. Raises ValueError for rates that are not positive and a negative overhead.
     """
 
-    unit_Bps: Fraction  # noqa: N815 - units keep their case
+    unit_Bps: Fraction | int  # noqa: N815 - units keep their case
     blocking: bool = False
     pipelined: bool = False
     cut_through: bool = False

@@ -136,8 +136,8 @@ def parse_sends(data: bytes, name: str, links: tuple[str, bytes] | None = None) 
     ... 1,0,1,0
     ... 1,1,0,1
     ... '''
-    >>> parse_sends(text, "swap").synchronous_cost()
-    Cost(steps=1, t_b=Fraction(1, 2))
+    >>> print(parse_sends(text, "swap"))
+    Schedule(allgather, 2 sends in 1 steps, 1 chunks a shard, Topology(2 nodes, 2 links, degree 1))
     """
     about = _about(data, name)
     placed = parse_records(data, name, LAYOUT, is_json=False)[0]

@@ -30,8 +30,8 @@ def balanced_within(
 
     >>> from ocs_codesign.cuts.dissemination import Dissemination
     >>> is_rank = np.array([True, True, True, False])
-    >>> ends = np.array([[0, 1, 2, 3, 3, 3], [3, 3, 3, 0, 1, 2]])
-    >>> one = Dissemination(is_rank, is_rank.astype(int), *ends, np.zeros(6, int))
+    >>> tail, head = np.array([[0, 1, 2, 3, 3, 3], [3, 3, 3, 0, 1, 2]])
+    >>> one = Dissemination(is_rank, is_rank.astype(int), tail, head, np.zeros(6, int))
     >>> balanced_within(one, np.array([2, 3, 2, 2, 2, 2]), one.weight)
     array([2, 2, 2, 2, 2, 2])
     """
