@@ -32,9 +32,23 @@ default_role = "literal"
 copybutton_only_copy_prompt_lines = False
 html_theme = "furo"
 html_title = f"ocs_codesign {release}"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_show_sphinx = False
 html_show_sourcelink = False
+
+
+def add_dark_pictures(app: Sphinx, page: nodes.document) -> None:
+    """Beside a picture that has a dark companion comes that one; the theme shows one of them."""
+    here = Path(app.env.doc2path(app.env.docname)).parent
+    for image in list(page.findall(nodes.image)):
+        dark = str(Path(image["uri"]).with_suffix(".dark.png"))
+        if (here / dark).is_file():
+            other = image.deepcopy()
+            other["uri"] = dark
+            image["classes"].append("only-light")
+            other["classes"].append("only-dark")
+            image.parent.insert(image.parent.index(image) + 1, other)
 
 
 def link_pictures(app: Sphinx, page: nodes.document, name: str) -> None:
@@ -43,13 +57,14 @@ def link_pictures(app: Sphinx, page: nodes.document, name: str) -> None:
     for image in list(page.findall(nodes.image)):
         if image["uri"] in known and not isinstance(image.parent, nodes.reference):
             file = "../" * name.count("/") + "_images/" + known[image["uri"]][1]
-            link = nodes.reference("", "", refuri=file)
+            link = nodes.reference("", "", refuri=file, classes=["picture", *image["classes"]])
             image.replace_self(link)
             link += image
 
 
 def setup(app: Sphinx) -> None:
     """Pages of commands and of the Python interface are made from the package itself."""
+    app.connect("doctree-read", add_dark_pictures, priority=400)  # before pictures are collected
     app.connect("doctree-resolved", link_pictures)
     app.connect("builder-inited", lambda _: write_command_pages(HERE / "commands"))
     app.connect("builder-inited", lambda _: write_reference_pages(HERE / "reference"))

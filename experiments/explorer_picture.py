@@ -2,8 +2,9 @@
 
     python experiments/explorer_picture.py
 
-Writes figures/explorer.png. Needs the extra `browser` and Chromium of the system. What a browser
-draws depends on its version and on the fonts of the machine, so nothing compares the bytes.
+Writes figures/explorer.png and figures/explorer.dark.png. Needs the extra `browser` and Chromium of the
+system. What a browser draws depends on its version and on the fonts of the machine, so nothing
+compares the bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def main() -> None:
 
 
 def photograph(address: str, shown: str, height: int, picture: Path) -> None:
-    """Keep what a browser of that height shows of a page once it has the element ``shown``.
+    """Keep, light and dark, what a browser of that height shows once there is ``shown``.
 
     The view is scrolled to an element that the address names.
     """
@@ -43,13 +44,16 @@ def photograph(address: str, shown: str, height: int, picture: Path) -> None:
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        page = browser.new_page(viewport={"width": 1280, "height": height}, color_scheme="light")
-        page.goto(address)
-        page.wait_for_selector(shown)
-        image = Image.open(BytesIO(page.screenshot()))
-        image.convert("P", palette=Image.Palette.ADAPTIVE, colors=160).save(picture, optimize=True)
+        for look, file in (("light", picture), ("dark", picture.with_suffix(".dark.png"))):
+            page = browser.new_page(viewport={"width": 1280, "height": height}, color_scheme=look)
+            page.goto(address)
+            page.wait_for_selector(shown)
+            image = Image.open(BytesIO(page.screenshot())).convert(
+                "P", palette=Image.Palette.ADAPTIVE, colors=160
+            )
+            image.save(file, optimize=True)
+            print(file)
         browser.close()
-    print(picture)
 
 
 if __name__ == "__main__":

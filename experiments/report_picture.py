@@ -2,8 +2,9 @@
 
     python experiments/report_picture.py
 
-Writes figures/report.png. Needs the extra `browser` and Chromium of the system. What a browser
-draws depends on its version and on the fonts of the machine, so nothing compares the bytes.
+Writes figures/report.png and figures/report.dark.png. Needs the extra `browser` and Chromium of the
+system. What a browser draws depends on its version and on the fonts of the machine, so nothing
+compares the bytes.
 """
 
 from __future__ import annotations

@@ -111,6 +111,7 @@ def test_python_prints_what_is_shown(page):
 def test_links_and_pictures_exist(page):
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#]+)\)", text) + re.findall(r"<([^>`\s]+)>`", text)
+    targets += re.findall(r'\bsrc(?:set)?="([^"]+)"', text)
     for target in targets:
         if "://" not in target and target != "URL":
             assert (page.parent / target).exists(), target
