@@ -32,7 +32,7 @@ def main() -> None:
             chosen = [one for one in store.questions() if (one.num_nodes, one.degree) == (64, 4)]
             write_site(Path(place) / "site", payloads(store, "designs.sqlite", chosen, 64))
         address = f"{(Path(place) / 'site' / PAGE).as_uri()}#{VIEW}"
-        photograph(address, ".loads", 860, PICTURE)
+        photograph(address, ".loads", 826, PICTURE)
 
 
 def photograph(address: str, shown: str, height: int, picture: Path) -> None:

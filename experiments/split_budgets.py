@@ -105,7 +105,7 @@ def picture(table: Sequence[dict[str, object]], spending: Spending) -> Figure:
     panels[0].plot([], [], color="#222222", linestyle=(0, (4, 2)), label="computation alone")
     panels[0].set_ylabel("time of nine layers, ms")
     panels[0].set_xlabel("bandwidths of a rank together, GB/s")
-    panels[1].set_xlabel("what they cost for all 4096 ranks, millions")
+    panels[1].set_xlabel("what they cost for all 4096 ranks, million US$")
     panels[0].legend(frameon=False, fontsize=9)
     figure.suptitle("GPT-3 on four dimensions: where the bandwidth goes", fontsize=11)
     return figure
