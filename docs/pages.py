@@ -15,6 +15,9 @@ import click
 import ocs_codesign
 from ocs_codesign.cli import SECTIONS, app
 
+_WIDTH = 88
+"""Columns of a help text, as many as the page shows."""
+
 _MOST_LINES = 40
 _LONGEST_S = 300
 
@@ -45,14 +48,14 @@ def write_command_pages(directory: Path) -> None:
     directory.mkdir(exist_ok=True)
     index = ["# Commands", "", "Every command takes `--json FILE`, `-v`, `-q` and `--help`.", ""]
     for section, names in SECTIONS.items():
-        index += [f"## {section}", "", "```{toctree}", ":maxdepth: 1", ""]
+        index += [f"## {section}", ""]
         for name in names:
             command = app.get_command(click.Context(app), name)
             if command is None:
                 raise ValueError(f"there is no command {name}")
             _write(directory / f"{name}.md", "\n".join(_command_page(name, command)))
-            index.append(name)
-        index += ["```", ""]
+            index.append(f"- [{name}]({name}.md): {command.get_short_help_str(200)}")
+        index += ["", "```{toctree}", ":hidden:", "", *names, "```", ""]
     _write(directory / "index.md", "\n".join(index))
 
 
@@ -66,13 +69,13 @@ def _command_page(name: str, command: click.Command) -> list[str]:
 
 
 def _help(name: str, command: click.Command) -> list[str]:
-    context = click.Context(command, info_name=f"ocs-codesign {name}", terminal_width=94)
+    context = click.Context(command, info_name=f"ocs-codesign {name}", terminal_width=_WIDTH)
     text = command.get_help(context)
     lines = ["```text", text, "```", ""]
     found = re.search(r"\n  Example:\n((?:    .*\n)+)", text + "\n")
     if found is None:
         raise ValueError(f"the help of {name} has no example")
-    commands = [line.strip() for line in found[1].replace("\\\n", " ").splitlines()]
+    commands = [line.strip() for line in re.sub(r"\s*\\\n\s*", " ", found[1]).splitlines()]
     return [*lines, "The example prints:", "", "```text", *_ran(commands), "```", ""]
 
 

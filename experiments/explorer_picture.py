@@ -2,9 +2,9 @@
 
     python experiments/explorer_picture.py
 
-Writes figures/explorer.png and figures/explorer.dark.png. Needs the extra `browser` and Chromium of the
-system. What a browser draws depends on its version and on the fonts of the machine, so nothing
-compares the bytes.
+Writes figures/explorer.png and figures/explorer.dark.png. Needs the extra `browser` and Chromium
+of the system. What a browser draws depends on its version and on the fonts of the machine, so
+nothing compares the bytes.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dark_pictures
+import numpy as np
 import pytest
 import run as runner
 
@@ -67,6 +69,27 @@ def test_every_script_is_documented_and_has_its_table_and_picture(name):
     assert table
     assert all(None not in row and None not in row.values() for row in table)
     assert name in TABLES or (ROOT / "figures" / f"{name}.png").is_file()
+
+
+def test_white_becomes_dark_black_light_and_blue_stays_blue():
+    pixels = np.array([[[255, 255, 255], [0, 0, 0], [107, 114, 128], [11, 95, 165]]], np.uint8)
+    white, black, grey, blue = dark_pictures.darkened(pixels)[0].astype(int)
+    assert white.max() < 30
+    assert black.min() > 225
+    assert white.mean() + 90 < grey.mean() < black.mean()
+    assert blue[2] > blue[1] + 40 > blue[0] + 80
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(dark_pictures.shown()))
+def test_every_picture_shown_has_its_dark_companion(name):
+    light, dark = dark_pictures.read(name), dark_pictures.read(f"{name}.dark")
+    assert light.shape == dark.shape
+    if name in dark_pictures.PHOTOGRAPHS:
+        assert dark.mean() < 64 < 192 < light.mean()
+        return
+    off = np.abs(dark_pictures.darkened(light).astype(int) - dark)
+    assert off.mean() < 1, "python experiments/dark_pictures.py"
 
 
 @pytest.mark.parametrize("name", ["generation_time", "greedy_table"])
