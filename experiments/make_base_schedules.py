@@ -1,11 +1,13 @@
 """Make base_topologies/schedules/: allgathers of base graphs that BFB does not find, by solving.
 
     python experiments/make_base_schedules.py                   # solve and write the files
+    python experiments/make_base_schedules.py --missing         # solve those that are not stored
     python experiments/make_base_schedules.py --check           # verify and compare them
     python experiments/make_base_schedules.py --check --solve   # solve again and compare
 
-Solving takes three minutes. A check exits with 1 at a difference; without solving it makes
-the files anew from the schedules that they hold. Which of equally good schedules a solver finds
+Solving all takes some ten minutes. A check exits with 1 at a difference; without solving it makes
+the files anew from the schedules that they hold. Late schedules are limited in nodes of branch and
+bound and in chunks, not in time, so that no load of a machine changes them. Which of equally good schedules a solver finds
 depends on its version, which the index names. Where the graph is isomorphic to its transpose, the
 schedule of the transpose is that of the graph with renumbered nodes, so its loads are the same. The
 text of README.md up to its table is kept as it is found.
@@ -31,7 +33,12 @@ from ocs_codesign import Schedule, Topology, exact_schedule, verify
 from ocs_codesign.design import measure_topology
 from ocs_codesign.graphs.families.shifts import ModifiedDeBruijn
 from ocs_codesign.graphs.recipe import Base
-from ocs_codesign.graphs.stored import StoredSchedule, read_allgather, stored_schedules
+from ocs_codesign.graphs.stored import (
+    StoredSchedule,
+    of_all_roots,
+    read_allgather,
+    stored_schedules,
+)
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options
 from ocs_codesign.schedulers.late.answers import late_schedule
@@ -44,7 +51,6 @@ TABLE_HEAD = (
 )
 MAX_NUMBERS = 8
 HALF_AN_HOUR = Options(time_limit_s=1800.0)
-TWO_MINUTES = Options(time_limit_s=120.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +123,7 @@ def solved_late(case: Case) -> list[Made]:
     topology = case.recipe.topology()
     found = []
     for transposed, graph in ((False, topology), (True, topology.transpose())):
-        limits = (case.num_steps, "allgather", TWO_MINUTES, case.num_chunks)
+        limits = (case.num_steps, "allgather", Options(), case.num_chunks)
         answer = late_schedule(graph, *limits)
         if answer.cost.t_b < measure_topology(graph).cost.t_b:
             source = f"late_schedule, HiGHS {version('highspy')}"
@@ -143,7 +149,7 @@ def onto_transpose(topology: Topology) -> np.ndarray | None:
 
 
 def file_text(made: Made) -> str:
-    """A schedule's file: the header keys on the first line, then a line for each root."""
+    """A schedule's file: the header keys on the first line, then a line for each stored root."""
     schedule = made.schedule
     header = {
         "recipe": repr(made.recipe),
@@ -156,16 +162,27 @@ def file_text(made: Made) -> str:
 
 
 def arrivals(schedule: Schedule) -> np.ndarray:
-    """Of every root, chunk and node: in-link * steps + step - 1, or -1 for the root itself."""
+    """Of every root, chunk and node: in-link * steps + step - 1, or -1 for the root itself.
+
+    Of the first root of every orbit, where the symmetry of the graph maps it to the others.
+    """
     topology, nodes = schedule.topology, schedule.topology.num_nodes
     into = topology.links_by_head()
     port = np.empty(topology.num_links, dtype=np.int64)
     port[into.order] = np.arange(topology.num_links)
     port -= into.start[topology.head]
     found = np.full((nodes, schedule.num_chunks, nodes), -1)
+    links, steps = np.zeros_like(found), np.zeros_like(found)
     for root, lo, hi, link, step in np.stack(schedule.columns(), axis=1).tolist():
-        found[root, lo:hi, topology.head[link]] = port[link] * schedule.num_steps + step - 1
-    return found
+        here = root, slice(lo, hi), topology.head[link]
+        found[here] = port[link] * schedule.num_steps + step - 1
+        links[here], steps[here] = link, step
+    if topology.symmetry is None:
+        return found
+    first = topology.symmetry.representatives()
+    copied = of_all_roots(topology, links[first], steps[first])
+    is_invariant = ((copied[0] == links) & (copied[1] == steps) | (found < 0)).all()
+    return found[first] if is_invariant else found
 
 
 def entry_of(made: Made, text: str) -> StoredSchedule:
@@ -220,21 +237,32 @@ def readme_text(old: str, entries: Sequence[StoredSchedule]) -> str:
     return text + head + "".join(rows)
 
 
-def stored() -> list[Made]:
-    """What the files hold now; ValueError if a case is missing or a file is refused."""
+def stored(case: Case) -> list[Made]:
+    """What the files hold of a case now, nothing if it is new; ValueError if one is refused."""
     found = []
-    for case in CASES:
-        topology = case.recipe.topology()
-        for transposed in (False, True):
-            entry = stored_schedules().get((repr(case.recipe), transposed))
-            if entry is None and case.is_late and transposed:
-                continue
-            if entry is None:
-                raise ValueError(f"{case.recipe!r} has no stored schedule")
+    topology = case.recipe.topology()
+    for transposed in (False, True):
+        entry = stored_schedules().get((repr(case.recipe), transposed))
+        if entry is not None:
             graph = topology.transpose() if transposed else topology
             schedule = read_allgather(entry, graph)
             found.append(Made(case.recipe, transposed, schedule, entry.source))
     return found
+
+
+def surely_stored(case: Case) -> list[Made]:
+    """The same; ValueError if there are none, or not of both directions unless they are late."""
+    found = stored(case)
+    if not found or (len(found) < 2 and not case.is_late):
+        raise ValueError(f"{case.recipe!r} has no stored schedule")
+    return found
+
+
+def of_case(case: Case, options: argparse.Namespace) -> list[Made]:
+    """The schedules of a case, solved or as they are stored."""
+    if options.missing:
+        return stored(case) or solved(case)
+    return solved(case) if options.solve or not options.check else surely_stored(case)
 
 
 def make_files(schedules: Sequence[Made], readme: str) -> dict[str, str]:
@@ -262,9 +290,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=summary)
     parser.add_argument("--check", action="store_true", help="compare the files, write nothing")
     parser.add_argument("--solve", action="store_true", help="with --check: solve again")
+    parser.add_argument("--missing", action="store_true", help="solve only what is not stored")
     options = parser.parse_args(arguments)
-    solve = options.solve or not options.check
-    schedules = [made for case in CASES for made in solved(case)] if solve else stored()
+    schedules = [made for case in CASES for made in of_case(case, options)]
     files = make_files(schedules, (DIRECTORY / "README.md").read_text(encoding="utf-8"))
     if options.check:
         return differing(files)

@@ -22,7 +22,7 @@ from ocs_codesign.graphs.families.shifts import GeneralizedKautz, Kautz
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.lp import Options
 from ocs_codesign.schedulers.exact.answers import fractional_bound
-from ocs_codesign.schedulers.late import answers
+from ocs_codesign.schedulers.late import answers, chunks
 from ocs_codesign.schedulers.late.answers import late_schedule
 from ocs_codesign.schedulers.late.master import Master
 from ocs_codesign.topology import Topology
@@ -187,6 +187,26 @@ class TestLimits:
         assert costs[0] > costs[-1] == Fraction(29, 30)
         assert not answers[0].is_optimal
         assert answers[0].status.startswith("t_b 1 was found, no schedule of 4 steps has less than")
+
+    def test_without_a_time_limit_only_nodes_are_limited(self, monkeypatch):
+        given = []
+
+        def solve(program, options):
+            given.append((program.is_mixed_integer, options))
+            return solved(program, options=options)
+
+        solved = chunks.solve
+        monkeypatch.setattr(chunks, "solve", solve)
+        topology = GeneralizedKautz(2, 12).topology()
+        answer = late_schedule(topology, 4, options=Options())
+        assert answer.is_optimal
+        assert {options.time_limit_s for _, options in given} == {None}
+        assert {options.node_limit for whole, options in given if whole} == {50}
+        few = Options(node_limit=1)
+        one, other = (late_schedule(topology, 4, options=few).schedule for _ in range(2))
+        assert {options.node_limit for whole, options in given[-3:] if whole} == {1}
+        for first, second in zip(one.columns(), other.columns(), strict=True):
+            assert np.array_equal(first, second)
 
     def test_without_time_it_is_bfb(self):
         topology = parse(NINETEEN).topology()

@@ -130,6 +130,7 @@ def test_violation_is_the_worst_of_all_conditions():
         ({"time_limit_s": -1.0}, r"time limit of -1.0 s"),
         ({"time_limit_s": np.nan}, r"time limit of nan s"),
         ({"relative_gap": -0.1}, "relative gap -0.1"),
+        ({"node_limit": 0}, "limit of 0 nodes"),
         ({"tolerance": 0.0}, "tolerance 0.0"),
         ({"threads": 0}, "0 threads"),
     ],

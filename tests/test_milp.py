@@ -69,6 +69,15 @@ class TestMixedIntegerContract:
         assert solution.objective >= solution.bound - 1e-6 >= relaxed.objective - 1e-5
         assert solution.values == pytest.approx(np.rint(solution.values))
 
+    def test_node_limit_ends_at_the_same_point(self, solver):
+        one = market_split()
+        first, second = (solve(one, solver, Options(node_limit=20)) for _ in range(2))
+        assert first.status is second.status is Status.NODE_LIMIT
+        assert "limit of nodes" in first.message
+        assert solve(one, solver, Options(node_limit=2000)).objective < first.objective
+        assert (first.values == second.values).all()
+        assert first.violation < 1e-5
+
     def test_time_limit_with_an_incumbent(self, solver):
         one = market_split()
         solution = solve(one, solver, Options(time_limit_s=0.4))

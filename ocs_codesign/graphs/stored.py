@@ -17,6 +17,7 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.graphs.base_topologies import base_topologies_path, read_checked, read_index
 from ocs_codesign.schedule import Schedule
+from ocs_codesign.schedulers.exact.symmetry import automorphisms
 from ocs_codesign.verification.schedules import verify
 
 if TYPE_CHECKING:
@@ -68,21 +69,55 @@ def read_allgather(entry: StoredSchedule, topology: Topology) -> Schedule:
     """
     path = base_topologies_path() / "schedules" / entry.file
     arrivals = np.array(read_checked(path, entry.sha256)["arrivals"], dtype=np.int64)
-    shape = (topology.num_nodes, entry.chunks, topology.num_nodes)
+    roots = stored_roots(topology, len(arrivals))
+    shape = (len(roots), entry.chunks, topology.num_nodes)
     if arrivals.shape != shape:
         raise ValueError(f"{path} has arrivals of shape {arrivals.shape}: here it must be {shape}")
-    own = np.eye(topology.num_nodes, dtype=bool)[:, None, :]
+    own = np.arange(topology.num_nodes) == roots[:, None, None]
     if ((arrivals < 0) != own).any():
         raise ValueError(f"{path} must have -1 where a node is the root itself, and only there")
     into = topology.links_by_head()
     ports, steps = np.divmod(arrivals, entry.steps)
     if (ports >= np.diff(into.start)).any():
         raise ValueError(f"{path} names an in-link that a node of this topology does not have")
-    schedule = _allgather(topology, into.order[into.start[:-1] + np.maximum(ports, 0)], steps + 1)
+    link = into.order[into.start[:-1] + np.maximum(ports, 0)]
+    schedule = _allgather(topology, *of_all_roots(topology, link, steps + 1))
     verdict = verify(schedule, Cost(entry.steps, entry.t_b))
     if not verdict.ok:
         raise ValueError(f"{path} is refused: {verdict.witness}")
     return schedule
+
+
+def stored_roots(topology: Topology, num_roots: int) -> NDArray[np.int64]:
+    """The roots that a file with so many lines is of: all, or the first of every orbit.
+
+    >>> from ocs_codesign.graphs.families.rings import UniRing
+    >>> stored_roots(UniRing(1, 4).topology(), 1).tolist()
+    [0]
+    """
+    if topology.symmetry is not None:
+        first = topology.symmetry.representatives()
+        if num_roots == len(first):
+            return first
+    return np.arange(topology.num_nodes)
+
+
+def of_all_roots(
+    topology: Topology, link: NDArray[np.int64], step: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Links and steps (roots, chunks, nodes) of stored roots, copied to those of their orbits."""
+    roots = stored_roots(topology, len(link))
+    if len(roots) == topology.num_nodes:
+        return link, step
+    shape = (topology.num_nodes, *link.shape[1:])
+    every_link, every_step = np.empty(shape, np.int64), np.empty(shape, np.int64)
+    chunk = np.arange(link.shape[1])[:, None]
+    for at, root in enumerate(roots.tolist()):
+        nodes, links = automorphisms(topology, root)
+        into = nodes[:, root, None, None], chunk, nodes[:, None, :]
+        every_link[into] = links[:, link[at]]
+        every_step[into] = step[at]
+    return every_link, every_step
 
 
 def _allgather(topology: Topology, link: NDArray[np.int64], step: NDArray[np.int64]) -> Schedule:

@@ -99,6 +99,8 @@ def _configure(gurobipy: Any, model: Any, method: str, options: Options) -> str:
         settings += [(name, options.tolerance) for name in TOLERANCES[method]]
     if method == BRANCH_AND_BOUND:
         settings.append(("MIPGap", options.mip_gap))
+        if options.node_limit is not None:
+            settings.append(("NodeLimit", float(options.node_limit)))
     for name, value in settings:
         try:
             model.setParam(name, value)
@@ -180,6 +182,7 @@ def _status(grb: Any, code: int) -> Status:
         grb.UNBOUNDED: Status.UNBOUNDED,
         grb.INF_OR_UNBD: Status.UNBOUNDED,
         grb.TIME_LIMIT: Status.TIME_LIMIT,
+        grb.NODE_LIMIT: Status.NODE_LIMIT,
         grb.MEM_LIMIT: Status.MEMORY,
         grb.INTERRUPTED: Status.INTERRUPTED,
     }.get(code, Status.FAILED)

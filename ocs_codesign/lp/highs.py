@@ -45,6 +45,7 @@ HEARS_WITHIN_S = 1.0
 KEEPS_POINT = (
     Status.OPTIMAL,
     Status.TIME_LIMIT,
+    Status.NODE_LIMIT,
     Status.MEMORY,
     Status.INTERRUPTED,
     Status.FAILED,
@@ -150,6 +151,8 @@ def _settings(engine: _Engine, options: Options) -> list[tuple[str, Any]]:
         settings.append(("kkt_tolerance", options.tolerance))
     if engine.method == BRANCH_AND_BOUND:
         settings.append(("mip_rel_gap", options.mip_gap))
+        if options.node_limit is not None:
+            settings.append(("mip_max_nodes", options.node_limit))
         if options.tolerance is not None:
             settings.append(("mip_feasibility_tolerance", options.tolerance))
     return settings
@@ -256,6 +259,7 @@ def _status(names: Any, model_status: Any) -> Status:
         names.kUnbounded: Status.UNBOUNDED,
         names.kUnboundedOrInfeasible: Status.UNBOUNDED,
         names.kTimeLimit: Status.TIME_LIMIT,
+        names.kSolutionLimit: Status.NODE_LIMIT,  # the only limit of its kind that is set
         names.kMemoryLimit: Status.MEMORY,
         names.kInterrupt: Status.INTERRUPTED,
         names.kHighsInterrupt: Status.INTERRUPTED,

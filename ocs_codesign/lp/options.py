@@ -36,7 +36,8 @@ class Options:
     the primal-dual hybrid gradient method. ``tolerance`` bounds how far a solution may be from
     feasible and optimal (relative for first-order and interior point); ``relative_gap`` is what a
     result may be from its bound and still be good enough: a mixed-integer solution (default
-    MIP_GAP), or what an all-to-all is approximated to. ``solver`` names the one that solves,
+    MIP_GAP), or what an all-to-all is approximated to. ``node_limit`` ends a branch and bound after
+    so many nodes: unlike a time limit, at the same point on every machine. ``solver`` names the one that solves,
     ``fallback`` another for where it cannot take the program because of its licence or an option.
     ``start`` is the basis of a program with the same columns and the first of the rows: where the
     simplex method of HiGHS begins, which saves it time; others do without.
@@ -50,6 +51,7 @@ class Options:
     method: str = AUTO
     time_limit_s: float | None = None
     relative_gap: float | None = None
+    node_limit: int | None = None
     tolerance: float | None = None
     threads: int = 1
     solver: str = HIGHS
@@ -65,6 +67,8 @@ class Options:
             raise ValueError(f"time limit of {self.time_limit_s} s: it must be at least 0")
         if self.relative_gap is not None and not self.relative_gap >= 0:
             raise ValueError(f"relative gap {self.relative_gap}: it must be at least 0")
+        if self.node_limit is not None and self.node_limit < 1:
+            raise ValueError(f"limit of {self.node_limit} nodes: it must be at least 1")
         if self.tolerance is not None and not self.tolerance > 0:
             raise ValueError(f"tolerance {self.tolerance}: it must be positive")
         if self.threads < 1:

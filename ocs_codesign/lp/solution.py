@@ -21,6 +21,7 @@ class Status(Enum):
     INFEASIBLE = "no point satisfies all constraints"
     UNBOUNDED = "the objective can be improved without limit"
     TIME_LIMIT = "the time limit was reached before optimality"
+    NODE_LIMIT = "the limit of nodes was reached before optimality"
     MEMORY = "the solver ran out of memory before optimality"
     INTERRUPTED = "the solver was interrupted before optimality"
     LICENCE_TOO_SMALL = "the solver's licence does not allow a program of this size"

@@ -34,6 +34,7 @@ MAX_MORE_STEPS = 32
 _ENDS = {
     Status.OPTIMAL: "within the gap",
     Status.TIME_LIMIT: "time limit",
+    Status.NODE_LIMIT: "node limit",
     Status.MEMORY: "out of memory",
 }
 

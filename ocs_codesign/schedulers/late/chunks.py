@@ -28,6 +28,9 @@ MAX_CHUNKS = 64
 
 _SHARE = 0.25
 """Of the time that is left, for each number of chunks."""
+_NODE_LIMIT = 50
+"""Of each number of chunks, unless the options name another: others come soon, and where time does
+not run out the answer is the same on every machine."""
 
 
 def cut_into_chunks(found: Mixed, max_chunks: int, options: Options) -> list[Schedule]:
@@ -37,6 +40,7 @@ def cut_into_chunks(found: Mixed, max_chunks: int, options: Options) -> list[Sch
     more could be better; what an exact vertex needs is whole without one.
     """
     began, master = time.monotonic(), found.master
+    options = replace(options, node_limit=options.node_limit or _NODE_LIMIT)
     left = options.after(0.0)
     vertex = _vertex(master, left)
     goal = found.least if vertex is None else vertex.objective
