@@ -7,10 +7,10 @@
 
 Solving all takes some ten minutes. A check exits with 1 at a difference; without solving it makes
 the files anew from the schedules that they hold. Late schedules are limited in nodes of branch and
-bound and in chunks, not in time, so that no load of a machine changes them. Which of equally good schedules a solver finds
-depends on its version, which the index names. Where the graph is isomorphic to its transpose, the
-schedule of the transpose is that of the graph with renumbered nodes, so its loads are the same. The
-text of README.md up to its table is kept as it is found.
+bound and in chunks, not in time, so that no load of a machine changes them. Which of equally good
+schedules a solver finds depends on its version, which the index names. Where the graph is
+isomorphic to its transpose, the schedule of the transpose is that of the graph with renumbered
+nodes, so its loads are the same. The text of README.md up to its table is kept as it is found.
 """
 
 from __future__ import annotations

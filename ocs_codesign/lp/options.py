@@ -37,10 +37,10 @@ class Options:
     feasible and optimal (relative for first-order and interior point); ``relative_gap`` is what a
     result may be from its bound and still be good enough: a mixed-integer solution (default
     MIP_GAP), or what an all-to-all is approximated to. ``node_limit`` ends a branch and bound after
-    so many nodes: unlike a time limit, at the same point on every machine. ``solver`` names the one that solves,
-    ``fallback`` another for where it cannot take the program because of its licence or an option.
-    ``start`` is the basis of a program with the same columns and the first of the rows: where the
-    simplex method of HiGHS begins, which saves it time; others do without.
+    so many nodes: unlike a time limit, at the same point on every machine. ``solver`` names the one
+    that solves, ``fallback`` another for where it cannot take the program because of its licence or
+    an option. ``start`` is the basis of a program with the same columns and the first of the rows:
+    where the simplex method of HiGHS begins, which saves it time; others do without.
     A solver that cannot honour an option says so with Status.REFUSED. Raises ValueError for what no
     solver could honour.
 
