@@ -17,7 +17,6 @@ from ocs_codesign.collective import Collective
 from ocs_codesign.cost import Cost
 from ocs_codesign.graphs.base_topologies import base_topologies_path, read_checked, read_index
 from ocs_codesign.schedule import Schedule
-from ocs_codesign.schedulers.exact.symmetry import automorphisms
 from ocs_codesign.verification.schedules import verify
 
 if TYPE_CHECKING:
@@ -109,6 +108,8 @@ def of_all_roots(
     roots = stored_roots(topology, len(link))
     if len(roots) == topology.num_nodes:
         return link, step
+    from ocs_codesign.schedulers.exact.symmetry import automorphisms
+
     shape = (topology.num_nodes, *link.shape[1:])
     every_link, every_step = np.empty(shape, np.int64), np.empty(shape, np.int64)
     chunk = np.arange(link.shape[1])[:, None]
