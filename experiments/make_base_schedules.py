@@ -5,12 +5,13 @@
     python experiments/make_base_schedules.py --check           # verify and compare them
     python experiments/make_base_schedules.py --check --solve   # solve again and compare
 
-Solving all takes some twenty minutes. A check exits with 1 at a difference; without solving it makes
-the files anew from the schedules that they hold. Late schedules are limited in nodes of branch and
-bound and in chunks, not in time, so that no load of a machine changes them. Which of equally good
-schedules a solver finds depends on its version, which the index names. Where the graph is
-isomorphic to its transpose, the schedule of the transpose is that of the graph with renumbered
-nodes, so its loads are the same. The text of README.md up to its table is kept as it is found.
+Solving all takes some twenty minutes. A check exits with 1 at a difference; without solving it
+makes the files anew from the schedules that they hold. Late schedules are limited in nodes of
+branch and bound and in chunks, not in time, so that no load of a machine changes them. Which of
+equally good schedules a solver finds depends on its version, which the index names. Where the
+graph is isomorphic to its transpose, the schedule of the transpose is that of the graph with
+renumbered nodes, so its loads are the same. The text of README.md up to its table is kept as it
+is found.
 """
 
 from __future__ import annotations
