@@ -96,28 +96,51 @@ const explorer = (() => {
       .map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
   }
 
-  /** Text to copy, with the button that does. */
+  /** Text in parts: an option of a command stays on one line, else it breaks after its hyphens. */
+  const worded = (text) => text.split(/((?<![\w-])--[a-z][\w-]*)/)
+    .map((part, at) => (at % 2 ? el("span", { class: "whole" }, part) : part));
+
+  const TOLD_MS = 4000;
+
+  /** Text to copy, with the button that does, and that says for a while what became of it. */
   function copied(text, what) {
-    const copy = button("Copy", async () => {
-      try {
-        await navigator.clipboard.writeText(text);
-      } catch {
-        const range = document.createRange();
-        range.selectNodeContents(code);
-        getSelection().removeAllRanges();
-        getSelection().addRange(range);
-        document.execCommand("copy");
-      }
-      say(`${what} copied.`);
-    }, { "aria-label": `Copy ${what}` });
-    const code = el("code", {}, text);
+    const code = el("code", {}, worded(text));
     const shown = el("pre", { tabindex: "0", "aria-label": what }, code);
+    let over = null;
+    const copy = button("Copy", async () => {
+      const isCopied = await copyText(text, code);
+      label(isCopied ? "Copied" : "Selected");
+      say(isCopied ? `${what} copied.` : `${what} selected: copy it by the keys of your system.`);
+      clearTimeout(over);
+      over = setTimeout(() => label("Copy"), TOLD_MS);
+    });
+    function label(done) {
+      copy.textContent = done;
+      copy.classList.toggle("done", done !== "Copy");
+      copy.setAttribute("aria-label", `${done} ${what}`);
+    }
+    label("Copy");
     return el("div", { class: "copied" }, shown, copy);
   }
 
-  /** Tell those who listen instead of looking. */
+  /** Whether a text is on the clipboard now; where that is not allowed, its element is selected. */
+  async function copyText(text, shown) {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      const range = document.createRange();
+      range.selectNodeContents(shown);
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+      return document.execCommand("copy");
+    }
+  }
+
+  /** Tell those who listen instead of looking; what is said twice is another text, so it is heard twice. */
   function say(text) {
-    document.getElementById("status").textContent = text;
+    const status = document.getElementById("status");
+    status.textContent = status.textContent === text ? `${text}\u00a0` : text;
   }
 
   /** A fraction such as 341/256 as a number. */
@@ -133,13 +156,16 @@ const explorer = (() => {
   /** A number of things, as in 1 step and 2 steps. */
   const many = (number, thing) => `${number} ${thing}${number === 1 ? "" : "s"}`;
 
+  const unitOf = (number, units) => units.find(([each]) => Math.abs(number) >= each) ?? units.at(-1);
+
   function scaled(number, units) {
-    const [size, unit] = units.find(([each]) => Math.abs(number) >= each) ?? units.at(-1);
+    const [size, unit] = unitOf(number, units);
     return `${digits(number / size)} ${unit}`;
   }
 
-  const time = (seconds) =>
-    seconds === 0 ? "0 s" : scaled(seconds, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]]);
+  const TIMES = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+  const unitOfTime = (seconds) => unitOf(seconds, TIMES);
+  const time = (seconds) => (seconds === 0 ? "0 s" : scaled(seconds, TIMES));
   const size = (bytes) =>
     scaled(bytes, [[2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]]);
   const rate = (bytesPerSecond) => scaled(bytesPerSecond, [[1e9, "GB/s"], [1e6, "MB/s"], [1, "B/s"]]);
@@ -148,7 +174,7 @@ const explorer = (() => {
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   return {
-    load, receive, bytesOf, el, field, select, button, table, facts, copied, say, value, digits, many,
-    time, size, rate, quoted, colour,
+    load, receive, bytesOf, el, field, select, button, table, facts, worded, copied, say, value, digits, many,
+    time, unitOfTime, size, rate, quoted, colour,
   };
 })();

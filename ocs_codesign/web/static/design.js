@@ -66,8 +66,8 @@ explorer.views.design = (() => {
     }
     const most = catalogue.info().graph_nodes;
     return el("div", { class: "note" },
-      el("p", {}, `This site has the links of stored designs of up to ${most} nodes. To draw this one, run the command below `
-        + "and open its file in the view of files; or serve these pages with ocs-codesign explore --serve."),
+      el("p", {}, explorer.worded(`This site has the links of stored designs of up to ${most} nodes. To draw this one, run the command below `
+        + "and open its file in the view of files; or serve these pages with ocs-codesign explore --serve.")),
       copied(`ocs-codesign topology ${quoted(design.recipe)} --format json --out graph.json`, "the command that draws it"));
   }
 

@@ -16,7 +16,7 @@ explorer.views.files = (() => {
         shown.replaceChildren(...(await read(files)));
         explorer.say("The file is shown.");
       } catch (error) {
-        shown.replaceChildren(el("p", { class: "wrong", role: "alert" }, `Not opened: ${error.message}.`));
+        shown.replaceChildren(el("p", { class: "wrong", role: "alert" }, explorer.worded(`Not opened: ${error.message}.`)));
       }
     };
     const again = (event) => (event.target.value = ""); // a file that was changed meanwhile is read again
@@ -26,7 +26,7 @@ explorer.views.files = (() => {
       el("p", {}, "They are read by this page and sent nowhere."),
       el("div", { class: "pickers" },
         field("A bundle's directory, as deploy writes it", input("bundle", explorer.bundle.show, { webkitdirectory: true })),
-        field(["A bundle as one file: the zip of ", el("span", { class: "whole" }, "deploy --archive")], input("archive", explorer.bundle.showArchive, { accept: ".zip" })),
+        field(explorer.worded("A bundle as one file: the zip of deploy --archive"), input("archive", explorer.bundle.showArchive, { accept: ".zip" })),
         field("A schedule: schedule.npz of build, or of a bundle", input("schedule", schedule, { accept: ".npz" })),
         field("A timeline or a simulation: JSON of planes or simulate", input("timeline", timeline, { accept: ".json" })),
         field("A graph: JSON or an edge list of topology", input("graph", graph, { accept: ".json,.txt,.edgelist,.edges,.csv" }))),

@@ -27,7 +27,7 @@ explorer.timeline = (() => {
         ["proven optimal", answer.optimal === undefined ? null : answer.optimal ? "yes" : "no"],
         ["planes", String(answer.planes)],
       ]),
-      el("figure", {}, gantt(rows, ACTIVITIES, `What ${answer.planes} planes do when`), keys(ACTIVITIES, rows)),
+      el("figure", {}, gantt(rows, ACTIVITIES, `What ${answer.planes} planes do when`, ["plane", "time"]), keys(ACTIVITIES, rows)),
       explorer.table("Intervals", ["begin", "end", "plane", "what"],
         rows.slice(0, 200).map((row) => [explorer.time(row.start), explorer.time(row.end), row.lane, row.text]), 2),
     ];
@@ -50,9 +50,9 @@ explorer.timeline = (() => {
         ["mode", String(answer.mode)],
       ]),
       el("h3", {}, "What decides the time"),
-      el("figure", {}, gantt(rows, PARTS, "The critical path over time"), keys(PARTS, rows)),
+      el("figure", {}, gantt(rows, PARTS, "The critical path over time", ["link", "time"]), keys(PARTS, rows)),
       el("h3", {}, "What links do"),
-      el("figure", {}, gantt(usage(answer), USES, "How long links send and wait, the busiest first"), keys(USES, usage(answer))),
+      el("figure", {}, gantt(usage(answer), USES, "How long links send and wait, the busiest first", ["link", "time in all"]), keys(USES, usage(answer))),
       explorer.table("Critical path", ["begin", "end", "link", "what"],
         rows.slice(0, 200).map((row) => [explorer.time(row.start), explorer.time(row.end), row.lane, row.text]), 2),
     ];
@@ -83,24 +83,28 @@ explorer.timeline = (() => {
     return found;
   }
 
-  /** Intervals as bars, a lane each. */
-  function gantt(rows, kinds, label) {
+  /** Intervals as bars, a lane each; the axes have the names of a lane and of what is along it. */
+  function gantt(rows, kinds, label, [lane, along]) {
     if (rows.length > MOST_ROWS) throw new Error(`more than ${MOST_ROWS} intervals are not drawn`);
     const lanes = [...new Set(rows.map((row) => row.lane))];
     const shown = lanes.slice(0, MOST_LANES);
     const WIDTH = explorer.chart.width();
+    const [left, top, bottom] = [96, 20, 44];
     const room = Math.max(14, Math.min(34, 420 / shown.length));
-    const height = shown.length * room + 40;
+    const height = top + shown.length * room + bottom;
     const chart = explorer.chart.svg(height, `${label}${lanes.length > shown.length ? `: ${shown.length} of ${lanes.length} lanes` : ""}`);
-    const x = d3.scaleLinear([0, d3.max(rows, (row) => row.end) || 1], [96, WIDTH - 16]);
-    const y = d3.scaleBand(shown, [4, height - 34]).padding(0.15);
-    explorer.chart.axis(chart, x, "bottom", `translate(0,${height - 32})`, WIDTH < 500 ? 3 : 5, "", explorer.time);
-    chart.append("g").selectAll("text").data(shown).join("text").attr("class", "lane").attr("x", 90)
-      .attr("y", (lane) => y(lane) + y.bandwidth() / 2).text((lane) => lane);
+    const end = d3.max(rows, (row) => row.end) || 1;
+    const [unit_s, unit] = explorer.unitOfTime(end);
+    const x = d3.scaleLinear([0, end / unit_s], [left, WIDTH - 16]);
+    const y = d3.scaleBand(shown, [top, height - bottom]).padding(0.15);
+    explorer.chart.axis(chart, x, "bottom", `translate(0,${height - bottom})`, WIDTH < 500 ? 4 : 8, `${along} (${unit})`);
+    chart.append("text").attr("class", "name").attr("x", left - 6).attr("y", 12).attr("text-anchor", "end").text(lane);
+    chart.append("g").selectAll("text").data(shown).join("text").attr("class", "lane").attr("x", left - 6)
+      .attr("y", (each) => y(each) + y.bandwidth() / 2).text((each) => each);
     const known = new Set(shown);
     chart.append("g").selectAll("rect").data(rows.filter((row) => known.has(row.lane) && row.end > row.start)).join("rect")
       .attr("class", (row) => `kind-${Math.max(0, kinds.indexOf(row.kind))}`)
-      .attr("x", (row) => x(row.start)).attr("width", (row) => Math.max(0.5, x(row.end) - x(row.start)))
+      .attr("x", (row) => x(row.start / unit_s)).attr("width", (row) => Math.max(0.5, x(row.end / unit_s) - x(row.start / unit_s)))
       .attr("y", (row) => y(row.lane)).attr("height", y.bandwidth())
       .append("title").text((row) => row.text);
     return chart.node();
