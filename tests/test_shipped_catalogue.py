@@ -16,7 +16,7 @@ from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.literature import literature
 
 LARGEST = 2048
-LARGEST_BIDIRECTIONAL = 256
+LARGEST_BIDIRECTIONAL = 512
 
 
 @pytest.fixture(scope="module")

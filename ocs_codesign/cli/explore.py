@@ -76,7 +76,7 @@ def explore(
 
     Frontiers with their bounds, graphs drawn, schedules played step by step, times for messages,
     designs side by side, bundles and simulated timelines from files. The site is one directory
-    that needs no network and no server: the whole catalogue takes some 25 MB and a minute or two.
+    that needs no network and no server: the whole catalogue takes some 30 MB and a minute or two.
     With --serve nothing is written, and data is made when a page asks for it.
 
     DIR must be new, empty or hold an earlier site, which is replaced as a whole.
