@@ -52,6 +52,7 @@ SLOW = (
     "native_algorithms",
     "policies_by_speed",
     "every_size",
+    "gaps_by_nodes",
     "in_network",
     "codesigned_fabrics",
 )

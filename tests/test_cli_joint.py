@@ -68,10 +68,10 @@ def test_table_with_all_and_picture(capsys, tmp_path):
 
 @pytest.fixture
 def untimed(tmp_path_factory, monkeypatch):
-    """A catalogue of two sizes that has no all-to-all times, as the one that is shipped."""
+    """A catalogue of three sizes that has no all-to-all times, as the one that is shipped."""
     path = tmp_path_factory.mktemp("untimed") / "c.sqlite"
     with Catalogue() as shipped, Catalogue(path, writable=True) as store:
-        for question in (Question(8, 4), Question(16, 4)):
+        for question in (Question(8, 4), Question(16, 4), Question(256, 4)):
             entries = [replace(entry, alltoall=None) for entry in shipped.entries(question)]
             origin = shipped.provenance(question)
             store.record(question, entries, replace(origin, exchanged=0, num_timed=0))
@@ -174,6 +174,7 @@ def test_limits_and_sizes_of_stored_designs(capsys):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("GRB_LICENSE_FILE") is not None, reason="a licence is installed")
+@pytest.mark.usefixtures("untimed")
 def test_what_a_licence_does_not_allow_leaves_the_rest(capsys):
     """Everything has a certified time from the rough solutions, which need no solver."""
     command = ["catalogue", "find", "--nodes", "256", "--degree", "4", "--collective", "alltoall"]
