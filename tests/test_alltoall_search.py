@@ -217,6 +217,26 @@ def test_solving_stops_at_its_time_limit_and_keeps_what_it_has():
     assert Solving(Options(relative_gap=0.1)).error(ring) > 0
 
 
+def test_the_last_program_may_have_more_columns_than_there_are_left(monkeypatch):
+    """So a size of which every good topology is large has a good time, not a poor exact one."""
+    module = "ocs_codesign.search.alltoall.solving"
+    large, next_, small = (GeneralizedKautz(2, nodes) for nodes in (38, 41, 6))
+    assert Solving(Options()).size(large) > 1024
+    monkeypatch.setattr(f"{module}._MAX_COLUMNS", (1000, 1000))
+    solving = Solving(Options())
+    assert solving.sketch(large).time >= solving.hop_bound(large)
+    assert solving.sketch(next_) is None
+    assert solving.sketch(large) is not None
+    assert solving.settle(next_) is not None
+    assert solving.settle(large) is None
+    assert solving.sketch(small) is not None
+    monkeypatch.setattr(f"{module}._MAX_PROGRAM", (1024, 1024))
+    refused = Solving(Options())
+    assert refused.sketch(large) is None
+    assert refused.settle(large) is None
+    assert refused.sketch(small) is not None
+
+
 @pytest.mark.slow
 def test_selection_knows_what_the_search_for_alltoall_finds():
     fabric = parse_fabric(FABRIC.read_bytes(), "fabric64")

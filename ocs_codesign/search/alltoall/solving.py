@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
 STORED = "stored"
 """How a time was found that was known before."""
-_MAX_SKETCHED = 2**21
-_MAX_SETTLED = 2**20
+_MAX_COLUMNS = (2**21, 2**20)
+_MAX_PROGRAM = (5 * 2**20, 2**20)
+"""Of rough solutions and of good ones: columns in all, and of the largest program there is."""
 _FEW = 1024
 _SKETCH_GAP = 0.02
 _ERROR = Fraction(1, 1000)
@@ -65,9 +66,10 @@ class Solving:
     ``times`` are exact ones that are known already: they are never solved.
 
     What it solves is limited by the columns of the programs, a flow a source and link: once they
-    are spent, only small topologies are solved. The options' time limit is that of all programs
-    together: once it is spent, none is begun. ``stopped`` says what else a program was not solved
-    for, the first time: a solver that cannot take it, or no memory.
+    are spent, by the last more than there were, only small topologies are solved. The options'
+    time limit is that of all programs together: once it is spent, none is begun. ``stopped`` says
+    what else a program was not solved for, the first time: a solver that cannot take it, or no
+    memory.
     """
 
     def __init__(self, options: Options, times: Mapping[Recipe, Fraction] | None = None) -> None:
@@ -79,7 +81,7 @@ class Solving:
             alltoall_graph(recipe): Solved(time, time, STORED)
             for recipe, time in (times or {}).items()
         }
-        self._columns_left = [_MAX_SKETCHED, _MAX_SETTLED]
+        self._columns_left = list(_MAX_COLUMNS)
 
     def size(self, recipe: Recipe) -> int:
         """Columns of its program."""
@@ -176,7 +178,8 @@ class Solving:
         if self._options.time_limit_s == 0:
             return False
         columns = num_columns(whole)
-        if columns > self._columns_left[purse] and columns > _FEW:
+        is_spent = self._columns_left[purse] <= 0
+        if columns > _MAX_PROGRAM[purse] or (is_spent and columns > _FEW):
             return False
         self._columns_left[purse] -= columns
         return True
