@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,9 +63,24 @@ def link_pictures(app: Sphinx, page: nodes.document, name: str) -> None:
             link += image
 
 
+def keep_options_whole(
+    _app: Sphinx,
+    _name: str,
+    _template: str,
+    context: dict[str, object],
+    _page: nodes.document | None,
+) -> None:
+    """Options of commands are marked, for a browser breaks lines after their hyphens else."""
+    option = r'<span class="pre">(--[a-z][\w-]*)</span>'
+    if "body" in context:
+        marked = r'<span class="pre option">\1</span>'
+        context["body"] = re.sub(option, marked, str(context["body"]))
+
+
 def setup(app: Sphinx) -> None:
     """Pages of commands and of the Python interface are made from the package itself."""
     app.connect("doctree-read", add_dark_pictures, priority=400)  # before pictures are collected
     app.connect("doctree-resolved", link_pictures)
+    app.connect("html-page-context", keep_options_whole)
     app.connect("builder-inited", lambda _: write_command_pages(HERE / "commands"))
     app.connect("builder-inited", lambda _: write_reference_pages(HERE / "reference"))
