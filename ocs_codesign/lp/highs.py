@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -121,8 +122,7 @@ def solve_highs(program: LinearProgram, options: Options) -> Solution:
 def _run(program: LinearProgram, engine: _Engine, options: Options) -> Solution:
     import highspy
 
-    highs = highspy.Highs()  # type: ignore[no-untyped-call]
-    highs.setOptionValue("output_flag", False)
+    highs = _silent_class()()
     for name, value in _settings(engine, options):
         if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
             reason = f"HiGHS {highs.version()} does not take {name} = {value}"
@@ -140,6 +140,20 @@ def _run(program: LinearProgram, engine: _Engine, options: Options) -> Solution:
         return without_point(status, NAME, engine.method)
     raw = _raw(highs, status, engine, mixed=program.is_mixed_integer)
     return worked_out(program, raw, NAME, engine.method, options.tolerance)
+
+
+@cache
+def _silent_class() -> Any:
+    """HiGHS without output: since 1.16 its banner comes before options of a solver can be set."""
+    import highspy
+
+    class Silent(highspy.Highs):
+        def enableCallbacks(self) -> None:  # noqa: N802 (the last that its constructor calls)
+            self.setOptionValue("output_flag", False)
+            usual: Any = super()
+            usual.enableCallbacks()
+
+    return Silent
 
 
 def _settings(engine: _Engine, options: Options) -> list[tuple[str, Any]]:
