@@ -16,7 +16,9 @@ from bundle_check_samples import (
     table_bytes,
     table_of,
 )
+from embed_samples import fabric
 
+from ocs_codesign.bundle.check.claims import _rank_rules
 from ocs_codesign.bundle.verify import check_bundle
 
 
@@ -236,3 +238,20 @@ def test_what_is_not_a_bundle_is_refused(tmp_path, content, rule):
         check_bundle(tmp_path)
     with pytest.raises(ValueError, match="there is no such directory"):
         check_bundle(tmp_path / "none")
+
+
+def test_a_host_that_a_spare_stands_for_may_be_without_cable():
+    """As after a loss of the switch where its only cable was left; every rank has a host."""
+    plan = fabric(10, [[8]] * 4, spare_hosts=2)
+    ranks = {host: rank for rank, host in enumerate(plan.hosts[:8])}
+    assert list(_rank_rules(plan, (), ranks, {r: h for h, r in ranks.items()}, 8)) == []
+    first, *others = ranks
+    replaced = {host: ranks[host] for host in others} | {plan.hosts[9]: 0}
+    held = {rank: host for host, rank in replaced.items()}
+    assert list(_rank_rules(plan, (), replaced, held, 8)) == []
+    del replaced[plan.hosts[9]], held[0]
+    assert list(_rank_rules(plan, (), replaced, held, 8)) == [
+        "no host has rank 0: 1 of 8 ranks have none",
+        f"host {first} is missing",
+    ]
+    assert len(list(_rank_rules(plan, (first,), replaced, held, 8))) == 1

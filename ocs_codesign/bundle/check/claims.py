@@ -81,9 +81,14 @@ def _rank_rules(
     host_of: dict[int, str],
     num_nodes: int,
 ) -> Iterator[str]:
+    """What ranks.csv as a whole does not keep to.
+
+    Where every rank has a host, one that a spare stands for may be without a cable that works.
+    """
     missing = [rank for rank in range(num_nodes) if rank not in host_of]
-    if missing:
-        yield f"no host has rank {missing[0]}: {len(missing)} of {num_nodes} ranks have none"
+    if not missing:
+        return
+    yield f"no host has rank {missing[0]}: {len(missing)} of {num_nodes} ranks have none"
     for host in fabric.hosts[: fabric.num_working_hosts][:num_nodes]:
         if host not in rank_of and host not in failed:
             yield f"host {host} is missing"
