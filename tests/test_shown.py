@@ -135,6 +135,15 @@ def test_a_schedule_comes_back_from_its_frame(values):
     assert (frame["tail"] == schedule.topology.tail[schedule.link]).all()
 
 
+def test_a_frontier_names_no_option_of_the_command_line(values):
+    frontier = next(value for value in values if isinstance(value, oc.Frontier))
+    assert frontier.origin is not None
+    text = frontier._repr_html_().partition("</style>")[2]
+    assert "fresh=True" in text
+    assert "--" not in text
+    assert "None" not in text
+
+
 def test_a_frontier_stays_exact(values):
     frontier = next(value for value in values if isinstance(value, oc.Frontier))
     frame = frontier.to_dataframe()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.answers.html import notebook_html, table_html
 from ocs_codesign.answers.sections import Facts, Recipes, Table
-from ocs_codesign.answers.texts import cost_text, loads_table
+from ocs_codesign.answers.texts import ASK_FOR_A_MODEL, cost_text, loads_table
 from ocs_codesign.quantities import format_time
 
 if TYPE_CHECKING:
@@ -61,9 +61,14 @@ def _html(section: Section) -> str:
 
 
 def _frontier(frontier: Frontier) -> Iterator[Section]:
+    """What the command line says, but for its options, which have other names in Python."""
     from ocs_codesign.answers.frontier import frontier_sections
 
-    return frontier_sections(frontier, None, show_all=False)
+    for section in frontier_sections(frontier, None, show_all=False):
+        if isinstance(section, str):
+            section = section.replace("--fresh", "fresh=True")
+        if section != ASK_FOR_A_MODEL:
+            yield section
 
 
 def _design(design: Design) -> Iterator[Section]:
