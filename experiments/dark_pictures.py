@@ -73,8 +73,9 @@ def darkened(pixels: np.ndarray) -> np.ndarray:
     lab = np.cbrt(linear @ _LMS.T) @ _LAB.T
     lab[:, 0] = _INK + (_GROUND - _INK) * np.clip(lab[:, 0], 0, 1) ** _LIFT
     back = (lab @ np.linalg.inv(_LAB).T) ** 3 @ np.linalg.inv(_LMS).T
-    turned = np.rint(255 * _encoded(np.clip(back, 0, 1))).astype(np.uint8)
-    return turned[inverse.reshape(-1)].reshape(pixels.shape)
+    colours = np.rint(255 * _encoded(np.clip(back, 0, 1))).astype(np.uint8)
+    turned: np.ndarray = colours[inverse.reshape(-1)].reshape(pixels.shape)
+    return turned
 
 
 def _linear(encoded: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ import shutil
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
@@ -22,6 +23,7 @@ from ocs_codesign.web.payloads import payloads
 from ocs_codesign.web.site import PAGE, write_site
 
 PICTURE = Path(__file__).resolve().parent.parent / "figures" / "explorer.png"
+LOOKS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 VIEW = "view=design&n=64&d=4&a=4-any/64/f5e56a&step=2&colour=distance"
 
 
@@ -44,7 +46,8 @@ def photograph(address: str, shown: str, height: int, picture: Path) -> None:
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        for look, file in (("light", picture), ("dark", picture.with_suffix(".dark.png"))):
+        for look in LOOKS:
+            file = picture if look == "light" else picture.with_suffix(".dark.png")
             page = browser.new_page(viewport={"width": 1280, "height": height}, color_scheme=look)
             page.goto(address)
             page.wait_for_selector(shown)
