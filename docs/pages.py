@@ -8,12 +8,13 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
 import click
 
 import ocs_codesign
-from ocs_codesign.cli import SECTIONS, app
+from ocs_codesign.faces.cli import SECTIONS, app
 
 _WIDTH = 88
 """Columns of a help text, as many as the page shows."""
@@ -21,26 +22,7 @@ _WIDTH = 88
 _MOST_LINES = 40
 _LONGEST_S = 300
 
-ROOMS = {
-    "Topologies": ("topology", "given", "graphs.", "bounds", "formats.graphs"),
-    "Collectives and schedules": ("collective", "demand", "schedule", "messages", "cost"),
-    "Designs and search": ("design", "search.", "plot"),
-    "Making schedules": ("schedulers.", "factorisation"),
-    "Checking": ("verification.",),
-    "Networks": ("network", "networks.", "routes", "forest", "formats.cluster"),
-    "The clock": ("simulate.", "timed"),
-    "Jobs": ("workload.", "formats.jobs."),
-    "Circuits that change": ("circuits", "reconfigure."),
-    "Fabrics and bundles": (
-        "fabric.",
-        "bundle.",
-        "web.report",
-        "formats.fabric",
-        "formats.workload",
-    ),
-    "Files": ("formats.",),
-}
-"""Sections of the Python reference, and which modules' names they have: the first that fits."""
+PACKAGES = sorted(set(dir(ocs_codesign)) - set(ocs_codesign.__all__))
 
 
 def write_command_pages(directory: Path) -> None:
@@ -110,36 +92,24 @@ def _ran(commands: list[str]) -> list[str]:
 
 
 def write_reference_pages(directory: Path) -> None:
-    """A page a room with everything that ``import ocs_codesign as oc`` offers of it."""
+    """A page a package with everything that it offers, as its own or as ``oc.NAME``."""
     directory.mkdir(exist_ok=True)
-    pages: dict[str, list[str]] = {section: [] for section in ROOMS}
-    for name in sorted(ocs_codesign.__all__):
-        if name.startswith("__"):
-            continue
-        pages[_section(getattr(ocs_codesign, name).__module__)].append(name)
     index = ["# Python", "", "Names of `import ocs_codesign as oc`, loaded when first used.", ""]
-    index += ["```{toctree}", ":maxdepth: 1", ""]
-    for section, names in pages.items():
-        slug = section.lower().replace(" ", "-")
-        index.append(slug)
-        lines = [section, "=" * len(section), ""]
-        for name in names:
-            kind = "class" if isinstance(getattr(ocs_codesign, name), type) else "function"
-            lines += [f".. auto{kind}:: ocs_codesign.{name}", *_members(kind), ""]
-        _write(directory / f"{slug}.rst", "\n".join(lines))
+    index += ["```{toctree}", ":maxdepth: 1", "", *PACKAGES]
+    for package in PACKAGES:
+        module = import_module(f"ocs_codesign.{package}")
+        lines = [f".. automodule:: ocs_codesign.{package}", ""]
+        lines = [package, "=" * len(package), "", *lines]
+        for name in getattr(module, "__all__", []):
+            kind = "class" if isinstance(getattr(module, name), type) else "function"
+            home = "ocs_codesign" if name in ocs_codesign.__all__ else module.__name__
+            lines += [f".. auto{kind}:: {home}.{name}", *_members(kind), ""]
+        _write(directory / f"{package}.rst", "\n".join(lines))
     _write(directory / "index.md", "\n".join([*index, "```", ""]))
 
 
 def _members(kind: str) -> list[str]:
     return ["   :members:", "   :exclude-members: __init__, __new__"] if kind == "class" else []
-
-
-def _section(module: str) -> str:
-    inner = module.removeprefix("ocs_codesign.")
-    for section, beginnings in ROOMS.items():
-        if any(inner.startswith(each) for each in beginnings):
-            return section
-    raise ValueError(f"{module} is in no section of the reference: list it in docs/pages.py")
 
 
 def _write(path: Path, text: str) -> None:

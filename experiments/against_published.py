@@ -39,7 +39,7 @@ from reporting import (
 )
 
 from ocs_codesign import Cost, Design, Frontier, frontier, measure
-from ocs_codesign.search.effort import CLOSED_FORMS
+from ocs_codesign.search.bases import CLOSED_FORMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -24,17 +24,17 @@ import numpy as np
 from reporting import KAUTZ, OURS, PUBLISHED, TREE, Report, new_figure, parse_arguments, publish
 
 from ocs_codesign import Topology
-from ocs_codesign.collective import Collective
-from ocs_codesign.networks.boxes import INNER
-from ocs_codesign.networks.products import a100, h100_rail, mi250
-from ocs_codesign.routes import shortest_routes
-from ocs_codesign.schedulers.classic.trees import double_tree_parents
-from ocs_codesign.schedulers.forest.optimum import optimum
+from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.network import shortest_routes
+from ocs_codesign.core.networks.products import a100, h100_rail, mi250
+from ocs_codesign.core.networks.servers import _INNER_LEVEL as INNER
+from ocs_codesign.schedules.classic.trees import double_tree_parents
+from ocs_codesign.schedules.forest.optimum import optimum
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ocs_codesign.network import Network
+    from ocs_codesign.core.network import Network
 
 SERVERS: dict[str, tuple[Callable[[int], Network], int, int]] = {
     "A100": (a100, 8, 25),

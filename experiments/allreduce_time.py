@@ -45,8 +45,9 @@ from reporting import (
     time_log_axis,
 )
 
-from ocs_codesign import Cost, GeneralizedKautz, Torus, UniRing, frontier, measure
-from ocs_codesign.search.baselines import double_binary_tree, pipelined_tree
+from ocs_codesign import Cost, frontier, measure
+from ocs_codesign.graphs import GeneralizedKautz, Torus, UniRing
+from ocs_codesign.search.pareto import double_binary_tree, pipelined_tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

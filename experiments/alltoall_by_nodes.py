@@ -34,10 +34,11 @@ from reporting import (
     publish,
 )
 
-from ocs_codesign import BiRing, GeneralizedKautz, Recipe, Torus, bound
-from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign import Recipe, bound
+from ocs_codesign.graphs import BiRing, GeneralizedKautz, Torus
+from ocs_codesign.schedules.paths.throughput import throughput
 from ocs_codesign.search.bases import optimal_circulant
-from ocs_codesign.search.frontier import joint_frontier
+from ocs_codesign.search.frontiers import joint_frontier
 from ocs_codesign.search.pareto import proven_t_b
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from timing import cpu_s, peak_megabytes, random_digraph, tell
 
 from bfb_by_lp import FORMULATIONS, bfb_lp_loads  # isort: skip
 
-from ocs_codesign import bfb, bfb_loads, verify
+from ocs_codesign import bfb, verify
+from ocs_codesign.schedules import bfb_loads
 
 FIELDS = ("what", "nodes", "cpu_s", "ratio_to_cost", "ratio_to_schedule", "peak_MB", "note")
 """peak_MB is the process's peak so far, so it never falls from one row to the next."""

@@ -21,15 +21,15 @@ from timing import cpu_s, peak_megabytes, random_digraph, tell
 import numpy as np  # isort: skip
 
 from ocs_codesign import parse
-from ocs_codesign.collective import Collective
-from ocs_codesign.networks.direct import direct
-from ocs_codesign.networks.products import a100, mi250
-from ocs_codesign.schedulers.forest.building import forests
-from ocs_codesign.schedulers.forest.optimum import optimum
+from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.networks.builders import direct
+from ocs_codesign.core.networks.products import a100, mi250
+from ocs_codesign.schedules.forest.building import forests
+from ocs_codesign.schedules.forest.optimum import optimum
 from ocs_codesign.verification.forests import check_forest
 
 if TYPE_CHECKING:
-    from ocs_codesign.network import Network
+    from ocs_codesign.core.network import Network
 
 FIELDS = (
     *("network", "hosts", "links", "optimum_s", "bisection_s", "ratio", "forest_s", "check_s"),

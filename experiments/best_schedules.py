@@ -33,16 +33,14 @@ from reporting import (
 )
 
 from ocs_codesign import Collective, frontier, parse
-from ocs_codesign.comparison.contest import Contest
-from ocs_codesign.comparison.entrants import entrants
-from ocs_codesign.comparison.play import play
-from ocs_codesign.networks.direct import direct
-from ocs_codesign.networks.switched import star
+from ocs_codesign.core.networks.builders import direct, star
+from ocs_codesign.schedules.compare.contest import Contest
+from ocs_codesign.schedules.compare.play import entrants, play
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ocs_codesign.comparison.entrants import Entrant
+    from ocs_codesign.schedules.compare.play import Entrant
 
 DEGREE, UNIT_BPS = 4, Fraction(12_500_000_000)
 COLLECTIVES = ("allgather", "allreduce", "alltoall")

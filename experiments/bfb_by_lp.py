@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.lp import LinearProgram, Options, Status, solve
-from ocs_codesign.schedulers.bfb.classes import distances_to
+from ocs_codesign.core.lp import LinearProgram, Options, Status, solve
+from ocs_codesign.schedules.breadth_first.loads import distances_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.topology import Topology
+    from ocs_codesign.core.topology import Topology
 
 FORMULATIONS = ("node and step", "node and step, merged sources", "step, merged sources")
 

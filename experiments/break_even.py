@@ -38,11 +38,12 @@ from reporting import (
     time_log_axis,
 )
 
-from ocs_codesign import Cost, CostModel, GeneralizedKautz
-from ocs_codesign.design import Design
-from ocs_codesign.reconfigure.frontier.sources import alltoall_candidates
-from ocs_codesign.reconfigure.phases.message_times import break_even_delta_s
-from ocs_codesign.schedulers.alltoall.throughput import throughput
+from ocs_codesign import Cost, CostModel
+from ocs_codesign.circuits.frontier import alltoall_candidates
+from ocs_codesign.circuits.phases import break_even_delta_s
+from ocs_codesign.graphs import GeneralizedKautz
+from ocs_codesign.schedules.design import Design
+from ocs_codesign.schedules.paths.throughput import throughput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

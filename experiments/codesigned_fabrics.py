@@ -35,23 +35,22 @@ from reporting import (
 )
 
 import ocs_codesign
-from ocs_codesign.answers.codesign_texts import circuits_text, division_text
-from ocs_codesign.formats.jobs.job_cluster_files import load_job_cluster
-from ocs_codesign.formats.jobs.training_files import load_training
+from ocs_codesign.core.quantities import format_time
+from ocs_codesign.faces.answers.codesign import circuits_text, division_text
 from ocs_codesign.graphs.handle import handle
-from ocs_codesign.quantities import format_time
-from ocs_codesign.workload.codesign.divisions import TrainedModel
-from ocs_codesign.workload.codesign.memory import memory_bytes
-from ocs_codesign.workload.codesign.planning import codesign
-from ocs_codesign.workload.models.transformer import Transformer
+from ocs_codesign.jobs.cluster_design.cluster import TrainedModel, memory_bytes
+from ocs_codesign.jobs.cluster_design.planning import codesign
+from ocs_codesign.jobs.files.job_cluster_files import load_job_cluster
+from ocs_codesign.jobs.files.job_files import load_training
+from ocs_codesign.jobs.models.layer import Transformer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.workload.codesign.cluster import JobCluster
-    from ocs_codesign.workload.codesign.outcomes import JobOutcome
-    from ocs_codesign.workload.codesign.planning import CodesignPlan
+    from ocs_codesign.jobs.cluster_design.cluster import JobCluster
+    from ocs_codesign.jobs.cluster_design.outcomes import JobOutcome
+    from ocs_codesign.jobs.cluster_design.planning import CodesignPlan
 
 EXAMPLES = Path(ocs_codesign.__file__).parent / "examples"
 JOBS = ("gpt3", "mixtral", "dlrm")

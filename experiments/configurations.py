@@ -31,10 +31,10 @@ from reporting import (
 )
 
 from ocs_codesign import Cost, CostModel
-from ocs_codesign.quantities import format_size
-from ocs_codesign.reconfigure.phases.alltoall import sequence_bound, tree_bound
-from ocs_codesign.reconfigure.sequences.search import search_sequences
-from ocs_codesign.search.frontier import joint_frontier
+from ocs_codesign.circuits.phases import sequence_bound, tree_bound
+from ocs_codesign.circuits.sequences import search_sequences
+from ocs_codesign.core.quantities import format_size
+from ocs_codesign.search.frontiers import joint_frontier
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

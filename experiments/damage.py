@@ -34,17 +34,17 @@ from reporting import (
 )
 
 from ocs_codesign import parse
-from ocs_codesign.collective import Collective
-from ocs_codesign.design import measure_topology
-from ocs_codesign.networks.boxes import OUTER
-from ocs_codesign.networks.direct import direct
-from ocs_codesign.networks.products import a100, h100_rail, leaf_spine, mi250
-from ocs_codesign.schedulers.forest.optimum import optimum
+from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.networks.builders import direct
+from ocs_codesign.core.networks.products import a100, h100_rail, leaf_spine, mi250
+from ocs_codesign.core.networks.servers import _OUTER_LEVEL as OUTER
+from ocs_codesign.schedules.design import measure_topology
+from ocs_codesign.schedules.forest.optimum import optimum
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ocs_codesign.network import Network
+    from ocs_codesign.core.network import Network
 
 DRAWS, LOST = 40, (1, 2, 4, 8)
 SEED = 1

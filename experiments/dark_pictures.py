@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from ocs_codesign.files.atomic import write_files
+from ocs_codesign.core.files.atomic import write_files
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "figures"

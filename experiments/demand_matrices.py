@@ -36,12 +36,9 @@ from reporting import (
     publish,
 )
 
-from ocs_codesign.reconfigure.demand.baselines import demand_baselines
-from ocs_codesign.reconfigure.demand.covers import Covers, birkhoff, busiest_first, greedy
-from ocs_codesign.reconfigure.demand.effort import DemandEffort
-from ocs_codesign.reconfigure.demand.matrix import DemandMatrix
-from ocs_codesign.reconfigure.demand.planner import plan_demand
-from ocs_codesign.reconfigure.demand.ticks import demand_ticks
+from ocs_codesign.circuits.demand.covers import Covers, birkhoff, busiest_first, greedy
+from ocs_codesign.circuits.demand.matrix import DemandMatrix, demand_ticks
+from ocs_codesign.circuits.demand.planner import DemandEffort, demand_baselines, plan_demand
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from reporting import OURS, PUBLISHED, Report, new_figure, parse_arguments, publish
 
 from ocs_codesign import frontier
-from ocs_codesign.bounds import fewest_steps, least_t_b
-from ocs_codesign.question import Question
+from ocs_codesign.core.bounds import fewest_steps, least_t_b
+from ocs_codesign.schedules.design import Question
+from ocs_codesign.search.bases import CLOSED_FORMS
 from ocs_codesign.search.catalogue.store import Catalogue
-from ocs_codesign.search.effort import CLOSED_FORMS
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ocs_codesign.cost import Cost
+    from ocs_codesign.core.cost import Cost
 
 DEGREES = (2, 3, 4, 8)
 OFFSETS = (1, 2)

@@ -25,15 +25,8 @@ import numpy as np
 from regular_digraphs import Digraph, of_topology, two_regular_digraphs
 from reporting import KAUTZ, OURS, PUBLISHED, RING, Report, new_figure, parse_arguments, publish
 
-from ocs_codesign import (
-    Recipe,
-    Topology,
-    exact_schedule,
-    measure_topology,
-    parse,
-    topology_bound,
-)
-from ocs_codesign.lp import Options
+from ocs_codesign import Recipe, Topology, exact_schedule, measure_topology, parse, topology_bound
+from ocs_codesign.core.lp import Options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,9 +18,8 @@ from typing import Literal
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from ocs_codesign.faces.web.site import PAGE, payloads, write_site
 from ocs_codesign.search.catalogue.store import Catalogue
-from ocs_codesign.web.payloads import payloads
-from ocs_codesign.web.site import PAGE, write_site
 
 PICTURE = Path(__file__).resolve().parent.parent / "figures" / "explorer.png"
 LOOKS: tuple[Literal["light", "dark"], ...] = ("light", "dark")

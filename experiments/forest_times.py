@@ -35,14 +35,14 @@ from reporting import (
 )
 
 from ocs_codesign import Collective, Cost, direct, frontier, parse
-from ocs_codesign.networks.products import leaf_spine, mi250
-from ocs_codesign.schedulers.forest.choice import contenders
+from ocs_codesign.core.networks.products import leaf_spine, mi250
+from ocs_codesign.schedules.forest.choice import contenders
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ocs_codesign import Network
-    from ocs_codesign.schedulers.forest.choice import Choice
+    from ocs_codesign.schedules.forest.choice import Choice
 
 MESSAGES = tuple(2**exponent for exponent in range(10, 33))
 ALLTOALL = (

@@ -28,8 +28,9 @@ from reporting import (
     publish,
 )
 
-from ocs_codesign import Design, GeneralizedKautz, bound, frontier, measure
-from ocs_codesign.search.effort import CLOSED_FORMS
+from ocs_codesign import Design, bound, frontier, measure
+from ocs_codesign.graphs import GeneralizedKautz
+from ocs_codesign.search.bases import CLOSED_FORMS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from reporting import KAUTZ, OURS, PUBLISHED, RING, Report, new_figure, parse_arguments, publish
 
 from ocs_codesign import CostModel
-from ocs_codesign.workload.fused import OPERATORS, Accelerator, operator_of
+from ocs_codesign.jobs.fused import OPERATORS, Accelerator, operator_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

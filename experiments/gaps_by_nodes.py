@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from reporting import Report, parse_arguments, publish
 
-from ocs_codesign.plot.gaps import gaps_figure
-from ocs_codesign.question import Question
+from ocs_codesign.faces.pictures.gaps import gaps_figure
+from ocs_codesign.schedules.design import Question
 from ocs_codesign.search.catalogue.store import Catalogue
 from ocs_codesign.search.gaps import THRESHOLDS, gaps_of, shares_of
 

@@ -31,7 +31,9 @@ from reporting import (
 )
 from timing import cpu_s, random_digraph
 
-from ocs_codesign import Hypercube, Topology, Torus, bfb, bfb_loads
+from ocs_codesign import Topology, bfb
+from ocs_codesign.graphs import Hypercube, Torus
+from ocs_codesign.schedules import bfb_loads
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,10 +22,10 @@ import numpy as np
 from reporting import KAUTZ, OURS, PUBLISHED, Report, new_figure, parse_arguments, publish
 
 from ocs_codesign import Collective, Network, Topology
-from ocs_codesign.networks.direct import mesh, torus
-from ocs_codesign.schedulers.greedy.links import BLOCKING
-from ocs_codesign.schedulers.greedy.synthesis import synthesis
-from ocs_codesign.verification.timed import check_timed
+from ocs_codesign.core.networks.builders import mesh, torus
+from ocs_codesign.schedules.greedy.problem import BLOCKING
+from ocs_codesign.schedules.greedy.synthesis import synthesis
+from ocs_codesign.verification.circuits import check_timed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

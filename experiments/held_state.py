@@ -35,10 +35,10 @@ from reporting import (
     publish,
 )
 
-from ocs_codesign.reconfigure.change import ReconfigurationCost
-from ocs_codesign.reconfigure.planes.labels import Entries, LabelEffort, search
-from ocs_codesign.reconfigure.planes.plan import plan_of_usage, plan_planes
-from ocs_codesign.reconfigure.planes.problem import PlaneProblem
+from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.planes.labels import Entries, LabelEffort, search
+from ocs_codesign.circuits.planes.plan import plan_of_usage, plan_planes
+from ocs_codesign.circuits.planes.problem import PlaneProblem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -34,11 +34,9 @@ from reporting import (
 )
 
 from ocs_codesign import Collective, fat_tree, star
-from ocs_codesign.comparison.contest import Contest
-from ocs_codesign.comparison.entrants import Entrant, entrants
-from ocs_codesign.comparison.floors import most_algbw
-from ocs_codesign.comparison.play import play
-from ocs_codesign.networks.aggregation_profiles import aggregation_named
+from ocs_codesign.core.networks.aggregation import aggregation_named
+from ocs_codesign.schedules.compare.contest import Contest, most_algbw
+from ocs_codesign.schedules.compare.play import Entrant, entrants, play
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -34,18 +34,17 @@ from reporting import (
 )
 
 from ocs_codesign import parse
-from ocs_codesign.bounds import bound
-from ocs_codesign.cost import Cost
-from ocs_codesign.design import measure_topology
-from ocs_codesign.fabric.survival.remainder import cost_without
+from ocs_codesign.core.bounds import bound
+from ocs_codesign.core.cost import Cost
+from ocs_codesign.fabric.survival import cost_without
 from ocs_codesign.graphs.families.rings import BiRing
-from ocs_codesign.search.loose_ends import loose_ends
-from ocs_codesign.search.splices import best_splices
+from ocs_codesign.schedules.design import measure_topology
+from ocs_codesign.search.splices import best_splices, loose_ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ocs_codesign.topology import Topology
+    from ocs_codesign.core.topology import Topology
 
 DEGREE, DRAWS, MOST, SEED = 4, 3, 8, 1
 SCORED = {64: 1500, 256: 500, 1024: 150}

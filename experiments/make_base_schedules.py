@@ -31,18 +31,18 @@ from late_cases import LATE_CASES
 from make_base_topologies import first_difference
 
 from ocs_codesign import Schedule, Topology, exact_schedule, verify
-from ocs_codesign.design import measure_topology
+from ocs_codesign.core.lp import Options
 from ocs_codesign.graphs.families.shifts import ModifiedDeBruijn
 from ocs_codesign.graphs.recipe import Base
-from ocs_codesign.graphs.stored import (
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedules.design import measure_topology
+from ocs_codesign.schedules.stepped.late import late_schedule
+from ocs_codesign.schedules.stored import (
     StoredSchedule,
     of_all_roots,
     read_allgather,
     stored_schedules,
 )
-from ocs_codesign.graphs.text import parse
-from ocs_codesign.lp import Options
-from ocs_codesign.schedulers.late.answers import late_schedule
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "base_topologies" / "schedules"
 INDEX_VERSION = 1

@@ -13,10 +13,15 @@ import sys
 import time
 from collections.abc import Iterator
 
-from ocs_codesign.files.atomic import write_files
-from ocs_codesign.question import Question
-from ocs_codesign.search.exhaustion.stored import STORED, records_text, stored_exhaustions
-from ocs_codesign.search.exhaustion.visits import Exhaustion, exhaust
+from ocs_codesign.core.files.atomic import write_files
+from ocs_codesign.schedules.design import Question
+from ocs_codesign.search.exhaustion.visits import (
+    STORED,
+    Exhaustion,
+    exhaust,
+    records_text,
+    stored_exhaustions,
+)
 
 Case = tuple[Question, bool, bool]
 """A question, whether loops and parallel links are left out, whether all-to-all is solved."""

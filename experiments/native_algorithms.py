@@ -35,22 +35,20 @@ from reporting import (
 )
 
 from ocs_codesign import Collective, Network, Topology, frontier, parse
-from ocs_codesign.networks.direct import direct
-from ocs_codesign.networks.switched import star
-from ocs_codesign.routes import direct_routes, shortest_routes
-from ocs_codesign.schedulers.classic.registry import CLASSIC
-from ocs_codesign.schedulers.registry import SCHEDULERS, made_by
-from ocs_codesign.schedulers.task import Task
-from ocs_codesign.simulate.engine import simulate_transfers
-from ocs_codesign.simulate.making import transfers_of_messages, transfers_of_schedule
-from ocs_codesign.simulate.rules import TimingRules
+from ocs_codesign.core.network import direct_routes, shortest_routes
+from ocs_codesign.core.networks.builders import direct, star
+from ocs_codesign.schedules.classic.registry import CLASSIC
+from ocs_codesign.schedules.registry import SCHEDULERS, Task, made_by
+from ocs_codesign.schedules.simulate.engine import simulate_transfers
+from ocs_codesign.schedules.simulate.making import transfers_of_messages, transfers_of_schedule
+from ocs_codesign.schedules.simulate.transfers import TimingRules
 from ocs_codesign.verification.messages import check_messages
 from ocs_codesign.verification.schedules import verify
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ocs_codesign.simulate.transfers import Transfers
+    from ocs_codesign.schedules.simulate.transfers import Transfers
 
 RULES = TimingRules(unit_Bps=Fraction(2**30), in_doubles=True)
 LATENCY_NS, DEGREE = 500, 4

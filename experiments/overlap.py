@@ -29,11 +29,10 @@ from reporting import (
     time_log_axis,
 )
 
-from ocs_codesign.reconfigure.change import ReconfigurationCost
-from ocs_codesign.reconfigure.planes.plan import plan_planes
-from ocs_codesign.reconfigure.planes.problem import PlaneProblem
-from ocs_codesign.reconfigure.planes.static import static_plan_of_planes
-from ocs_codesign.reconfigure.step_matched import matched
+from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.planes.plan import plan_planes, static_plan_of_planes
+from ocs_codesign.circuits.planes.problem import PlaneProblem
+from ocs_codesign.circuits.step_matched import matched
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

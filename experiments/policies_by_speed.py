@@ -22,13 +22,11 @@ from typing import TYPE_CHECKING
 from reporting import Report, new_figure, parse_arguments, publish
 
 from ocs_codesign import Cost, CostModel, measure
-from ocs_codesign.workload.fused import Accelerator
-from ocs_codesign.workload.models.building import job_of
-from ocs_codesign.workload.models.convnet import ResidualNetwork
-from ocs_codesign.workload.models.parallel import Parallel
-from ocs_codesign.workload.models.transformer import Transformer
-from ocs_codesign.workload.policies import POLICIES, compare_policies
-from ocs_codesign.workload.prices import Level, Machine, priced
+from ocs_codesign.jobs.fused import Accelerator
+from ocs_codesign.jobs.models.building import Parallel, job_of
+from ocs_codesign.jobs.models.layer import ResidualNetwork, Transformer
+from ocs_codesign.jobs.policies import POLICIES, compare_policies
+from ocs_codesign.jobs.prices import Level, Machine, priced
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

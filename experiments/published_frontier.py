@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from reporting import Report, parse_arguments, publish
 
-from ocs_codesign import Frontier, frontier, frontier_figure
+from ocs_codesign import Frontier, frontier
+from ocs_codesign.faces import frontier_figure
 
 FIELDS = ("set", "recipe", "label", "steps", "t_b", "t_b_float", "dominated_by")
 

@@ -16,11 +16,10 @@ from explorer_picture import PICTURE, photograph
 
 from ocs_codesign import parse
 from ocs_codesign.fabric.deployments.day_two import repaired
-from ocs_codesign.fabric.deployments.deploy import deploy
-from ocs_codesign.fabric.deployments.deployment import Failures, NamedRecipe
+from ocs_codesign.fabric.deployments.deploy import Failures, NamedRecipe, deploy
+from ocs_codesign.fabric.files.fabric_files import load_fabric
 from ocs_codesign.fabric.wiring import Port
-from ocs_codesign.formats.fabric.fabric_files import load_fabric
-from ocs_codesign.web.report.writing import write_bundle
+from ocs_codesign.faces.web.report.report import write_bundle
 
 RECIPE = "GeneralizedKautz(3, 16)"
 FABRIC = """

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ocs_codesign import CostModel, __version__
-from ocs_codesign.files.atomic import write_files
-from ocs_codesign.plot import figure_bytes
-from ocs_codesign.plot.files import drawing
+from ocs_codesign.core.files.atomic import write_files
+from ocs_codesign.faces.pictures import figure_bytes
+from ocs_codesign.faces.pictures.files import drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,7 +123,7 @@ def size_axis(axes: Axes, exponents: Sequence[int]) -> None:
     """A logarithmic axis of message sizes with IEC units at these powers of two."""
     from matplotlib.ticker import NullLocator
 
-    from ocs_codesign.quantities import format_size
+    from ocs_codesign.core.quantities import format_size
 
     axes.set_xscale("log", base=2)
     axes.set_xticks([2**exponent for exponent in exponents])
@@ -133,7 +133,7 @@ def size_axis(axes: Axes, exponents: Sequence[int]) -> None:
 
 def time_log_axis(axes: Axes, which: str, ticks: Sequence[float]) -> None:
     """A logarithmic axis, ``x`` or ``y``, of seconds, with their units at these ticks."""
-    from ocs_codesign.quantities import format_time
+    from ocs_codesign.core.quantities import format_time
 
     labels = [format_time(tick).replace("us", "µs") for tick in ticks]
     getattr(axes, f"set_{which}scale")("log")

@@ -27,8 +27,8 @@ from tempfile import TemporaryDirectory
 
 from reporting import EXPERIMENTS, FIGURES
 
-from ocs_codesign.files.atomic import write_files
-from ocs_codesign.plot import figure_bytes
+from ocs_codesign.core.files.atomic import write_files
+from ocs_codesign.faces.pictures import figure_bytes
 
 FAST = (
     *("testbed_sizes", "published_frontier", "allreduce_time", "forest_times"),

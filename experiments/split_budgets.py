@@ -30,9 +30,9 @@ from reporting import (
 )
 
 import ocs_codesign
-from ocs_codesign.formats.jobs.budget_files import Spending, load_budget
-from ocs_codesign.workload.budgets import BudgetProblem, Objective, allocate
-from ocs_codesign.workload.whole_budgets import allocate_units
+from ocs_codesign.jobs.budgets import BudgetProblem, Objective, allocate
+from ocs_codesign.jobs.files.budget_files import Spending, load_budget
+from ocs_codesign.jobs.whole_budgets import allocate_units
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -38,7 +38,7 @@ from ocs_codesign import (
     frontier,
     measure,
 )
-from ocs_codesign.quantities import format_size
+from ocs_codesign.core.quantities import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

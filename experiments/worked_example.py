@@ -1,6 +1,6 @@
 """From YAML to a bundle: a fabric with four piezo planes for an expert-parallel workload.
 
-ocs_codesign/examples/ has the fabric (64 hosts) and the workload (97 collectives of a training
+The packaged examples are the fabric (64 hosts) and the workload (97 collectives of a training
 step). The fabric is checked; what it could hold is ranked by the exact time of the workload; the
 winner is deployed with its schedules into a bundle, which is verified from cables and
 cross-connects up. Then two fibres are swapped: the neighbours that hosts would hear are compared
@@ -25,30 +25,23 @@ from typing import TYPE_CHECKING
 from reporting import EXPERIMENTS, Report, Row, parse_arguments, publish
 
 from ocs_codesign import parse
-from ocs_codesign.bundle.verify import check_bundle
-from ocs_codesign.fabric.deployments.deploy import deploy
-from ocs_codesign.fabric.deployments.deployment import Deployment, NamedRecipe
-from ocs_codesign.fabric.description import Fabric
-from ocs_codesign.fabric.facts import fabric_facts
-from ocs_codesign.fabric.prices import fabric_price
-from ocs_codesign.fabric.selection.candidates import known_options
-from ocs_codesign.fabric.selection.ranking import (
-    PlanKind,
-    Selection,
-    fat_tree_time_s,
-    select,
-)
-from ocs_codesign.fabric.selection.workload import Workload
-from ocs_codesign.formats.fabric.fabric_files import load_fabric
-from ocs_codesign.formats.workload import load_workload
-from ocs_codesign.plot.selection import selection_figure
-from ocs_codesign.web.report.writing import write_bundle
+from ocs_codesign.fabric.bundle.verify import check_bundle
+from ocs_codesign.fabric.deployments.deploy import Deployment, NamedRecipe, deploy
+from ocs_codesign.fabric.description import Fabric, fabric_facts
+from ocs_codesign.fabric.files.fabric_files import load_fabric
+from ocs_codesign.fabric.files.workload import load_workload
+from ocs_codesign.fabric.profiles import fabric_price
+from ocs_codesign.fabric.selection.ranking import PlanKind, Selection, fat_tree_time_s, select
+from ocs_codesign.fabric.selection.steps import Workload, known_options
+from ocs_codesign.faces.pictures.deployment import selection_figure
+from ocs_codesign.faces.web.report.report import write_bundle
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ocs_codesign.bundle.check.bundle import BundleVerdict
+    from ocs_codesign.fabric.bundle.check.bundle import BundleVerdict
 
+EXAMPLES = EXPERIMENTS.parent / "ocs_codesign" / "faces" / "examples"
 QUICK, SIZES = (16,), (16, 64)
 TOP = 8
 NAME = "moe"
@@ -136,8 +129,8 @@ def rows(fabric: Fabric, workload: Workload, found: Outcome) -> Iterator[Row]:
 
 def table(sizes: tuple[int, ...]) -> tuple[list[Row], Figure]:
     """The rows of all sizes and the picture of the last."""
-    whole = load_fabric(EXPERIMENTS.parent / "ocs_codesign" / "examples" / "fabric64.yaml")
-    workload = load_workload(EXPERIMENTS.parent / "ocs_codesign" / "examples" / "moe_workload.yaml")
+    whole = load_fabric(EXAMPLES / "fabric64.yaml")
+    workload = load_workload(EXAMPLES / "moe_workload.yaml")
     lines: list[Row] = []
     for num_hosts in sizes:
         fabric = replace(whole, name=f"fabric{num_hosts}", hosts=whole.hosts[:num_hosts])

@@ -2,7 +2,7 @@
 
 import sys
 
-from ocs_codesign.cli import main
+from ocs_codesign.faces.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,7 +10,7 @@ import threading
 import pytest
 from hypothesis import HealthCheck, settings
 
-from ocs_codesign.cli import progress
+from ocs_codesign.faces.cli import progress
 
 if threading.current_thread() is threading.main_thread():
     # A run in the background ignores Ctrl-C, and so would all that the tests start.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -10,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from folders import ROOT
 
 from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
-from ocs_codesign.offered import NAMES_BY_MODULE
 
-ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 WRITTEN = [
     path for path in sorted(DOCS.rglob("*.md")) if path.parent.name not in {"commands", "reference"}
@@ -48,7 +46,7 @@ def environment(place: Path) -> dict[str, str]:
     (place / "bin").mkdir()
     command = place / "bin" / "ocs-codesign"
     command.write_text(
-        f"#!{sys.executable}\nimport sys\nfrom ocs_codesign.cli import main\n"
+        f"#!{sys.executable}\nimport sys\nfrom ocs_codesign.faces.cli import main\n"
         'if __name__ == "__main__":\n    sys.exit(main())\n',
         encoding="utf-8",
     )
@@ -127,11 +125,3 @@ def test_the_main_command_is_short():
     (command,) = re.findall(r"<!-- main command -->\n```bash\n(.*?)\n```", PAGES[0].read_text())
     assert command.count("&&") == 2
     assert COMMANDS in command
-
-
-def test_every_offered_name_has_a_section_of_the_reference():
-    made = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
-    pages = importlib.util.module_from_spec(made)
-    made.loader.exec_module(pages)
-    sections = {pages._section(f"ocs_codesign.{module}") for module in NAMES_BY_MODULE}
-    assert sections == set(pages.ROOMS)

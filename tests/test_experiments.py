@@ -11,10 +11,10 @@ import dark_pictures
 import numpy as np
 import pytest
 import run as runner
+from folders import ROOT
 
 import ocs_codesign
 
-ROOT = Path(__file__).resolve().parent.parent
 REPORTS = [*runner.FAST, *runner.SLOW, "generation_time", "greedy_table"]
 TABLES = ["benchmark_bfb", "benchmark_forest"]
 

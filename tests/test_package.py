@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import ast
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from folders import ROOT
 
 import ocs_codesign
 
 SOURCE = Path(ocs_codesign.__file__)
-NAMES = sorted(set(ocs_codesign.__all__) - {"__version__"})
+NAMES = sorted(ocs_codesign.__all__)
+PARTS = sorted(set(dir(ocs_codesign)) - set(NAMES))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -23,18 +26,21 @@ def test_every_name_resolves_to_the_object_of_its_module(name):
 
 
 def test_names_for_type_checkers_are_the_same():
-    block = next(
-        node
-        for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.If)
-    )
-    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
-    listed = sorted(str(alias.asname) for node in imports for alias in node.names)
-    assert listed == NAMES
-    for node in imports:
-        module = import_module(str(node.module))
-        for alias in node.names:
-            assert getattr(module, alias.name) is getattr(ocs_codesign, alias.name)
+    """Of the package and of each of its parts; the stubs are made of the tables of names."""
+    command = [sys.executable, str(ROOT / ".ci/public_names.py"), "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_part_of_a_package_hides_a_name_of_it(part):
+    package = import_module(f"ocs_codesign.{part}")
+    modules = {path.stem for path in Path(package.__file__).parent.iterdir()}
+    for name in getattr(package, "__all__", []):
+        assert name not in modules
+        value = getattr(package, name)
+        assert value.__module__.startswith(f"{package.__name__}.")
+        assert getattr(import_module(value.__module__), name) is value
 
 
 def test_names_are_listed():
@@ -44,8 +50,13 @@ def test_names_are_listed():
 
 
 def test_unknown_names_are_unknown():
-    with pytest.raises(AttributeError, match="no attribute 'optimise'"):
+    with pytest.raises(AttributeError, match=r"no attribute 'optimise'$"):
         ocs_codesign.optimise  # noqa: B018
+
+
+def test_a_name_of_a_part_is_shown_the_way():
+    with pytest.raises(AttributeError, match=r"'Kautz': it is ocs_codesign\.graphs\.Kautz"):
+        ocs_codesign.Kautz  # noqa: B018
 
 
 def test_the_shortest_way_from_a_text_to_a_verified_design():

@@ -12,8 +12,8 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+from folders import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 OF_DOCSTRINGS = ("--no-strict-optional", "--allow-untyped-calls")
 """Docstrings show what was found without asking whether, and call kernels, which have no types."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
-from ocs_codesign.cli import main
+from folders import EXAMPLES
 
-EXAMPLES = Path(__file__).resolve().parent.parent / "ocs_codesign" / "examples"
+from ocs_codesign.faces.cli import main
+
 FABRIC, NEIGHBOURS = EXAMPLES / "fabric64.yaml", EXAMPLES / "neighbours.csv"
 GENERATORS = (
     "(38, 46, 55, 62), (2, 10, 18, 26), (37, 45, 53, 60), (3, 11, 19, 27), "

@@ -11,15 +11,67 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.fabric.states import checked_states
-from ocs_codesign.shown import Shown
+from ocs_codesign.core.shown import Shown
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from fractions import Fraction
 
-    from ocs_codesign.cost import CostModel
-    from ocs_codesign.fabric.servers import HostServers
-    from ocs_codesign.reconfigure.change import ReconfigurationCost
+    from numpy.typing import ArrayLike, NDArray
+
+    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.core.cost import CostModel
+    from ocs_codesign.fabric.profiles import HostServers
+
+
+# States that a restricted switch can be in: tables of ports, and the shifts of rotors.
+
+
+def rotations(num_ports: int, num_spares: int = 0) -> NDArray[np.int32]:
+    """All cyclic shifts but the identity of the usable ports, as ``Switch.states``; spares dark.
+
+    Together they join every two ports, each way once, as rotors and gratings do. Raises ValueError
+    for fewer than two usable ports.
+
+    >>> rotations(4, 1).tolist()
+    [[2, 3, 1, 0], [3, 1, 2, 0]]
+    """
+    usable = num_ports - num_spares
+    if usable < 2 or num_spares < 0:
+        raise ValueError(f"{usable} usable ports have no rotations: at least 2 are needed")
+    port = np.arange(usable)
+    states = np.zeros((usable - 1, num_ports), dtype=np.int32)
+    states[:, :usable] = 1 + (port + np.arange(1, usable)[:, None]) % usable
+    return states
+
+
+def checked_states(states: ArrayLike, num_ports: int) -> NDArray[np.int32]:
+    """States (see ``Switch``) as a table that cannot change, or ValueError with the rule broken."""
+    listed = np.array(states)
+    if listed.ndim != 2 or not len(listed) or not np.issubdtype(listed.dtype, np.integer):
+        raise ValueError("must be a table of whole numbers, a row a state")
+    if listed.shape[1] != num_ports:
+        raise ValueError(
+            f"have {listed.shape[1]} ports in a row: the switch has {num_ports}, each with the B "
+            "port it is joined with, or 0"
+        )
+    outside = np.argwhere((listed < 0) | (listed > num_ports))
+    if len(outside):
+        state, port = outside[0]
+        raise ValueError(
+            f"join A port {port + 1} with B port {listed[state, port]} in state {state}: "
+            f"B ports are 1 to {num_ports}, and 0 is dark"
+        )
+    ranked = np.sort(listed, axis=1)
+    twice = np.argwhere((ranked[:, 1:] == ranked[:, :-1]) & (ranked[:, 1:] > 0))
+    if len(twice):
+        state, place = twice[0]
+        raise ValueError(
+            f"join B port {ranked[state, place]} twice in state {state}: a port is in one circuit"
+        )
+    table = listed.astype(np.int32)
+    table.setflags(write=False)
+    return table
+
 
 INLINE = (
     "; no known make joins any two of its ports, so describe one in the fabric file: profile: "
@@ -318,3 +370,87 @@ def _check_count(field: str, value: int, least: int) -> None:
 def _check_number(field: str, value: float) -> None:
     holds = math.isfinite(value) and value >= 0
     _require(field, holds, f"is {value}: it must be finite and not negative")
+
+
+# Facts of a fabric: ports, spares, loss and dead time of every plane, and what is amiss.
+
+
+DIRECT, THREE_STAGES = 1, 3
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PlaneFacts:
+    """One plane: its switches and ports a side, and what its circuits lose and wait for.
+
+    ``num_usable`` and ``num_spares`` are ports a side over all switches (of a MATCHING plane, all
+    ports). ``three_stage_loss_db`` is what a circuit through three such switches would lose, None
+    for port models of which no three stages are made (MATCHING and RESTRICTED).
+    ``dead_time_s`` is that of a change of one circuit and of a circuit of every working host.
+    """
+
+    plane: int
+    port_model: PortModel
+    profiles: tuple[str, ...]
+    num_switches: int
+    num_usable: int
+    num_spares: int
+    loss_db: float
+    three_stage_loss_db: float | None
+    dead_time_s: tuple[Fraction, Fraction]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FabricFacts:
+    """All planes, the bandwidth of a host's port, and ``findings``: sentences of what is amiss."""
+
+    planes: tuple[PlaneFacts, ...]
+    port_bandwidth_Bps: Fraction  # noqa: N815 - the unit keeps its case
+    findings: tuple[str, ...]
+
+
+def fabric_facts(fabric: Fabric) -> FabricFacts:
+    """What can be said of a fabric before any topology is put on it."""
+    planes = tuple(_plane_facts(fabric, plane) for plane in range(fabric.num_planes))
+    bandwidth = fabric.cost_model.node_bandwidth_Bps / fabric.num_ports_per_host
+    findings = [finding for facts in planes for finding in _findings(fabric, facts)]
+    return FabricFacts(planes, bandwidth, tuple(findings))
+
+
+def _plane_facts(fabric: Fabric, plane: int) -> PlaneFacts:
+    switches = fabric.switches_of(plane)
+    model = switches[0].profile.port_model
+    staged = model.has_b_side and model is not PortModel.RESTRICTED
+    num_circuits = fabric.num_working_hosts if model.has_b_side else fabric.num_working_hosts // 2
+    changes = [switch.profile.change for switch in switches]
+    return PlaneFacts(
+        plane,
+        model,
+        tuple(dict.fromkeys(switch.profile.name for switch in switches)),
+        len(switches),
+        sum(switch.num_usable for switch in switches),
+        sum(switch.num_spares for switch in switches),
+        fabric.loss_db(plane, DIRECT),
+        fabric.loss_db(plane, THREE_STAGES) if staged else None,
+        (
+            max(change.dead_time_s(1) for change in changes),
+            max(change.dead_time_s(num_circuits) for change in changes),
+        ),
+    )
+
+
+def _findings(fabric: Fabric, facts: PlaneFacts) -> list[str]:
+    findings = []
+    if facts.num_usable < fabric.num_working_hosts:
+        side = " a side" if facts.port_model.has_b_side else ""
+        findings.append(
+            f"plane {facts.plane} has {facts.num_usable} usable ports{side} for "
+            f"{fabric.num_working_hosts} working hosts"
+        )
+    if facts.loss_db > fabric.loss_budget_db:
+        findings.append(
+            f"a circuit of plane {facts.plane} loses {facts.loss_db:g} dB, over the budget of "
+            f"{fabric.loss_budget_db:g} dB"
+        )
+    return findings

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+
 DIGITS = 6
 _HANDLE = re.compile(r"#?([0-9a-f]{4,64})")
 

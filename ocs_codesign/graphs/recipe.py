@@ -6,20 +6,65 @@ A family is a ``Base`` and an expansion an ``Expanded``: one frozen class each, 
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from ocs_codesign.collective import Collective
-from ocs_codesign.cost import Cost, total
-from ocs_codesign.given import kind_of
-from ocs_codesign.graphs.call import Call
+from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.cost import Cost, total
+from ocs_codesign.core.given import kind_of
+from ocs_codesign.core.registry import provided
+from ocs_codesign.core.topology import MAX_COSTED_STEPS, MAX_LINKS
 
 if TYPE_CHECKING:
-    from ocs_codesign.graphs.shape import Shape
-    from ocs_codesign.schedule import Schedule
-    from ocs_codesign.topology import Topology
+    from ocs_codesign.core.schedule import Schedule
+    from ocs_codesign.core.topology import Topology
+
+
+# Call: a frozen value that prints as the call which makes it; ``parse`` reads that text back.
+
+
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Call(ABC):
+    """A frozen dataclass that is written as a call of its class."""
+
+    __slots__ = ()
+
+    samples: ClassVar[tuple[str, ...]]
+    """Texts of arguments: the contract suite runs on the calls with these."""
+
+    notation: ClassVar[str]
+    """The field's notation, its blanks for the arguments."""
+
+    def arguments(self) -> tuple[Any, ...]:
+        """What the class is called with to make this value."""
+        return tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+
+    def label(self) -> str:
+        """The field's notation, for pictures and tables; not parsed."""
+        return self.notation.format(*self.arguments())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(_text, self.arguments()))})"
+
+
+def superscript(number: int) -> str:
+    """The digits of an exponent.
+
+    >>> superscript(12)
+    '¹²'
+    """
+    return str(number).translate(_SUPERSCRIPTS)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
 
 _REMEMBERED = 2**14
 
@@ -98,9 +143,8 @@ class Recipe(Call):
 
     def bfb_gather_schedule(self, *, transposed: bool = False) -> Schedule:
         """The BFB allgather on ``topology()``, or on its transpose: all routes are shortest."""
-        from ocs_codesign.schedulers.bfb.assembly import bfb
-
-        return bfb(_graph(self, transposed))
+        schedule: Schedule = provided("BFB")(_graph(self, transposed))
+        return schedule
 
     def predicted_loads(
         self, collective: Collective | str = Collective.ALLGATHER
@@ -272,9 +316,8 @@ class Unary(Expanded):
 @lru_cache(maxsize=_REMEMBERED)
 def measured_gather_loads(recipe: Recipe, transposed: bool = False) -> tuple[Fraction, ...]:
     """Exact BFB loads of an allgather on the built graph or on its transpose, remembered."""
-    from ocs_codesign.schedulers.bfb.loads import bfb_loads
-
-    return bfb_loads(_graph(recipe, transposed))
+    loads: tuple[Fraction, ...] = provided("BFB loads")(_graph(recipe, transposed))
+    return loads
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -284,12 +327,11 @@ def _expanded_loads(recipe: Expanded, transposed: bool) -> tuple[Fraction, ...]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _stored_schedule(base: Base, transposed: bool) -> Schedule | None:
-    from ocs_codesign.graphs.stored import read_allgather, stored_schedules
-
-    entry = stored_schedules().get((repr(base), transposed))
-    if entry is None:
+    stored: Schedule | None = provided("stored allgather")(
+        repr(base), transposed, lambda: _graph(base, transposed)
+    )
+    if stored is None:
         return None
-    stored = read_allgather(entry, _graph(base, transposed))
     mine, eager = stored.max_loads(), base.bfb_gather_loads(transposed=transposed)
     return stored if (sum(mine), len(mine)) < (sum(eager), len(eager)) else None
 
@@ -307,3 +349,52 @@ def _has_self_loops(base: Base) -> bool:
 def _graph(recipe: Recipe, transposed: bool) -> Topology:
     topology = recipe.topology()
     return topology.transpose() if transposed else topology
+
+
+# Number of nodes and degree of a graph, and the checks that sizes must pass.
+
+
+MAX_NODES = 2**64
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is known of a regular graph before it is built."""
+
+    num_nodes: int
+    degree: int
+
+    def __post_init__(self) -> None:
+        if self.num_nodes > MAX_NODES or self.degree > MAX_NODES:
+            raise ValueError("a topology has at most 2^64 nodes and as many ports")
+
+    def check_buildable(self) -> None:
+        """ValueError if the graph has too many links to hold in memory."""
+        if self.num_nodes * self.degree > MAX_LINKS:
+            raise ValueError(
+                f"{self.num_nodes} nodes of degree {self.degree} have too many links to build: "
+                f"at most {MAX_LINKS} are supported"
+            )
+
+
+def checked_steps(number: int) -> int:
+    """The number if so many steps can be listed; ValueError if not."""
+    if number > MAX_COSTED_STEPS:
+        raise ValueError(f"a schedule of {number} steps: at most {MAX_COSTED_STEPS} are supported")
+    return number
+
+
+def size(value: Any, name: str, least: int, most: int = 2**31 - 1) -> int:
+    """The value if it is an int from ``least`` to ``most``; ValueError with the rule if not."""
+    if type(value) is not int or not least <= value <= most:
+        upper = "" if most == 2**31 - 1 else f" and at most {most}"
+        raise ValueError(f"{name} is {value!r}: it must be an integer of at least {least}{upper}")
+    return value
+
+
+def sizes(values: Any, name: str, least: int, most: int = 2**31 - 1) -> tuple[int, ...]:
+    """The values if they are a non-empty tuple of such ints."""
+    if not isinstance(values, tuple) or not values:
+        raise ValueError(f"{name} is {values!r}: it must be a non-empty tuple of integers")
+    return tuple(size(value, f"an entry of {name}", least, most) for value in values)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ocs_codesign.graphs.groups.group import Group
     from ocs_codesign.graphs.recipe import Base, Expanded
 
+
 Kind = TypeVar("Kind")
 
 
@@ -43,8 +44,7 @@ FAMILIES: Registry[Base] = Registry(
         "families.rings": "Circulant DirectedCirculant UniRing BiRing Torus Hypercube",
         "families.shifts": "GeneralizedKautz Kautz DeBruijn ModifiedDeBruijn",
         "families.named": "Named",
-        "families.cayley": "Cayley",
-        "families.lift": "Lift",
+        "families.cayley": "Cayley Lift",
         "families.affine": "AffineSpliced",
     }
 )
@@ -56,18 +56,15 @@ EXPANSIONS: Registry[Expanded] = Registry(
         "expansions.degree": "Degree",
         "expansions.product": "Product Power",
         "expansions.reverse": "Transpose Bidirected",
-        "expansions.edits": "Excise Insert Swap",
-        "expansions.splices": "Splice",
+        "expansions.edits": "Excise Insert Swap Splice",
     }
 )
 """Every expansion."""
 
 GROUPS: Registry[Group] = Registry(
     {
-        "groups.cyclic": "Cyclic DirectProduct",
-        "groups.semidirect": "Semidirect Dihedral Dicyclic",
-        "groups.affine": "Affine",
-        "groups.permutations": "Permutations",
+        "groups.cyclic": "Cyclic DirectProduct Permutations",
+        "groups.semidirect": "Semidirect Dihedral Dicyclic Affine",
     }
 )
 """Every group."""

@@ -7,16 +7,17 @@ from collections import ChainMap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.given import as_topology, kind_of
+from ocs_codesign.core.given import as_topology, kind_of
 from ocs_codesign.graphs.recipe import Recipe
 from ocs_codesign.graphs.registry import EXPANSIONS, FAMILIES, GROUPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ocs_codesign.given import TopologyLike
-    from ocs_codesign.network import Network
-    from ocs_codesign.topology import Topology
+    from ocs_codesign.core.given import TopologyLike
+    from ocs_codesign.core.network import Network
+    from ocs_codesign.core.topology import Topology
+
 
 MAX_TEXT = 100_000
 MAX_DEPTH = 64
@@ -55,9 +56,9 @@ def parse_network(text: str) -> Network:
     >>> parse_network("Torus((3, 3))")
     Network(9 hosts, 0 switches, 36 links)
     """
-    from ocs_codesign.network import Network
-    from ocs_codesign.networks.direct import direct
-    from ocs_codesign.networks.registry import NETWORKS
+    from ocs_codesign.core.network import Network
+    from ocs_codesign.core.networks.builders import direct
+    from ocs_codesign.core.networks.registry import NETWORKS
 
     value = _parsed(text, "network", _CLASSES, NETWORKS)
     if isinstance(value, Recipe):

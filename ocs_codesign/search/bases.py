@@ -7,10 +7,16 @@ add one.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from math import isqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
+from ocs_codesign.graphs.expansions.degree import Degree
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.product import Power, Product
+from ocs_codesign.graphs.expansions.reverse import Bidirected
 from ocs_codesign.graphs.families.cayley import Cayley
 from ocs_codesign.graphs.families.dense import Complete, CompleteBipartite, Hamming
 from ocs_codesign.graphs.families.named import Named, named_graphs
@@ -18,9 +24,9 @@ from ocs_codesign.graphs.families.rings import BiRing, Circulant, DirectedCircul
 from ocs_codesign.graphs.families.shifts import DeBruijn, GeneralizedKautz, Kautz, ModifiedDeBruijn
 from ocs_codesign.graphs.groups.cyclic import Cyclic
 from ocs_codesign.graphs.recipe import Recipe
-from ocs_codesign.graphs.stored import stored_schedules
 from ocs_codesign.graphs.text import parse
-from ocs_codesign.question import Question
+from ocs_codesign.schedules.design import Question
+from ocs_codesign.schedules.stored import stored_schedules
 from ocs_codesign.search.generators import (
     generator_sets,
     multiplication_table,
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ocs_codesign.graphs.groups.group import Group
-    from ocs_codesign.search.effort import Effort
+
 
 PUBLISHED_MODIFIED_DE_BRUIJN = tuple(
     ModifiedDeBruijn(d, n) for d, n in ((2, 3), (2, 4), (3, 2), (4, 2))
@@ -119,7 +125,7 @@ def named(question: Question, _effort: Effort) -> Iterator[Recipe]:
             yield Named(entry.name)
 
 
-def searched(question: Question, effort: Effort) -> Iterator[Recipe]:
+def searched_bases(question: Question, effort: Effort) -> Iterator[Recipe]:
     """The best Cayley digraphs of a seeded search over groups of the order.
 
     All generator sets where they are few, a sample otherwise; nothing above MAX_SEARCHED_NODES.
@@ -161,7 +167,7 @@ BASE_SOURCES: dict[str, Callable[[Question, Effort], Iterator[Recipe]]] = {
     "shifts": shifts,
     "rings": rings,
     "named": named,
-    "searched": searched,
+    "searched": searched_bases,
     "stored": stored,
 }
 """Every source of base graphs."""
@@ -176,3 +182,147 @@ def _sides(number: int, largest: int) -> Iterator[tuple[int, ...]]:
         if number % side == 0:
             for rest in _sides(number // side, side):
                 yield (side, *rest)
+
+
+# Effort: how hard the finder searches, and from which seed.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Limits of a search; larger ones cost time and can only improve what is found.
+
+    ``seed`` draws all samples; ``work`` bounds the sets of generators tried in each group (as sets
+    * N * 2^d) and the local search; ``num_groups`` the groups of an order; ``num_measured`` the
+    candidates of a question that are measured when N is small. Zero work leaves the searches out,
+    ``num_measured`` 0 all but predictions: what is left is a finder of closed forms.
+    """
+
+    seed: int = 1
+    work: int = 2**24
+    num_groups: int = 12
+    num_measured: int = 40
+
+    def __post_init__(self) -> None:
+        if min(self.seed, self.work, self.num_groups, self.num_measured) < 0:
+            raise ValueError(f"{self}: the seed and the limits must be at least 0")
+
+    def groups_to_search(self, num_nodes: int) -> int:
+        """Groups of that order to search; their tables take N^2 time and space."""
+        return max(min(4, self.num_groups), self.num_groups * 1024 // max(1024, num_nodes))
+
+    def num_sets(self, num_nodes: int, degree: int) -> int:
+        """Generator sets to try in one group of that order."""
+        return min(4000, max(64, self.work // (num_nodes << degree))) if self.work else 0
+
+    def climb_visits(self, num_nodes: int) -> int:
+        """Node visits to spend on the local search for one size, degree and number of steps."""
+        return self.work * max(1, min(8, 2048 // num_nodes))
+
+
+ALLTOALL_SHARE = 16
+"""The search for all-to-all has this part of the work of a whole one."""
+CLOSED_FORMS = Effort(work=0, num_measured=0)
+"""What the published finder does: bases of theory and named graphs, ranked by formula alone."""
+
+
+# Moves: how expansions reach a question from smaller ones.
+#
+# A move names the questions that its parts answer and makes a recipe of one answer of each. The
+# dict MOVES is how to add one.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An expansion that could answer a question.
+
+    ``make`` takes one recipe for each of ``parts`` and returns None where it does not apply. With
+    ``bw_optimal_parts`` only bandwidth-optimal answers of the parts are worth a try.
+    """
+
+    parts: tuple[Question, ...]
+    make: Callable[..., Recipe | None]
+    bw_optimal_parts: bool = False
+
+
+def line(question: Question) -> Iterator[Move]:
+    """N / d nodes of the same degree; the result is directed."""
+    nodes, degree = question.num_nodes, question.degree
+    if not question.bidirectional and degree > 1 and nodes % degree == 0 and nodes > degree:
+        yield Move((Question(nodes // degree, degree),), Line)
+
+
+def degree(question: Question) -> Iterator[Move]:
+    """N / n nodes of degree d / n."""
+    for copies in divisors(question.degree)[1:]:
+        if question.num_nodes % copies == 0 and question.num_nodes > copies:
+            part = Question(
+                question.num_nodes // copies, question.degree // copies, question.bidirectional
+            )
+            yield Move((part,), partial(_degree, copies=copies))
+
+
+def power(question: Question) -> Iterator[Move]:
+    """The n-th root of N nodes of degree d / n."""
+    for exponent in divisors(question.degree)[1:]:
+        root = round(question.num_nodes ** (1 / exponent))
+        if root > 1 and root**exponent == question.num_nodes:
+            part = Question(root, question.degree // exponent, question.bidirectional)
+            yield Move((part,), partial(_power, exponent=exponent))
+
+
+def product(question: Question) -> Iterator[Move]:
+    """Two factors of sizes that multiply to N and degrees that add to d."""
+    for first in divisors(question.num_nodes)[1:-1]:
+        for ports in range(1, question.degree):
+            one = Question(first, ports, question.bidirectional)
+            other = Question(
+                question.num_nodes // first, question.degree - ports, question.bidirectional
+            )
+            if one <= other:
+                yield Move((one, other), _product, bw_optimal_parts=True)
+
+
+def bidirected(question: Question) -> Iterator[Move]:
+    """The same nodes with half the degree, of one-way links."""
+    if question.degree % 2 == 0:
+        yield Move((Question(question.num_nodes, question.degree // 2),), _bidirected)
+
+
+MOVES: dict[str, Callable[[Question], Iterator[Move]]] = {
+    "line": line,
+    "degree": degree,
+    "power": power,
+    "product": product,
+    "bidirected": bidirected,
+}
+"""Every way to reach a question from smaller ones."""
+
+
+def divisors(number: int) -> list[int]:
+    """Divisors in ascending order.
+
+    >>> divisors(12)
+    [1, 2, 3, 4, 6, 12]
+    """
+    return [k for k in range(1, number + 1) if number % k == 0]
+
+
+def _degree(recipe: Recipe, copies: int) -> Recipe | None:
+    return None if recipe.has_self_loops else Degree(recipe, copies)
+
+
+def _power(recipe: Recipe, exponent: int) -> Recipe:
+    return Power(recipe, exponent)
+
+
+def _product(one: Recipe, other: Recipe) -> Recipe | None:
+    # Equal factors are a power; of two factors of one size either order is the same graph.
+    if one.shape == other.shape and repr(one) >= repr(other):
+        return None
+    return Product(one, other)
+
+
+def _bidirected(recipe: Recipe) -> Recipe | None:
+    return None if recipe.bidirectional else Bidirected(recipe)

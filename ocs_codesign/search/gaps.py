@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.bounds import bound, fewest_steps
+from ocs_codesign.core.bounds import bound, fewest_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ocs_codesign.question import Question
+    from ocs_codesign.schedules.design import Question
     from ocs_codesign.search.catalogue.entry import Entry
     from ocs_codesign.search.catalogue.store import Catalogue
+
 
 NUM_OFFSETS = 5
 """Numbers of steps that gaps are told of: the fewest there can be, and up to four more."""
@@ -46,7 +47,7 @@ class Gap:
 def gap_between(question: Question, entries: Iterable[Entry]) -> Gap:
     """The gap of a question between some designs of it and the bound.
 
-    >>> from ocs_codesign.question import Question
+    >>> from ocs_codesign.schedules.design import Question
     >>> gap_between(Question(8, 2), []).excess
     (None, None, None, None, None)
     """
@@ -84,7 +85,7 @@ class GapLine:
 def is_above(gap: Gap, lines: Iterable[GapLine]) -> bool:
     """Whether a gap is above any of some lines; a gap without a design of so few steps is.
 
-    >>> from ocs_codesign.question import Question
+    >>> from ocs_codesign.schedules.design import Question
     >>> gap = Gap(Question(9, 2), 3, (None, Fraction(1, 5), Fraction(1, 25)))
     >>> [is_above(gap, [GapLine(at, Fraction(1, 25))]) for at in range(3)]
     [True, True, False]
@@ -130,7 +131,7 @@ THRESHOLDS = tuple(Fraction(percent, 100) for percent in (1, 4, 7, 8, 12, 18, 30
 def shares_of(gaps: Iterable[Gap]) -> list[SharesNearBound]:
     """The shares of every degree and kind of links, at every number of steps.
 
-    >>> from ocs_codesign.question import Question
+    >>> from ocs_codesign.schedules.design import Question
     >>> near = Gap(Question(9, 2), 3, (Fraction(0), Fraction(0)))
     >>> far = Gap(Question(10, 2), 3, (None, Fraction(1, 5)))
     >>> [(one.offset, str(one.with_design), str(one.within[0])) for one in shares_of([near, far])]

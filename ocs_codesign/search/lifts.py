@@ -15,20 +15,24 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.graphs.families.lift import Lift
+from ocs_codesign.core.compute.kernels import compiled
+from ocs_codesign.graphs.expansions.edits import Swap
+from ocs_codesign.graphs.families.cayley import Lift
 from ocs_codesign.graphs.groups.cyclic import Cyclic
-from ocs_codesign.kernels import compiled
-from ocs_codesign.search.draws import words_of
-from ocs_codesign.search.lift_kernels import climb
+from ocs_codesign.search.generators import words_of
+from ocs_codesign.search.move_kernels import anneal, climb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.cost import Cost
-    from ocs_codesign.question import Question
-    from ocs_codesign.search.effort import Effort
+    from ocs_codesign.core.cost import Cost
+    from ocs_codesign.core.topology import Topology
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.schedules.design import Question
+    from ocs_codesign.search.bases import Effort
+
 
 MAX_SWAPPED_NODES = 128
 MAX_LIFTED_NODES = 2048
@@ -62,7 +66,7 @@ def climbed(
 def gaps(question: Question, costs: Iterable[Cost]) -> list[int]:
     """The fewest steps that the size leaves room for and no bandwidth-optimal design meets yet.
 
-    >>> from ocs_codesign.question import Question
+    >>> from ocs_codesign.schedules.design import Question
     >>> gaps(Question(100, 2), [])
     [7, 8, 9]
     """
@@ -173,3 +177,175 @@ def _random_voltages(
             return None
         voltage[shuffled[-1]] = order // 2
     return node[mate], voltage, mate
+
+
+# Local search by swaps of links, among all digraphs of a degree, from a start or from scratch.
+
+
+_LEAST_WIDTH = 3
+_HEAT = 0.5
+
+
+def moves_within(question: Question, steps: int, words: int) -> int:
+    """Moves that look at so many words of reach sets if none is given up early.
+
+    >>> from ocs_codesign.schedules.design import Question
+    >>> moves_within(Question(64, 4), 3, 2**20)
+    341
+    """
+    nodes, degree = question.num_nodes, max(question.degree, _LEAST_WIDTH)
+    return words // (nodes * -(-nodes // 64) * steps << degree)
+
+
+def swapped(question: Question, start: Recipe, steps: int, moves: int, seed: int) -> Recipe | None:
+    """The best of at most so many steps that a climb from a start finds, None if none has so few.
+
+    The start itself if it cannot be improved.
+    """
+    topology = start.topology()
+    rng = np.random.default_rng((seed, question.num_nodes, question.degree, steps))
+    slots, links = _slots(topology)
+    mate = _mates(topology, links) if question.bidirectional else np.full(len(slots), -1)
+    score, best = _annealed(question, slots, mate, steps, 0.0, moves, rng)
+    if score[0]:
+        return None
+    heads = np.arange(len(best)) // (len(best) // question.num_nodes)
+    real = links >= 0
+    pairs = swaps_between(topology, best[real], heads[real])
+    return Swap(start, pairs) if pairs else start
+
+
+def annealed(question: Question, steps: int, moves: int, seed: int) -> Recipe | None:
+    """The best of at most so many steps that annealing finds from a random digraph, None if none.
+
+    >>> from ocs_codesign.schedules.design import Question
+    >>> annealed(Question(9, 2), 3, 20_000, seed=1).predict()
+    Cost(steps=3, t_b=Fraction(8, 9))
+    """
+    nodes, degree = question.num_nodes, question.degree
+    if question.bidirectional and nodes * degree % 2:
+        return None
+    rng = np.random.default_rng((seed, nodes, degree, steps, question.bidirectional))
+    width = max(degree, _LEAST_WIDTH)
+    tail = np.repeat(np.arange(nodes, dtype=np.int64), width).reshape(nodes, width)
+    mate = np.full((nodes, width), -1, dtype=np.int64)
+    links = np.arange(nodes * degree)
+    slots = links // degree * width + links % degree
+    if question.bidirectional:
+        pairs = rng.permutation(slots).reshape(-1, 2)
+        mate.flat[pairs] = pairs[:, ::-1]
+        tail.flat[pairs] = pairs[:, ::-1] // width
+    else:
+        tail.flat[slots] = rng.permutation(links // degree)
+    unit = lcm(*range(1, degree + 1))
+    score, best = _annealed(question, tail.ravel(), mate.ravel(), steps, _HEAT * unit, moves, rng)
+    if score[0]:
+        return None
+    order = np.argsort(best[slots], kind="stable")
+    rows = (slots[order] // width).reshape(nodes, degree)
+    return Lift(Cyclic(1), tuple(tuple(row) for row in np.sort(rows, axis=1).tolist()))
+
+
+def swaps_between(
+    topology: Topology, tail: NDArray[np.int64], head: NDArray[np.int64]
+) -> tuple[tuple[int, int], ...]:
+    """Swaps of heads that make a topology's links these, as few as its links have changed heads.
+
+    >>> from ocs_codesign.core.topology import Topology
+    >>> ring = Topology(3, [0, 1, 2], [1, 2, 0])
+    >>> swaps_between(ring, np.array([0, 1, 2]), np.array([2, 0, 1]))
+    ((0, 1), (1, 2))
+    """
+    now, wanted = topology.head.tolist(), _heads_by_link(topology, tail, head)
+    pairs = []
+    places_of: dict[int, list[int]] = {}
+    for link in range(len(now) - 1, -1, -1):
+        if now[link] != wanted[link]:
+            places_of.setdefault(now[link], []).append(link)
+    for link, aim in enumerate(wanted):
+        if now[link] == aim:
+            continue
+        other = next(place for place in reversed(places_of[aim]) if place > link)
+        places_of[aim].remove(other)
+        if now[link] != wanted[other]:
+            places_of.setdefault(now[link], []).append(other)
+            places_of[now[link]].sort(reverse=True)
+        pairs.append((link, other))
+        now[link], now[other] = aim, now[link]
+    return tuple(pairs)
+
+
+def _heads_by_link(
+    topology: Topology, tail: NDArray[np.int64], head: NDArray[np.int64]
+) -> list[int]:
+    """New heads of all links such that tails stay, and as many heads as can."""
+    left: list[list[int]] = [[] for _ in range(topology.num_nodes)]
+    for u, v in zip(tail.tolist(), head.tolist(), strict=True):
+        left[u].append(v)
+    wanted = [-1] * topology.num_links
+    links = list(enumerate(zip(topology.tail.tolist(), topology.head.tolist(), strict=True)))
+    for link, (u, v) in links:
+        if v in left[u]:
+            left[u].remove(v)
+            wanted[link] = v
+    for link, (u, _) in links:
+        if wanted[link] < 0:
+            wanted[link] = left[u].pop(0)
+    return wanted
+
+
+def shares(degree: int, width: int) -> NDArray[np.int64]:
+    """What a source adds to the load of every set of in-links, times lcm(1, ..., d).
+
+    Sets are numbered by their bits, of ``width`` columns those from ``degree`` on are padding.
+
+    >>> shares(2, 3).tolist()
+    [0, 2, 2, 1, 0, 2, 2, 1]
+    """
+    unit, real = lcm(*range(1, degree + 1)), (1 << degree) - 1
+    sizes = [(links & real).bit_count() for links in range(1 << width)]
+    return np.array([unit // size if size else 0 for size in sizes], dtype=np.int64)
+
+
+def _slots(topology: Topology) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Tails by slot as in ``swap_kernels``, and the link of every slot, -1 in padding."""
+    nodes, degree = topology.num_nodes, topology.degree
+    width = max(degree, _LEAST_WIDTH)
+    order = np.argsort(topology.head, kind="stable")
+    tail = np.repeat(np.arange(nodes, dtype=np.int64), width).reshape(nodes, width)
+    tail[:, :degree] = topology.tail[order].reshape(nodes, degree)
+    links = np.full((nodes, width), -1, dtype=np.int64)
+    links[:, :degree] = order.reshape(nodes, degree)
+    return tail.ravel(), links.ravel()
+
+
+def _mates(topology: Topology, links: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The slot of every slot's link in the other direction."""
+    slots = np.flatnonzero(links >= 0)
+    tail, head = (ends[links[slots]].astype(np.int64) for ends in (topology.tail, topology.head))
+    forward = np.lexsort((slots, head, tail))
+    backward = np.lexsort((slots, tail, head))
+    mate = np.full(len(links), -1, dtype=np.int64)
+    mate[slots[forward]] = slots[backward]
+    return mate
+
+
+def _annealed(
+    question: Question,
+    tail: NDArray[np.int64],
+    mate: NDArray[np.int64],
+    steps: int,
+    heat: float,
+    moves: int,
+    rng: np.random.Generator,
+) -> tuple[tuple[int, int], NDArray[np.int64]]:
+    """The score and the tails of the best digraph found."""
+    nodes, degree = question.num_nodes, question.degree
+    unit, share = lcm(*range(1, degree + 1)), shares(degree, len(tail) // nodes)
+    least = (nodes - 1) * unit // degree
+    best = np.empty_like(tail)
+    tail, mate = tail.copy(), mate.astype(np.int64)
+    sizes_of_search = (degree, share, steps, heat, moves, least)
+    with words_of(rng, 4 * moves, 2 * moves) as drawn, np.errstate(over="ignore"):
+        far, total = compiled(anneal)(nodes, tail, mate, *sizes_of_search, *drawn, best)
+    return (int(far), int(total)), best

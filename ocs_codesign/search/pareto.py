@@ -3,24 +3,196 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import pairwise
+from math import isqrt
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.bounds import bound, topology_bound
-from ocs_codesign.collective import GATHERING, Collective
-from ocs_codesign.cost import Cost, no_worse, split_dominated
-from ocs_codesign.design import Design, Known
-from ocs_codesign.search.baselines import baseline_recipes
-from ocs_codesign.search.literature import literature
-from ocs_codesign.shown import Tabular
+from ocs_codesign.core.bounds import bound, topology_bound
+from ocs_codesign.core.collective import GATHERING, Collective
+from ocs_codesign.core.cost import Cost, no_worse, split_dominated
+from ocs_codesign.core.shown import Tabular
+from ocs_codesign.graphs.expansions.line import Line
+from ocs_codesign.graphs.expansions.product import Power, Product
+from ocs_codesign.graphs.families.dense import CompleteBipartite
+from ocs_codesign.graphs.families.rings import BiRing, DirectedCirculant, Torus, UniRing
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz
+from ocs_codesign.graphs.recipe import Recipe
+from ocs_codesign.schedules.design import Design, Known
+from ocs_codesign.search.bases import PUBLISHED_MODIFIED_DE_BRUIJN, optimal_circulant, tori
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-    from fractions import Fraction
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-    from ocs_codesign.cost import CostModel, Point
-    from ocs_codesign.graphs.recipe import Recipe
-    from ocs_codesign.question import Question
+    from ocs_codesign.core.cost import CostModel, MessageSizes, Point
+    from ocs_codesign.schedules.design import Question
     from ocs_codesign.search.catalogue.entry import Provenance
+
+
+# Baselines: what a cluster would be built as without a search, to compare designs of a size with.
+#
+# A ring of all ports, the torus of least diameter, a double binary tree, and a bound on what a
+# fat tree could do. Sources: P. Sanders, J. Speck, J. L. Traeff, Parallel Computing 35 (2009),
+# for the trees; their costs here are closed forms.
+
+
+TREE_PORTS = 4
+"""Ports that both trees take: a node inside one, with two children, is a leaf of the other."""
+
+
+def baseline_recipes(question: Question) -> tuple[Recipe, ...]:
+    """The ring of all ports, two-way where it can be, and the torus of least diameter.
+
+    >>> from ocs_codesign.schedules.design import Question
+    >>> [recipe.label() for recipe in baseline_recipes(Question(64, 4))]
+    ['BiRing(4,64)', 'Torus 8×8']
+    """
+    nodes, degree = question.num_nodes, question.degree
+    two_way = degree % 2 == 0 and nodes > 2
+    found: list[Recipe] = [BiRing(degree, nodes) if two_way else UniRing(degree, nodes)]
+    found += sorted(tori(question), key=lambda torus: sum(side // 2 for side in torus.sides))[:1]
+    return tuple(filter(question.is_answered_by, found))
+
+
+def double_binary_tree(num_nodes: int, degree: int, pieces: int = 1) -> Design | None:
+    """Allreduce by two binary trees, each of half of M, on links of their own; None below 4 ports.
+
+    The height is h = ceil(log2 N). In so many ``pieces`` a half takes 2h - 1 + pieces steps, and
+    every step carries a piece over floor(d / 4) links of B/d.
+
+    >>> double_binary_tree(1024, 4).cost
+    Cost(steps=20, t_b=Fraction(40, 1))
+    """
+    if degree < TREE_PORTS:
+        return None
+    steps = 2 * (num_nodes - 1).bit_length() - 1 + pieces
+    cost = Cost(steps, Fraction(steps * degree, 2 * pieces * (degree // TREE_PORTS)))
+    name = "double binary tree" + f", {pieces} pieces" * (pieces > 1)
+    return Design(Collective.ALLREDUCE, cost, "closed form", Known.PREDICTED, name=name)
+
+
+def pipelined_tree(
+    num_nodes: int, degree: int, model: CostModel, message_bytes: Fraction | float
+) -> Design | None:
+    """The double binary tree in the number of pieces that suits a message; None below 4 ports."""
+    whole = double_binary_tree(num_nodes, degree)
+    if whole is None:
+        return None
+    pieces = 1
+    if model.alpha_s:
+        fixed, carried = whole.cost.steps, whole.cost.t_b / whole.cost.steps
+        transfer = Cost(0, carried).time_s(model, message_bytes)
+        pieces = max(1, isqrt(int((fixed - 1) * transfer / model.alpha_s)))
+    designs = (double_binary_tree(num_nodes, degree, each) for each in (pieces, pieces + 1))
+    return min(
+        (one for one in designs if one is not None),
+        key=lambda one: one.cost.time_s(model, message_bytes),
+    )
+
+
+def fat_tree(num_nodes: int, collective: Collective) -> Design:
+    """What no fat tree of as many ports can beat: every byte crosses B once, a step a half.
+
+    >>> fat_tree(64, Collective.ALLREDUCE).cost
+    Cost(steps=2, t_b=Fraction(63, 32))
+    """
+    halves = 2 if collective == Collective.ALLREDUCE else 1
+    cost = Cost(halves, halves * Fraction(num_nodes - 1, num_nodes))
+    return Design(collective, cost, "bound", Known.BOUNDED, name="fat tree (bound)")
+
+
+def closed_baselines(
+    question: Question, collective: Collective, asked: MessageSizes | None = None
+) -> tuple[Design, ...]:
+    """The baselines of a collective that are closed forms: tree and fat tree.
+
+    Where times of messages are asked for, the trees that suit them.
+    """
+    size = (question.num_nodes, question.degree)
+    trees = [double_binary_tree(*size)]
+    if asked is not None:
+        trees = [pipelined_tree(*size, asked.model, each) for each in asked.sizes_bytes]
+    if collective != Collective.ALLREDUCE:
+        trees = []
+    by_name = {tree.name: tree for tree in trees if tree is not None}
+    return (*by_name.values(), fat_tree(question.num_nodes, collective))
+
+
+# Designs of the literature for a size: what every frontier is compared with.
+#
+# Source: Zhao et al. (arXiv 2202.03356): generalized Kautz digraphs, line expansions of optimal
+# circulants, complete bipartite graphs and powers of the Diamond and of modified de Bruijn
+# digraphs, powers of ring products, tori.
+
+
+def literature(num_nodes: int, degree: int) -> tuple[Recipe, ...]:
+    """Recipes of the published families that have exactly this size.
+
+    >>> [recipe.label() for recipe in literature(128, 4)]
+    ['Π(4,128)', 'C(128,{8,9})', 'L(C(32,{4,5}))', 'L²(C(8,{2,3}))', 'L²(K4,4)']
+    """
+    return tuple(dict.fromkeys(_designs(num_nodes, degree)))
+
+
+def _designs(num_nodes: int, degree: int) -> Iterator[Recipe]:
+    if degree < 2:
+        yield UniRing(degree, num_nodes)
+        return
+    yield GeneralizedKautz(degree, num_nodes)
+    base, times = num_nodes, 0
+    while base > degree:
+        if degree == 4 and base >= 7:
+            yield _line(optimal_circulant(base), times)
+        if base == 2 * degree:
+            yield _line(CompleteBipartite(degree), times)
+        if degree % 2 == 0 and base == 8 ** (degree // 2):
+            yield _line(_power(DirectedCirculant(8, (1, 3)), degree // 2), times)
+        if base % degree:
+            break
+        base, times = base // degree, times + 1
+    yield from _modified_de_bruijn(num_nodes, degree)
+    yield from _rings(num_nodes, degree)
+
+
+def _modified_de_bruijn(num_nodes: int, degree: int) -> Iterator[Recipe]:
+    """Line expansions of powers of the digraphs of published cost: those of the least t_b."""
+    base, times = num_nodes, 0
+    while base > degree:
+        for recipe in PUBLISHED_MODIFIED_DE_BRUIJN:
+            exponent, rest = divmod(degree, recipe.degree)
+            if not rest and base == recipe.num_nodes**exponent:
+                # Every line expansion adds to t_b, so a smaller base costs more.
+                yield _line(_power(recipe, exponent), times)
+                return
+        if base % degree:
+            return
+        base, times = base // degree, times + 1
+
+
+def _rings(num_nodes: int, degree: int) -> Iterator[Recipe]:
+    """The power of a product of two coprime-step rings, and the squarest torus."""
+    if degree % 2:
+        return
+    axes = degree // 2
+    side = round(num_nodes ** (1 / axes))
+    if side**axes != num_nodes or side < 3:
+        return
+    if axes > 1:
+        yield Torus((side,) * axes)
+    divisors = [k for k in range(2, side) if side % k == 0]
+    middle = [(a, b) for a, b in pairwise(divisors) if a * b == side]
+    for a, b in middle:
+        product = Product(UniRing(1, a), UniRing(1, b))
+        yield _power(product, axes)
+
+
+def _line(recipe: Recipe, times: int) -> Recipe:
+    return Line(recipe, times) if times else recipe
+
+
+def _power(recipe: Recipe, exponent: int) -> Recipe:
+    return Power(recipe, exponent) if exponent > 1 else recipe
+
 
 FOREST_T_B = "forest t_b"
 
@@ -30,7 +202,7 @@ def forest_t_b(design: Design) -> Fraction:
 
     Nothing is built where the design's own t_b is the least of any topology.
 
-    >>> from ocs_codesign.design import measure
+    >>> from ocs_codesign.schedules.design import measure
     >>> design = measure("GeneralizedKautz(2, 9)")
     >>> design.cost.t_b, forest_t_b(design)
     (Fraction(14, 9), Fraction(8, 9))
@@ -179,8 +351,8 @@ class Frontier(Tabular):
     ) -> Design:
         """The candidate with the least time for a message, on a tie the first.
 
-        >>> from ocs_codesign.cost import CostModel
-        >>> from ocs_codesign.search.frontier import frontier
+        >>> from ocs_codesign.core.cost import CostModel
+        >>> from ocs_codesign.search.frontiers import frontier
         >>> answer = frontier(12, 4)
         >>> answer.best(CostModel(1e-5, 1e10), 1e6).cost.steps
         2

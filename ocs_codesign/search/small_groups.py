@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.graphs.groups.affine import Affine, matrix_power
 from ocs_codesign.graphs.groups.cyclic import Cyclic, DirectProduct
-from ocs_codesign.graphs.groups.semidirect import Dicyclic, Dihedral, Semidirect
+from ocs_codesign.graphs.groups.semidirect import (
+    Affine,
+    Dicyclic,
+    Dihedral,
+    Semidirect,
+    matrix_power,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.graphs.groups.group import Group
+
 
 _MAX_FIELD = 2048
 _MAX_PRODUCTS = 16

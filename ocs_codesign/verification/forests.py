@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.verification.witness import Witness
+from ocs_codesign.verification.sends import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.forest import Forest
+    from ocs_codesign.core.plans import Forest
+
 
 NOT_A_RANK = "the tree leads to or from a host that is not of the group"
 NOT_ABLE = "the tree branches at a switch that only forwards"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
 State = tuple[tuple[tuple[bool, int], int], ...]
 """How many nodes there are of every kind: whether their own links are drawn, and those missing."""
 

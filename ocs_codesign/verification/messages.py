@@ -17,16 +17,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.verification.witness import Witness
+from ocs_codesign.core.network import direct_routes
+from ocs_codesign.core.schedule import Messages
+from ocs_codesign.verification.schedules import verify_on
+from ocs_codesign.verification.sends import Witness
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
-    from ocs_codesign.messages import Messages
+    from ocs_codesign.core.plans import Book
+    from ocs_codesign.core.schedule import Messages
+    from ocs_codesign.core.topology import Topology
 
     Rows = NDArray[np.int64]
     Fault = tuple[int, str]
-    """A row of the messages and the rule that it breaks."""
+    "A row of the messages and the rule that it breaks."
+
 
 _BLOCK_WORDS = 2**24
 _WORD_BITS = 64
@@ -35,8 +43,8 @@ _WORD_BITS = 64
 def check_messages(messages: Messages) -> Witness | None:
     """Where messages first break a rule of their collective; None if they do what it demands.
 
-    >>> from ocs_codesign.collective import Collective
-    >>> from ocs_codesign.messages import Messages
+    >>> from ocs_codesign.core.collective import Collective
+    >>> from ocs_codesign.core.schedule import Messages
     >>> one_way = Messages(2, Collective.ALLGATHER, 2, [1], [0], [1], [0], [False])
     >>> str(check_messages(one_way))
     'chunk 1, node 0: the rank never gets this item'
@@ -197,3 +205,69 @@ def _sizes(sets: NDArray[np.uint64]) -> NDArray[np.int64]:
     """How many ranks are in every set, whose words are the last axis."""
     sizes: NDArray[np.int64] = np.bitwise_count(sets).sum(axis=-1, dtype=np.int64)
     return sizes
+
+
+# Whether paths over virtual channels can block each other: replayed on links times channels.
+
+
+def check_channels(
+    topology: Topology,
+    start: NDArray[np.int64],
+    link: NDArray[np.int64],
+    channel: NDArray[np.int64],
+) -> Witness | None:
+    """The first path that is none or goes back to a lower channel, or a link in a cycle; else None.
+
+    Path i takes ``link[start[i] : start[i + 1]]`` in these channels. What waits for nothing is
+    taken away again and again: what is left has a cycle.
+
+    >>> from ocs_codesign.core.topology import Topology
+    >>> ring, start = Topology(3, [0, 1, 2], [1, 2, 0]), np.array([0, 2, 4, 6])
+    >>> link = np.array([0, 1, 1, 2, 2, 0])
+    >>> check_channels(ring, start, link, np.array([0, 0, 0, 0, 0, 1]))
+    >>> check_channels(ring, start, link, np.zeros(6, dtype=np.int64)).rule
+    'the dependencies of virtual channel 0 have a cycle'
+    """
+    inner = np.ones(len(link), dtype=bool)
+    inner[start[1:] - 1] = False
+    before = np.flatnonzero(inner)
+    after = before + 1
+    for broken, rule in (
+        (topology.head[link[before]] != topology.tail[link[after]], "a path is not connected"),
+        (channel[before] > channel[after], "a path goes back to a lower virtual channel"),
+    ):
+        if broken.any():
+            hop = int(before[np.argmax(broken)])
+            row = int(np.searchsorted(start, hop, "right")) - 1
+            return Witness(rule, link=int(link[hop]), row=row)
+    state = channel * topology.num_links + link
+    count = int(state.max(initial=-1)) + 1
+    pairs = np.unique(state[before] * count + state[after])
+    tail, head = np.divmod(pairs, max(1, count))
+    while len(tail):
+        waits = np.bincount(tail, minlength=count) > 0
+        kept = waits[head]
+        if kept.all():
+            at, lane = int(tail[0]) % topology.num_links, int(tail[0]) // topology.num_links
+            return Witness(f"the dependencies of virtual channel {lane} have a cycle", link=at)
+        tail, head = tail[kept], head[kept]
+    return None
+
+
+# Independent check of books: every plan does what is demanded, over links that the network has.
+
+
+def check_book(
+    book: Book, on_progress: Callable[[int, int], None] | None = None
+) -> list[Witness | None]:
+    """Of every page the first thing that is wrong with its plan, None if nothing is."""
+    found: list[Witness | None] = []
+    for page in book.pages:
+        plan = page.plan
+        if isinstance(plan, Messages):
+            found.append(check_messages(plan))
+        else:
+            found.append(verify_on(direct_routes(plan.topology, book.network), plan).witness)
+        if on_progress is not None:
+            on_progress(len(found), len(book.pages))
+    return found

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocs_codesign.quantities import exact
-from ocs_codesign.verification.witness import Witness
+from ocs_codesign.core.quantities import exact
+from ocs_codesign.verification.sends import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.reconfigure.hold.plan import Certificate, SwitchPlan
-    from ocs_codesign.reconfigure.hold.problem import SwitchProblem
+    from ocs_codesign.circuits.hold.plan import Certificate, SwitchPlan, SwitchProblem
+
 
 _BATCH = 2**20
 
@@ -31,8 +31,8 @@ def check_plan(plan: SwitchPlan) -> Witness | None:
     potential is held against the least that can follow it; together they prove that no plan costs
     less than the bound.
 
-    >>> from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
-    >>> from ocs_codesign.reconfigure.hold.problem import SwitchProblem
+    >>> from ocs_codesign.circuits.hold.plan import switch_plan
+    >>> from ocs_codesign.circuits.hold.plan import SwitchProblem
     >>> check_plan(switch_plan(SwitchProblem([[4, 9], [9, 4]], 3, start=0)))
     """
     wrong = _wrong_costs(plan)

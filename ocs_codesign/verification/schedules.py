@@ -25,22 +25,28 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.cost import Cost
-from ocs_codesign.demand import COPY, MOVE, SUM
-from ocs_codesign.kernels import for_work
-from ocs_codesign.verification import replay_kernels
-from ocs_codesign.verification.sends import Sends, sends_of
-from ocs_codesign.verification.switches import FORWARD_ONLY, direct_sends
-from ocs_codesign.verification.witness import Witness
+from ocs_codesign.core.compute.kernels import for_work
+from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.demand import COPY, MOVE, SUM
+from ocs_codesign.verification import kernels
+from ocs_codesign.verification.sends import (
+    FORWARD_ONLY,
+    Abilities,
+    Sends,
+    Witness,
+    direct_sends,
+    sends_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.demand import Demand
-    from ocs_codesign.schedule import Schedule
-    from ocs_codesign.verification.switches import Abilities
+    from ocs_codesign.core.demand import Demand
+    from ocs_codesign.core.network import Routes
+    from ocs_codesign.core.schedule import Schedule
+
 
 EXACTLY_ONCE, AT_LEAST_ONCE = "exactly once", "at least once"
 """How often a node may receive what it must have: a second copy is a fault, or is dropped."""
@@ -100,9 +106,9 @@ def verify(
     a schedule needs; with AT_LEAST_ONCE a node may get copies that it has. Switches among the nodes
     only forward, but for those that have ``abilities``.
 
-    >>> from ocs_codesign.collective import Collective
-    >>> from ocs_codesign.topology import Topology
-    >>> from ocs_codesign.schedule import Schedule
+    >>> from ocs_codesign.core.collective import Collective
+    >>> from ocs_codesign.core.topology import Topology
+    >>> from ocs_codesign.core.schedule import Schedule
     >>> pair = Topology(2, [0, 1], [1, 0])
     >>> half = Schedule(pair, Collective.ALLGATHER, 1, [0], [0], [1], [0], [1])
     >>> print(verify(half).witness)
@@ -268,27 +274,27 @@ class _Block:
 def _replay_sums(block: _Block) -> tuple[Witness | None, NDArray[np.int32]]:
     """First witness of the sends that sum, and the step at which every root's sum is complete."""
     concerned, root = block.concerned(), block.root()
-    state = np.where(concerned, 0, replay_kernels.NEVER).astype(np.int32)
-    loop = for_work(replay_kernels.replay_sums, block.rounds())
+    state = np.where(concerned, 0, kernels.NEVER).astype(np.int32)
+    loop = for_work(kernels.replay_sums, block.rounds())
     at, span, fault = loop(*block.columns(), int(block.items[0]), root, state)
     complete = state[np.arange(len(root)), root]
     if fault:
         return block.bad(at, span, fault), complete
-    unsent = (state >= 0) & (state != replay_kernels.NEVER)
+    unsent = (state >= 0) & (state != kernels.NEVER)
     unsent[np.arange(len(root)), root] = False
     rule = "the node's contribution to this chunk is never sent"
-    return block.missing(rule, unsent), np.where(complete == replay_kernels.NEVER, 0, complete)
+    return block.missing(rule, unsent), np.where(complete == kernels.NEVER, 0, complete)
 
 
 def _replay_copies(block: _Block, own_since: NDArray[np.int32], once: bool) -> Witness | None:
     """First witness of the sends that copy; a root holds its own chunks from ``own_since`` on."""
-    held_since = np.full(block.shape(), replay_kernels.NEVER, dtype=np.int32)
+    held_since = np.full(block.shape(), kernels.NEVER, dtype=np.int32)
     held_since[np.arange(len(block.items)), block.root()] = own_since
-    loop = for_work(replay_kernels.replay_copies, block.rounds())
+    loop = for_work(kernels.replay_copies, block.rounds())
     at, span, fault = loop(*block.columns(), int(block.items[0]), once, held_since)
     if fault:
         return block.bad(at, span, fault)
-    never = held_since == replay_kernels.NEVER
+    never = held_since == kernels.NEVER
     if never.any():
         never &= block.concerned()
     return block.missing("the node never receives this chunk", never)
@@ -301,11 +307,11 @@ def _replay_moves(block: _Block) -> Witness | None:
     owner = np.where(piece < 0, root[:, None], owner)
     place = np.repeat(root[:, None], owner.shape[1], axis=1)
     since = np.zeros_like(place)
-    loop = for_work(replay_kernels.replay_moves, block.rounds())
+    loop = for_work(kernels.replay_moves, block.rounds())
     at, span, fault = loop(*block.columns(), int(block.items[0]), root, owner, place, since)
     if fault:
-        sent_on = fault == replay_kernels.NOT_HELD and _sent_earlier(block.sends, at, span)
-        return block.bad(at, span, replay_kernels.SENT_ON if sent_on else fault)
+        sent_on = fault == kernels.NOT_HELD and _sent_earlier(block.sends, at, span)
+        return block.bad(at, span, kernels.SENT_ON if sent_on else fault)
     if not (astray := place != owner).any():
         return None
     item, span = np.unravel_index(int(astray.argmax()), astray.shape)
@@ -318,3 +324,91 @@ def _sent_earlier(sends: Sends, at: int, span: int) -> bool:
     """Whether an earlier row takes the same chunks of the same item away from the same sender."""
     same = (sends.item[:at] == sends.item[at]) & (sends.lo[:at] <= span) & (span < sends.hi[:at])
     return bool((same & (sends.sender[:at] == sends.sender[at])).any())
+
+
+# Independent check of a schedule over the links of a network: paths, switches, loads and cost.
+
+
+NOT_THESE_LINKS = "the links of the schedule are not those of the routes"
+NOT_END_TO_END = "the path of this link does not lead from its tail to its head over switches"
+
+
+def verify_on(
+    routes: Routes,
+    schedule: Schedule,
+    claimed: Cost | None = None,
+    *,
+    strictness: str = EXACTLY_ONCE,
+) -> Verdict:
+    """Replay a schedule whose links are paths of a network, and recompute what it costs there.
+
+    Paths are followed anew. Sends that name switches as nodes may do there what the network's
+    switches can. ``max_loads`` are the largest loads of network links in every step, in units of
+    weight a unit of bandwidth; t_b is in M/B, B being the largest bandwidth out of a host.
+
+    >>> from ocs_codesign.core.collective import Collective
+    >>> from ocs_codesign.core.network import Network
+    >>> from ocs_codesign.core.network import Routes
+    >>> from ocs_codesign.core.schedule import Schedule
+    >>> from ocs_codesign.core.topology import Topology
+    >>> star = Network(2, 3, [0, 1, 2, 2], [2, 2, 0, 1], [1, 1, 1, 1])
+    >>> pair = Topology(2, [0, 1], [1, 0])
+    >>> swap = Schedule(pair, Collective.ALLGATHER, 1, [0, 1], [0, 0], [1, 1], [0, 1], [1, 1])
+    >>> verify_on(Routes(pair, star, [0, 2, 4], [0, 3, 1, 2]), swap).cost
+    Cost(steps=1, t_b=Fraction(1, 2))
+    """
+    max_loads = _max_loads_on(routes, schedule)
+    network = routes.network
+    egress = np.zeros(network.num_nodes, dtype=np.int64)
+    np.add.at(egress, network.tail, network.bandwidth)
+    units = max(demand.message_units for demand in schedule.demands)
+    speed = int(egress[: schedule.num_hosts].max())
+    cost = Cost(len(max_loads), sum(max_loads, Fraction(0)) * speed / units)
+    abilities = Abilities.of(network)
+    witness = (
+        _broken_path(routes, schedule)
+        or replay(schedule, abilities, strictness)
+        or wrong_claim(claimed, cost)
+    )
+    return Verdict(cost, max_loads, witness)
+
+
+def _broken_path(routes: Routes, schedule: Schedule) -> Witness | None:
+    """The first logical link whose path is none, or that the schedule does not have."""
+    topology, network = schedule.topology, routes.network
+    if schedule.num_hosts != network.num_hosts or len(routes.start) != topology.num_links + 1:
+        return Witness(NOT_THESE_LINKS)
+    tail, head = network.tail[routes.link], network.head[routes.link]
+    first, last = routes.start[:-1], routes.start[1:] - 1
+    if (first > last).any():
+        return Witness(NOT_END_TO_END, link=int((first > last).argmax()))
+    goes_wrong = (tail[first] != topology.tail) | (head[last] != topology.head)
+    is_inside = np.ones(len(routes.link), dtype=bool)
+    is_inside[first] = False
+    breaks = is_inside & ((np.roll(head, 1) != tail) | (tail < network.num_hosts))
+    goes_wrong |= np.add.reduceat(breaks, first) > 0
+    return Witness(NOT_END_TO_END, link=int(goes_wrong.argmax())) if goes_wrong.any() else None
+
+
+def _max_loads_on(routes: Routes, schedule: Schedule) -> tuple[Fraction, ...]:
+    """Largest load / bandwidth of a network link in every step, every send spread over its path."""
+    hops = np.diff(routes.start)[schedule.link]
+    row = np.repeat(np.arange(schedule.num_sends), hops)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(hops) - hops, hops)
+    link = routes.link[routes.start[schedule.link[row]] + within]
+    chunks = (schedule.hi.astype(np.int64) - schedule.lo)[row]
+    loads = [Fraction(0)] * schedule.num_steps
+    keys, at = np.unique(
+        schedule.step[row].astype(np.int64) * routes.network.num_links + link, return_inverse=True
+    )
+    total = np.zeros(len(keys), dtype=np.int64)
+    np.add.at(total, at, chunks)
+    steps, links = np.divmod(keys, routes.network.num_links)
+    width = routes.network.bandwidth[links]
+    for bandwidth in np.unique(width).tolist():
+        here = np.flatnonzero(width == bandwidth)
+        top = np.zeros(schedule.num_steps + 1, dtype=np.int64)
+        np.maximum.at(top, steps[here], total[here])
+        for step, load in enumerate(top[1:].tolist()):
+            loads[step] = max(loads[step], Fraction(load, bandwidth * schedule.chunks_per_unit))
+    return tuple(loads)

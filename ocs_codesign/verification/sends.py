@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.core.demand import COPY, SUM
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.schedule import Schedule
+    from ocs_codesign.core.network import Network
+    from ocs_codesign.core.schedule import Schedule
+
 
 _MARK_CHUNKS = 2**24
 
@@ -99,3 +103,220 @@ def _piece_ends(schedule: Schedule, half: int) -> NDArray[np.int64]:
     within = np.concatenate([ends[:-1] - first, ends[1:] - first])
     unique: NDArray[np.int64] = np.unique(within) * schedule.chunks_per_unit
     return unique
+
+
+# Witness: where something generated first breaks a rule.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Where a schedule first breaks a rule: the send (row, step, link) or the node left without.
+
+    ``row``, ``step`` and ``link`` are None when something is missing rather than wrong; ``node`` is
+    then the node that lacks the chunk or never contributes to it. ``root`` and ``chunk`` are None
+    for a claimed cost that the sends do not have. ``plane`` is known where circuits change; a
+    circuit that breaks a rule of ports has no row, and ``node`` is then the port's. Of programs of
+    ranks the ``rank`` is told, and the ``operation`` by its place among those of all.
+    """
+
+    rule: str
+    root: int | None = None
+    chunk: int | None = None
+    node: int | None = None
+    row: int | None = None
+    step: int | None = None
+    link: int | None = None
+    plane: int | None = None
+    rank: int | None = None
+    operation: int | None = None
+
+    def __str__(self) -> str:
+        names = ("row", "step", "link", "root", "chunk", "node", "plane", "rank", "operation")
+        known = [
+            f"{name} {getattr(self, name)}" for name in names if getattr(self, name) is not None
+        ]
+        return ", ".join(known) + (": " if known else "") + self.rule
+
+
+# Sends through switches, as what they bring from host to host; a switch keeps and invents
+# nothing.
+#
+# Within a step whatever enters a switch leaves it again. A switch that only forwards sends a
+# chunk on as often as it gets it; one that multicasts may send more copies of what is copied, one
+# that aggregates fewer partial sums of what is summed up.
+
+
+OUT_OF_NOTHING = "the switch sends on a chunk that it does not get in this step"
+KEPT = "the switch does not send this chunk on in the step in which it gets it: it keeps nothing"
+DUPLICATED = "the switch sends this chunk on more often than it gets it, but it cannot multicast"
+MERGED = "the switch sends fewer partial sums on than it gets, but it cannot aggregate"
+IN_A_CIRCLE = "this chunk goes round among switches and comes from no host"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """The switches, by node, that send what is copied to several, or add up what is summed."""
+
+    multicast: frozenset[int] = frozenset()
+    aggregate: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, network: Network) -> Abilities:
+        """What the switches of a network can do."""
+        able = (network.multicast, network.aggregate)
+        return cls(*(frozenset(np.flatnonzero(switches).tolist()) for switches in able))
+
+
+FORWARD_ONLY = Abilities()
+
+
+def direct_sends(schedule: Schedule, sends: Sends, abilities: Abilities) -> Sends | Witness:
+    """The same sends from host to host, or the first in which a switch does what it cannot."""
+    hosts = schedule.num_hosts
+    through = (sends.sender >= hosts) | (sends.receiver >= hosts)
+    hops = _Hops.of(schedule, sends.at(np.flatnonzero(through)))
+    witness = hops.first_fault(abilities)
+    if witness is not None:
+        return witness
+    passed = hops.passed()
+    parts = (sends.at(np.flatnonzero(~through)), passed)
+    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in SEND_COLUMNS]
+    direct = Sends(sends.spans, *columns)
+    return direct.at(np.lexsort((direct.row, direct.start)))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Hops:
+    """Sends of one span each to or from a switch, and the stays that they begin and end.
+
+    A stay is one span of one item at one switch in one step. ``enters`` and ``leaves`` (int64,
+    hops) number the stay that a hop begins or ends, -1 if its receiver or sender is a host.
+    """
+
+    schedule: Schedule
+    sends: Sends
+    enters: NDArray[np.int64]
+    leaves: NDArray[np.int64]
+    num_stays: int
+
+    @classmethod
+    def of(cls, schedule: Schedule, sends: Sends) -> _Hops:
+        size = sends.hi - sends.lo
+        at = np.repeat(np.arange(len(size)), size)
+        first = np.repeat(np.cumsum(size) - size, size)
+        span = (sends.lo[at] + np.arange(len(at)) - first).astype(np.int32)
+        single = replace(sends.at(at), lo=span, hi=span + 1)
+        base = [single.end, single.phase, single.item, span]
+        keys = np.concatenate(
+            [np.stack([*base, single.receiver], axis=1), np.stack([*base, single.sender], axis=1)]
+        )
+        _, stay = np.unique(keys, axis=0, return_inverse=True)
+        enters, leaves = stay.reshape(2, -1)
+        hosts = schedule.num_hosts
+        enters = np.where(single.receiver < hosts, -1, enters)
+        leaves = np.where(single.sender < hosts, -1, leaves)
+        return cls(schedule, single, enters, leaves, int(stay.max()) + 1 if len(stay) else 0)
+
+    def first_fault(self, abilities: Abilities) -> Witness | None:
+        """The first hop, in the order of the schedule, at which a switch does what it cannot."""
+        into = np.bincount(self.enters[self.enters >= 0], minlength=self.num_stays)
+        out = np.bincount(self.leaves[self.leaves >= 0], minlength=self.num_stays)
+        faults = []
+        for number, switch, is_entry in (
+            (self.enters, self.sends.receiver, True),
+            (self.leaves, self.sends.sender, False),
+        ):
+            here = number >= 0
+            gets, gives = into[number], out[number]
+            copies, sums = self.sends.kind == COPY, self.sends.kind == SUM
+            fans_out = np.isin(switch, list(abilities.multicast)) & copies
+            adds_up = np.isin(switch, list(abilities.aggregate)) & sums
+            if is_entry:
+                faults.append((here & (gives == 0), KEPT, switch))
+                faults.append((here & (gives < gets) & ~adds_up & sums, MERGED, switch))
+                faults.append((here & (gives < gets) & ~sums, KEPT, switch))
+            else:
+                faults.append((here & (gets == 0), OUT_OF_NOTHING, switch))
+                faults.append((here & (gives > gets) & ~fans_out, DUPLICATED, switch))
+        found: list[tuple[int, str, NDArray[np.int32] | None]] = [
+            (int(broken.argmax()), rule, switch) for broken, rule, switch in faults if broken.any()
+        ]
+        if not found and (self._depth() > self.num_stays).any():
+            rounds = self._depth() > self.num_stays
+            found = [(int((rounds[self.leaves] & (self.leaves >= 0)).argmax()), IN_A_CIRCLE, None)]
+        if not found:
+            return None
+        at, rule, where = min(found, key=lambda fault: self.sends.row[fault[0]])
+        return self._witness(at, rule, None if where is None else int(where[at]))
+
+    def _witness(self, at: int, rule: str, switch: int | None) -> Witness:
+        sends = self.sends
+        demand = self.schedule.demands[int(sends.phase[at])]
+        row = int(sends.row[at])
+        return Witness(
+            rule,
+            int(demand.root[sends.item[at]]),
+            int(sends.spans[sends.lo[at]]),
+            switch,
+            row,
+            int(sends.end[at]),
+            int(self.schedule.link[row]),
+        )
+
+    def _depth(self) -> NDArray[np.int64]:
+        """The most switches that a stay's spans pass before; above ``num_stays`` in a circle."""
+        depth = np.zeros(self.num_stays, dtype=np.int64)
+        inner = np.flatnonzero((self.enters >= 0) & (self.leaves >= 0))
+        switches = self.schedule.topology.num_nodes - self.schedule.num_hosts
+        for _ in range(switches + 1):
+            deeper = depth.copy()
+            np.maximum.at(deeper, self.enters[inner], depth[self.leaves[inner]] + 1)
+            if np.array_equal(deeper, depth):
+                return depth
+            depth = deeper
+        return np.where(depth > switches - 1, self.num_stays + 1, depth)
+
+    def passed(self) -> Sends:
+        """What the hops bring from host to host: copies by their last hop, sums by their first."""
+        depth = self._depth()
+        sums = self.sends.kind == SUM
+        origin = self._resolved(self.sends.sender, self.enters, self.leaves, depth, ~sums)
+        target = self._resolved(self.sends.receiver, self.leaves, self.enters, -depth, sums)
+        last, first = (self.enters < 0) & ~sums, (self.leaves < 0) & sums
+        sender = np.where(sums, self.sends.sender, origin).astype(np.int32)
+        receiver = np.where(sums, target, self.sends.receiver).astype(np.int32)
+        resolved = replace(self.sends, sender=sender, receiver=receiver)
+        return resolved.at(np.flatnonzero(last | first))
+
+    def _resolved(
+        self,
+        end: NDArray[np.int32],
+        known: NDArray[np.int64],
+        wanted: NDArray[np.int64],
+        depth: NDArray[np.int64],
+        mask: NDArray[np.bool_],
+    ) -> NDArray[np.int32]:
+        """The host at the far end of every hop, followed stay by stay in the order of depth.
+
+        The k-th hop that ends (``wanted``) a stay continues the k-th that begins it (``known``),
+        or the last of them if there are fewer.
+        """
+        host = end.copy()
+        for level in np.unique(depth).tolist():
+            at_level = depth == level
+            begin = np.flatnonzero((known >= 0) & mask)
+            begin = begin[at_level[known[begin]]]
+            going = np.flatnonzero((wanted >= 0) & mask)
+            going = going[at_level[wanted[going]]]
+            begin = begin[np.argsort(known[begin], kind="stable")]
+            going = going[np.argsort(wanted[going], kind="stable")]
+            start = np.searchsorted(known[begin], np.arange(self.num_stays + 1))
+            own = np.searchsorted(wanted[going], np.arange(self.num_stays + 1))
+            stay = wanted[going]
+            rank = np.arange(len(going)) - own[stay]
+            count = start[stay + 1] - start[stay]
+            host[going] = host[begin[start[stay] + np.minimum(rank, count - 1)]]
+        return host

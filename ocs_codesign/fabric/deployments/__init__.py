@@ -1,1 +1,1 @@
-"""Deployments: configurations on laid cables, and what is done to them from day two on."""
+"""fabric.deployments."""

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.core.collective import GATHERING, Collective
+from ocs_codesign.core.compute.factorisation import NO_LINK
+from ocs_codesign.core.topology import Topology
+from ocs_codesign.fabric.deployments.deploy import Deployment, all_changes, designed
+from ocs_codesign.fabric.deployments.work import Work, change_steps
+from ocs_codesign.fabric.infeasible import InfeasibleError
 from ocs_codesign.fabric.repairs.repair import JoinedPorts
+from ocs_codesign.fabric.repairs.splicing import Where, spliced_configuration
 from ocs_codesign.fabric.rewiring.configurations import ConfigurationChange, configuration_change
-from ocs_codesign.fabric.rewiring.connectivity import connectivity
-from ocs_codesign.fabric.rewiring.stages import Stage
+from ocs_codesign.fabric.rewiring.stages import Stage, connectivity
 from ocs_codesign.fabric.wiring import Configuration, cross_connect_name, port_name
-from ocs_codesign.factorisation import NO_LINK
-from ocs_codesign.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.fabric.deployments.deploy import DeployedConfiguration, Failures
+    from ocs_codesign.fabric.repairs.splicing import SplicedConfiguration
     from ocs_codesign.fabric.wiring import Cabling
+
 
 HELD = "held"
 _NO_CIRCUIT = -1
@@ -159,3 +166,106 @@ def _stage(before: Configuration, rows: NDArray[np.int64], first: NDArray[np.int
     up = np.stack(ends, axis=1).astype(np.int32)
     proof = connectivity(up, fabric.port_model(0), before.topology.num_nodes)
     return Stage(tuple(planes), first, first[:0], up, proof, Fraction(0))
+
+
+# Going on without hosts: their circuits joined in every configuration, and fewer nodes left.
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class SplicedDeployment:
+    """A deployment without lost hosts, the change that led to it, and how circuits were joined.
+
+    ``up`` tells of the configuration that is up. ``torn_down`` are configurations whose circuits
+    could not be joined, with the reason of each.
+    """
+
+    deployment: Deployment
+    change: ConfigurationChange
+    up: SplicedConfiguration
+    torn_down: tuple[tuple[str, str], ...]
+
+
+def spliced(
+    deployment: Deployment,
+    lost: Failures,
+    where: Where | str = Where.IN_PLACE,
+    on_phase: Callable[[str], None] | None = None,
+    *,
+    seed: int = 0,
+) -> SplicedDeployment:
+    """The same configurations on the hosts that are left, with schedules built and verified.
+
+    No strand moves; only cross-connects change. The circuits of each configuration are joined for
+    the first of its collectives that gathers, an allgather if it has none; ``seed`` draws what is
+    looked at where not all ways can be. Raises InfeasibleError
+    if those of the configuration that is up cannot be joined, ValueError if anything but hosts is
+    lost, or a host that has no node.
+    """
+    failures = deployment.failures.and_also(lost)
+    tell = on_phase or (lambda _: None)
+    up = spliced_up(deployment, lost, where, on_phase, seed=seed)
+    made: list[DeployedConfiguration] = []
+    torn_down = []
+    for old in deployment.configurations:
+        try:
+            if old.name == deployment.up:
+                new = up
+            else:
+                tell(f"Joining circuits of {old.name}")
+                new = _spliced_one(old, lost, where, seed)
+        except InfeasibleError as error:
+            torn_down.append((old.name, str(error)))
+            continue
+        kinds = [bounded.collective for bounded in old.designs]
+        recipe = new.choice.splices.recipe(old.recipe, new.choice.way)
+        made.append(designed(recipe, new.configuration, kinds, tell))
+    tell("Planning changes")
+    before = deployment.configuration(deployment.up).configuration
+    change = change_from_held(joined_ports(before), up.configuration)
+    change = replace(change, before=replace(change.before, name=before.name))
+    title = f"go on without {' '.join(lost.hosts)}"
+    changed = Deployment(
+        deployment.cabling,
+        tuple(made),
+        all_changes(made),
+        deployment.up,
+        failures,
+        Work(title, change_steps(change, change.before, change.after)),
+    )
+    return SplicedDeployment(changed, change, up, tuple(torn_down))
+
+
+def spliced_up(
+    deployment: Deployment,
+    lost: Failures,
+    where: Where | str = Where.IN_PLACE,
+    on_phase: Callable[[str], None] | None = None,
+    most_scored: int | None = None,
+    *,
+    seed: int = 0,
+) -> SplicedConfiguration:
+    """What is up without lost hosts, as ``spliced`` would make it."""
+    if lost.ports or lost.switches or not lost.hosts:
+        raise ValueError(
+            "circuits are joined in place of lost hosts: switches and ports have spares"
+        )
+    deployment.failures.and_also(lost)
+    if on_phase is not None:
+        on_phase("Joining circuits")
+    up = deployment.configuration(deployment.up)
+    return _spliced_one(up, lost, where, seed, most_scored)
+
+
+def _spliced_one(
+    made: DeployedConfiguration,
+    lost: Failures,
+    where: Where | str,
+    seed: int,
+    most_scored: int | None = None,
+) -> SplicedConfiguration:
+    kinds = [bounded.collective for bounded in made.designs if bounded.collective in GATHERING]
+    collective = kinds[0] if kinds else Collective.ALLGATHER
+    return spliced_configuration(
+        made.configuration, lost.hosts, collective, where, seed=seed, most_scored=most_scored
+    )

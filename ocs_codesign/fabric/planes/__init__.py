@@ -1,1 +1,1 @@
-"""Planes: which circuits carry a topology's links, in how many planes, by port model."""
+"""fabric.planes."""

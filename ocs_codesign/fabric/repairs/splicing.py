@@ -13,31 +13,29 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.design import measure_topology
-from ocs_codesign.fabric.embed.cross_connects import trunks_of
-from ocs_codesign.fabric.embed.embedding import embed, planes_in
+from ocs_codesign.core.compute.factorisation import NO_LINK
+from ocs_codesign.fabric.embedding.embed import embed, planes_in
 from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.planes.circuits import circuits_of_links
-from ocs_codesign.fabric.planes.planes import Planes, degree_certificate
+from ocs_codesign.fabric.planes.planes import Planes, circuits_of_links, degree_certificate
 from ocs_codesign.fabric.rewiring.configurations import makes_its_topology
 from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring
 from ocs_codesign.fabric.rewiring.state import DARK, plane_state
-from ocs_codesign.fabric.survival.remainder import cost_without
-from ocs_codesign.factorisation import NO_LINK
-from ocs_codesign.graphs.expansions.splices import spliced_topology
-from ocs_codesign.search.loose_ends import EndBlock, LooseEnds, loose_ends
-from ocs_codesign.search.splices import best_splices
+from ocs_codesign.fabric.survival import cost_without
+from ocs_codesign.fabric.wiring import trunks_of
+from ocs_codesign.graphs.expansions.edits import spliced_topology
+from ocs_codesign.schedules.design import measure_topology
+from ocs_codesign.search.splices import EndBlock, LooseEnds, best_splices, loose_ends
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.collective import Collective
-    from ocs_codesign.cost import Cost
+    from ocs_codesign.core.collective import Collective
+    from ocs_codesign.core.cost import Cost
+    from ocs_codesign.core.topology import Topology
     from ocs_codesign.fabric.wiring import Configuration
     from ocs_codesign.search.splices import Spliced, Splices
-    from ocs_codesign.topology import Topology
 
 
 @final

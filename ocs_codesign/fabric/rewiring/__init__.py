@@ -1,1 +1,1 @@
-"""Rewiring: from the circuits that planes hold to those of another topology, in stages."""
+"""fabric.rewiring."""

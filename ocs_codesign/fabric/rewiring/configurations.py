@@ -9,8 +9,13 @@ import numpy as np
 
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.light import topology_of
-from ocs_codesign.fabric.rewiring.orders import Transition
-from ocs_codesign.fabric.rewiring.stages import Staged, ordered_parts, slowest_change, stages_of
+from ocs_codesign.fabric.rewiring.stages import (
+    Staged,
+    Transition,
+    ordered_parts,
+    slowest_change,
+    stages_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,36 +8,294 @@ bound.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import combinations
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.core.compute.components import connected
+from ocs_codesign.core.compute.factorisation import NO_LINK, renumbered
+from ocs_codesign.core.given import as_topology
+from ocs_codesign.core.lp import Options, solve
 from ocs_codesign.fabric.description import PortModel
-from ocs_codesign.fabric.infeasible import InfeasibleError, Reason
-from ocs_codesign.fabric.planes.circuits import check_equal_speeds
+from ocs_codesign.fabric.infeasible import InfeasibleError, Reason, program_of
 from ocs_codesign.fabric.planes.models import planes_of
-from ocs_codesign.fabric.planes.planes import Planes, check_ports
-from ocs_codesign.fabric.rewiring.matchings import exchanged, matched_planes
-from ocs_codesign.fabric.rewiring.program import (
-    PlacementChoices,
-    choices,
-    most_kept_by_duals,
-    part_program,
-    solve_part,
-)
+from ocs_codesign.fabric.planes.planes import Planes, check_equal_speeds, check_ports
 from ocs_codesign.fabric.rewiring.state import checked_state, plane_state, state_circuits
-from ocs_codesign.factorisation import renumbered
-from ocs_codesign.given import as_topology
-from ocs_codesign.lp import Options
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from ocs_codesign.given import TopologyLike
-    from ocs_codesign.topology import Topology
+    from ocs_codesign.core.given import TopologyLike
+    from ocs_codesign.core.lp import LinearProgram
+    from ocs_codesign.core.topology import Topology
+
+
+# Planes that keep more held circuits: by matchings one after the other, and by Kempe chains.
+#
+# What is left of a regular topology without a perfect matching is regular again (Koenig 1916), so
+# planes can be filled in any order and by any weights. First all planes are filled in some
+# orders, then some planes at a time are emptied and filled again, as long as no kept circuit is
+# lost.
+#
+# The circuits of two planes fall into chains that share no port, so that each may change planes
+# by itself. A ring or path of two-way circuits of a plane may also be walked the other way, which
+# changes the sides of its ends.
+
+
+NUM_ORDERS = 6
+MAX_ROUNDS = 400
+WORK = 4_000_000
+"""Circuits times planes that all rounds together may look at."""
+_TIE, _SHARE = 0.02, 0.5
+_MOST_NOISE = 0.3
+_OFFSET = 10.0
+
+
+def matched_planes(planes: Planes, held: NDArray[np.int32], seed: int, most_kept: int) -> Planes:
+    """Planes that keep at least as many circuits of ``held``, on all of its planes.
+
+    Only one-way planes that a regular topology fills are changed; ends at ``most_kept``. The same
+    seed gives the same planes.
+    """
+    topology, size = planes.topology, len(held)
+    is_full = topology.is_regular and topology.degree == size
+    if planes.port_model is not PortModel.SIMPLEX or not is_full or size < 2:
+        return planes
+    keeps = held[:, planes.a_node] == planes.b_node
+    every = np.arange(planes.num_circuits)
+    random = np.random.default_rng(seed)
+    best, num_kept = planes.plane, int(keeps[planes.plane, every].sum())
+    rounds = min(MAX_ROUNDS, max(1, WORK // (planes.num_circuits * size)))
+    for number in range(rounds):
+        if num_kept == most_kept:
+            break
+        emptied, noise, share = random.permutation(size), _TIE, _SHARE
+        if number >= NUM_ORDERS:
+            emptied = emptied[: random.integers(2, size + 1)]
+            noise, share = _MOST_NOISE * random.random(), random.random()
+        refilled = _refilled(topology, best, keeps, emptied, share, noise, random)
+        kept_now = int(keeps[refilled, every].sum())
+        if kept_now >= num_kept:
+            best, num_kept = refilled, kept_now
+    return replace(planes, plane=best)
+
+
+def _refilled(
+    topology: Topology,
+    plane: NDArray[np.int32],
+    keeps: NDArray[np.bool_],
+    emptied: NDArray[np.int64],
+    share: float,
+    noise: float,
+    random: np.random.Generator,
+) -> NDArray[np.int32]:
+    """The plane of every link, after some planes were emptied and filled again in that order.
+
+    A link held in a later plane counts ``-share`` in this one; ``noise`` breaks ties.
+    """
+    refilled = plane.copy()
+    left = np.flatnonzero(np.isin(plane, emptied))
+    for place, number in enumerate(emptied[:-1].tolist()):
+        gain = keeps[number, left] - share * keeps[emptied[place + 1 :]][:, left].any(axis=0)
+        gain += noise * random.random(len(left))
+        taken = _best_matching(topology, left, gain)
+        refilled[left[taken]] = number
+        left = np.delete(left, taken)
+    refilled[left] = emptied[-1]
+    return refilled
+
+
+def _best_matching(
+    topology: Topology, links: NDArray[np.int64], gain: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    nodes = topology.num_nodes
+    key = topology.tail[links].astype(np.int64) * nodes + topology.head[links]
+    # Of parallel links the one that gains most stands for all.
+    order = np.lexsort((-gain, key))
+    first = order[np.flatnonzero(np.diff(key[order], prepend=-1))]
+    costs = csr_matrix((_OFFSET - gain[first], np.divmod(key[first], nodes)), shape=(nodes, nodes))
+    tail, head = min_weight_full_bipartite_matching(costs)
+    return np.asarray(first[np.searchsorted(key[first], tail.astype(np.int64) * nodes + head)])
+
+
+def exchanged(planes: Planes, held: NDArray[np.int32]) -> Planes:
+    """Planes that keep at least as many circuits of ``held``: no chain or ring gains any more.
+
+    With ``num_planes`` the rows of ``held``. No planes keep more if there are two of one-way
+    circuits or of matchings, or a single two-sided one.
+    """
+    has_turns = planes.port_model is PortModel.TWO_SIDED
+    a, b, plane = planes.a_node.copy(), planes.b_node.copy(), planes.plane.copy()
+    side = planes.topology.num_nodes if planes.port_model.has_b_side else 0
+    gains = True
+    while gains:
+        gains = False
+        for pair in combinations(range(len(held)), 2):
+            mine = np.flatnonzero(np.isin(plane, pair))
+            then = (sum(pair) - plane[mine]).astype(np.int32)
+            moves = _gaining(held, (a[mine], b[mine], plane[mine]), (a[mine], b[mine], then), side)
+            plane[mine[moves]] = then[moves]
+            gains |= bool(moves.any())
+        for number in range(len(held) if has_turns else 0):
+            mine = np.flatnonzero(plane == number)
+            now = (a[mine], b[mine], plane[mine])
+            turns = mine[_gaining(held, now, (now[1], now[0], now[2]), 0)]
+            a[turns], b[turns] = b[turns], a[turns]
+            gains |= bool(len(turns))
+    turned = (a != planes.a_node)[:, None]
+    link = np.where(turned, planes.link[:, ::-1], planes.link)
+    return replace(planes, link=link, plane=plane)
+
+
+def _gaining(
+    held: NDArray[np.int32],
+    now: tuple[NDArray[np.int32], ...],
+    then: tuple[NDArray[np.int32], ...],
+    side: int,
+) -> NDArray[np.bool_]:
+    """Which circuits (A node, B node, plane) are in a component that keeps more ``then``."""
+    size = 2 * held.shape[1]
+    component = connected(now[0], now[1] + side, size)[now[0]]
+    gain = np.zeros(size, dtype=np.int64)
+    np.add.at(gain, component, held[then[2], then[0]] == then[1])
+    np.subtract.at(gain, component, held[now[2], now[0]] == now[1])
+    return np.asarray(gain[component] > 0)
+
+
+# Planes that keep most held circuits as an integer program, with bounds that are checked.
+
+
+DUAL_BITS = 30
+"""Duals are rounded to so many binary digits; what is lost is added to the bound."""
+ROUNDING = 1e-6
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacementChoices:
+    """The ways to put circuits on planes: each is a column of a program with 0 or 1.
+
+    Circuits between the same nodes are one pair. Column j puts a circuit of ``pair[j]`` in
+    ``plane[j]`` from ``a[j]`` to ``b[j]`` and keeps ``kept[j]`` (0 or 1) circuits; ``count`` is
+    how many circuits each pair has, ``pair_of`` the pair of every circuit. Pairs of different
+    ``part`` share no port; ports are numbered over all planes, one at either end of a column.
+    """
+
+    count: NDArray[np.int64]
+    pair_of: NDArray[np.int64]
+    part: NDArray[np.int64]
+    pair: NDArray[np.int64]
+    plane: NDArray[np.int64]
+    a: NDArray[np.int64]
+    b: NDArray[np.int64]
+    kept: NDArray[np.int64]
+    ports: NDArray[np.int64]
+
+    @property
+    def most_kept(self) -> NDArray[np.int64]:
+        """Held circuits of every pair that are in the target at all: no planes keep more."""
+        held = np.zeros(len(self.count), dtype=np.int64)
+        np.add.at(held, self.pair, self.kept)
+        return np.minimum(held, self.count)
+
+    def placed(self, planes: Planes, taken: NDArray[np.int64]) -> Planes:
+        """The circuits of the columns taken in their planes and directions, all others as before.
+
+        Of a pair all circuits are taken or none.
+        """
+        mine = np.flatnonzero(np.isin(self.pair_of, self.pair[taken]))
+        circuits = mine[np.argsort(self.pair_of[mine], kind="stable")]
+        taken = taken[np.argsort(self.pair[taken], kind="stable")]
+        plane, link = planes.plane.copy(), planes.link.copy()
+        plane[circuits] = self.plane[taken]
+        turned = circuits[planes.a_node[circuits] != self.a[taken]]
+        turned = turned[link[turned, 1] != NO_LINK]
+        link[turned] = link[turned, ::-1]
+        return replace(planes, plane=plane, link=link)
+
+
+def choices(planes: Planes, held: NDArray[np.int32]) -> PlacementChoices:
+    """All ways to put the circuits of a topology on the planes of ``held``."""
+    nodes, model = planes.topology.num_nodes, planes.port_model
+    low, high = planes.a_node.astype(np.int64), planes.b_node.astype(np.int64)
+    if model.is_bidirectional:
+        low, high = np.minimum(low, high), np.maximum(low, high)
+    key, pair_of, count = np.unique(low * nodes + high, return_inverse=True, return_counts=True)
+    low, high = np.divmod(key, nodes)
+    b_side = nodes if model.has_b_side else 0
+    pair, a, b = np.arange(len(key)), low, high
+    if model is PortModel.TWO_SIDED:
+        part = connected(low, high, nodes)[low]
+        turns = np.flatnonzero(low != high)
+        pair = np.concatenate([pair, turns])
+        a, b = np.concatenate([low, high[turns]]), np.concatenate([high, low[turns]])
+    else:
+        part = connected(low, high + b_side, 2 * nodes)[low]
+    plane = np.repeat(np.arange(len(held)), len(pair))
+    pair, a, b = (np.tile(column, len(held)) for column in (pair, a, b))
+    ports = np.stack([a, b + b_side], axis=1) + 2 * nodes * plane[:, None]
+    kept = (held[plane, a] == b).astype(np.int64)
+    return PlacementChoices(count, pair_of, part.astype(np.int64), pair, plane, a, b, kept, ports)
+
+
+def part_program(ways: PlacementChoices, columns: NDArray[np.int64]) -> LinearProgram:
+    """Minimise minus the circuits kept: every pair has its count, and every port one circuit.
+
+    ``columns`` are the choices of the pairs of one part, as numbers from 0 to 1.
+    """
+    every = np.arange(len(columns))
+    pairs, pair_row = np.unique(ways.pair[columns], return_inverse=True)
+    ports, port_row = np.unique(ways.ports[columns].T, return_inverse=True)
+    count = ways.count[pairs]
+    return program_of(
+        [(row, every, 1.0) for row in (pair_row, *(len(pairs) + port_row.reshape(2, -1)))],
+        [(count, count), (np.full(len(ports), -np.inf), np.ones(len(ports)))],
+        np.ones(len(columns)),
+        -ways.kept[columns],
+    )
+
+
+def most_kept_by_duals(linear: LinearProgram, options: Options) -> int | None:
+    """A bound on the circuits kept from the linear program, proven in integers; None without one.
+
+    Whatever the duals of the solver are, they are weights of rows: those of ports are made not
+    negative, all are rounded, and weak duality gives a bound that does not depend on the solver.
+    """
+    solution = solve(linear, options=options).taken()
+    if solution.row_duals is None:
+        return None
+    scale: int = 2**DUAL_BITS
+    weight = np.rint(-solution.row_duals * scale).astype(np.int64)
+    is_port = np.isinf(linear.row_lower)
+    weight[is_port] = np.maximum(weight[is_port], 0)
+    spent = np.zeros(linear.num_columns, dtype=np.int64)
+    np.add.at(spent, linear.index, np.repeat(weight, np.diff(linear.start)))
+    gain = np.rint(-linear.cost).astype(np.int64) * scale
+    total = int((weight * linear.row_upper.astype(np.int64)).sum())
+    total += int(np.maximum(gain - spent, 0).sum())
+    return total // scale
+
+
+def solve_part(
+    linear: LinearProgram, options: Options
+) -> tuple[NDArray[np.int64] | None, int | None]:
+    """Which columns branch and bound takes, None without any, and its bound on circuits kept."""
+    whole = np.ones(linear.num_columns, dtype=np.bool_)
+    solution = solve(replace(linear, integer=whole), options=options).taken()
+    bound = None if solution.bound is None else math.floor(-solution.bound + ROUNDING)
+    values = solution.values
+    if values is None or solution.violation is None or solution.violation > ROUNDING:
+        return None, bound
+    return np.flatnonzero(np.rint(values)), bound
+
 
 TIME_LIMIT_S = 60.0
 MAX_LINEAR_COLUMNS = 100_000
@@ -115,7 +373,7 @@ def minimum_rewiring(
     fit on the planes.
 
     >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> from ocs_codesign.factorisation import factorise, plane_heads
+    >>> from ocs_codesign.core.compute.factorisation import factorise, plane_heads
     >>> before = DirectedCirculant(8, (1, 3)).topology()
     >>> held = plane_heads(before, factorise(before))
     >>> rewiring = minimum_rewiring(held, DirectedCirculant(8, (1, 2)).topology())

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.fabric.planes.planes import Planes
 
+
 DARK = -1
 
 
@@ -24,7 +25,7 @@ def plane_state(planes: Planes, num_planes: int | None = None) -> NDArray[np.int
     than are used.
 
     >>> from ocs_codesign.fabric.planes.models import planes_of
-    >>> from ocs_codesign.topology import Topology
+    >>> from ocs_codesign.core.topology import Topology
     >>> ring = Topology(4, [0, 1, 2, 3] * 2, [1, 2, 3, 0, 3, 0, 1, 2])
     >>> plane_state(planes_of(ring, PortModel.MATCHING), 3).tolist()
     [[1, 0, 3, 2], [3, 2, 1, 0], [-1, -1, -1, -1]]

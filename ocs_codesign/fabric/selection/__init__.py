@@ -1,1 +1,1 @@
-"""Selection: which designs, or plans that change between them, serve a workload fastest."""
+"""fabric.selection."""

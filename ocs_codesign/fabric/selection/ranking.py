@@ -11,33 +11,34 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
-from ocs_codesign.fabric.embed.embedding import embed
+from ocs_codesign.circuits.hold import options
+from ocs_codesign.circuits.hold.plan import price_plan
+from ocs_codesign.core.shown import Tabular
+from ocs_codesign.fabric.embedding.embed import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError
-from ocs_codesign.fabric.selection.forests import with_forests
-from ocs_codesign.fabric.selection.inside import InsideVerdict, alltoall_sizes, phased_sequences
 from ocs_codesign.fabric.selection.steps import (
+    AllowedChanges,
+    InsideVerdict,
+    alltoall_sizes,
     best_plan,
     legs_problem,
     part_times,
     phased_legs,
+    phased_sequences,
+    with_forests,
     workload_legs,
 )
-from ocs_codesign.fabric.selection.workload import AllowedChanges
-from ocs_codesign.reconfigure.hold import options
-from ocs_codesign.reconfigure.hold.plan import price_plan
-from ocs_codesign.shown import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from ocs_codesign.circuits.hold.options import FabricOption
+    from ocs_codesign.core.topology import Topology
     from ocs_codesign.fabric.description import Fabric
-    from ocs_codesign.fabric.embed.embedding import Embedding
-    from ocs_codesign.fabric.selection.inside import PhasedSequence
-    from ocs_codesign.fabric.selection.steps import Legs, PartTime
-    from ocs_codesign.fabric.selection.workload import Workload
-    from ocs_codesign.reconfigure.hold.options import FabricOption
+    from ocs_codesign.fabric.embedding.embed import Embedding
+    from ocs_codesign.fabric.selection.steps import Legs, PartTime, PhasedSequence, Workload
     from ocs_codesign.search.pareto import Frontier
-    from ocs_codesign.topology import Topology
+
 
 Fitting: TypeAlias = "tuple[FabricOption, Embedding]"
 """A design and how it is put on the fabric."""

@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from enum import Enum
 from fractions import Fraction
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.collective import Collective
-from ocs_codesign.cost import Cost
+from ocs_codesign.circuits.hold.options import (
+    design_option,
+    recipe_option,
+    serving_options,
+    with_contenders,
+)
+from ocs_codesign.circuits.hold.plan import SwitchProblem, switch_plan
+from ocs_codesign.circuits.hold.trace import Job, Trace
+from ocs_codesign.circuits.phases import num_columns, phase_network, phased_alltoall, sequence_bound
+from ocs_codesign.circuits.sequences import MAX_NODES, search_sequences
+from ocs_codesign.core.collective import GATHERING, Collective
+from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.quantities import exact
 from ocs_codesign.fabric.description import PortModel
+from ocs_codesign.fabric.embedding.embed import embed
+from ocs_codesign.fabric.infeasible import InfeasibleError
 from ocs_codesign.fabric.rewiring.stages import slowest_change
 from ocs_codesign.fabric.rewiring.state import DARK, plane_state
-from ocs_codesign.quantities import exact
-from ocs_codesign.reconfigure.hold.dynamic_program import switch_plan
-from ocs_codesign.reconfigure.hold.problem import SwitchProblem
+from ocs_codesign.schedules.design import Question, build, verified
+from ocs_codesign.search.bases import Effort
+from ocs_codesign.search.frontiers import designs_serving
 from ocs_codesign.verification.plans import check_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.cost import CostModel
-    from ocs_codesign.fabric.embed.embedding import Embedding
-    from ocs_codesign.fabric.selection.workload import Workload
-    from ocs_codesign.reconfigure.hold.options import FabricOption
-    from ocs_codesign.reconfigure.hold.plan import SwitchPlan
-    from ocs_codesign.reconfigure.phases.alltoall import PhasedAlltoall
+    from ocs_codesign.circuits.hold.options import FabricOption
+    from ocs_codesign.circuits.hold.plan import SwitchPlan
+    from ocs_codesign.circuits.phases import PhasedAlltoall
+    from ocs_codesign.core.cost import CostModel
+    from ocs_codesign.core.schedule import Schedule
+    from ocs_codesign.core.topology import Topology
+    from ocs_codesign.fabric.description import Fabric
+    from ocs_codesign.fabric.embedding.embed import Embedding
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.schedules.design import Design
+    from ocs_codesign.schedules.forest.choice import Contender
+    from ocs_codesign.search.pareto import Frontier
 
 
 @final
@@ -212,3 +234,278 @@ def part_times(plan: SwitchPlan, legs: Legs, model: CostModel) -> tuple[PartTime
             leg.forest_parts[option],
         )
     return tuple(merged[place] for place in sorted(merged))
+
+
+# Candidates of a selection: the designs that a fabric of N hosts with d ports could hold.
+
+
+def fabric_question(fabric: Fabric) -> Question:
+    """The working hosts are nodes and their ports the degree; two-way circuits ask for two ways."""
+    models = {fabric.port_model(plane) for plane in range(fabric.num_planes)}
+    both = all(model.is_bidirectional for model in models)
+    return Question(fabric.num_working_hosts, fabric.num_ports_per_host, both)
+
+
+def known_options(
+    fabric: Fabric,
+    collectives: Collection[Collective],
+    on_progress: Callable[[str, int, int], None] | None = None,
+    catalogue: str | Path | None = None,
+) -> tuple[list[FabricOption], Frontier]:
+    """What serves some collectives best on a fabric, ring and torus, and all that was compared.
+
+    Where none of the best fits the fabric, all that are known join. Raises ValueError if nothing is
+    known for the fabric's size, or nothing could be solved.
+    """
+    question = fabric_question(fabric)
+    size = f"{question.num_nodes} working hosts with {question.degree} ports"
+    if not 1 <= question.degree < question.num_nodes:
+        raise ValueError(f"the fabric has {size}: no design has as many ports as nodes")
+    serving = designs_serving(question, collectives, on_progress, catalogue=catalogue)
+    if not serving.looked_at:
+        raise ValueError(
+            f"no design is known for the fabric's {size}"
+            + " and links in both directions" * question.bidirectional
+            + ": name some with --designs"
+        )
+    if not serving.candidates:
+        raise ValueError(
+            f"the all-to-all of all {len(serving.looked_at)} designs for the fabric is too large "
+            "to solve in passing: name some with --designs"
+        )
+    options = serving_options(serving, collectives)
+    best = [design_option(design, collectives) for design in serving.candidates]
+    if not any(_fits(fabric, option) for option in best):
+        rest = (design for design in serving.dominated if design.measured)
+        options = [*best, *(design_option(design, collectives) for design in rest)]
+    return options, serving
+
+
+def _fits(fabric: Fabric, option: FabricOption) -> bool:
+    if option.topology is None:
+        return False
+    try:
+        embed(fabric, option.topology, name=option.name)
+    except InfeasibleError:
+        return False
+    return True
+
+
+# Changes of circuits inside an all-to-all: whether they can gain, and sequences that may.
+
+
+_MOST_CONFIGURATIONS = 4
+_MAX_COLUMNS = 20_000
+_MAX_MEMBERS = 3
+_EFFORT = Effort(work=2**24, num_groups=6, num_measured=8)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class PhasedSequence:
+    """Options held in turn inside an all-to-all, and the least time found for it."""
+
+    options: tuple[FabricOption, ...]
+    alltoall: PhasedAlltoall
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class InsideVerdict:
+    """What changes inside one all-to-all can save.
+
+    ``saved_s`` is the most that a sequence of ``num_configurations`` of any topologies could save
+    in the largest all-to-all, ``dead_s`` the least time that its changes take. Only where the
+    former is larger are there ``sequences``.
+    """
+
+    num_configurations: int
+    saved_s: Fraction
+    dead_s: Fraction
+    sequences: tuple[PhasedSequence, ...]
+
+    @property
+    def can_gain(self) -> bool:
+        """Whether the bound leaves room for a gain."""
+        return self.saved_s > self.dead_s
+
+
+def phased_sequences(
+    workload: Workload,
+    fitting: Sequence[tuple[FabricOption, Embedding]],
+    tell: Callable[[str], None],
+) -> InsideVerdict:
+    """Sequences for the all-to-alls of a workload, none if no sequence can pay for its changes.
+
+    Two to four configurations are weighed against the fastest single design by the bound on walks
+    (see ``sequence_bound``); those that may gain are searched for.
+    """
+    fabric = fitting[0][1].cabling.fabric
+    verdicts = [_verdict(fabric, workload, fitting, c) for c in range(2, _MOST_CONFIGURATIONS + 1)]
+    sequences: list[PhasedSequence] = []
+    for verdict in verdicts:
+        if verdict.can_gain:
+            tell(f"Searching all-to-alls of {verdict.num_configurations} configurations")
+            sequences += _searched(fabric, workload, verdict.num_configurations)
+    if verdicts[0].can_gain:
+        sequences += _pairs(fitting)
+    best = max(verdicts, key=lambda verdict: verdict.saved_s - verdict.dead_s)
+    return replace(best, sequences=tuple(sequences))
+
+
+def alltoall_sizes(workload: Workload) -> set[Fraction]:
+    """The different sizes of all-to-alls in a workload, in bytes."""
+    jobs = (part.job for part in workload.parts)
+    return {job.message_bytes for job in jobs if job.collective == Collective.ALLTOALL}
+
+
+def _verdict(
+    fabric: Fabric,
+    workload: Workload,
+    fitting: Sequence[tuple[FabricOption, Embedding]],
+    num_configurations: int,
+) -> InsideVerdict:
+    """Every phase takes a step, and one circuit changes at least: no sequence can do better."""
+    changes = [switch.profile.change for switch in fabric.switches]
+    change = slowest_change(changes, 1)
+    if change.overlap:
+        change = min(changes, key=lambda cost: cost.dead_time_s(1))
+    dead = change.dead_time_s(1) * (num_configurations - 1)
+    sizes, model = alltoall_sizes(workload), fabric.cost_model
+    if not sizes:
+        return InsideVerdict(num_configurations, Fraction(0), dead, ())
+    size = max(sizes)
+    bound = sequence_bound(fabric.num_working_hosts, fabric.num_ports_per_host, num_configurations)
+    costs = [option.alltoall for option, _ in fitting if option.alltoall is not None]
+    now = min(cost.time_s(model, size) for cost in costs)
+    at_best = Cost(num_configurations, bound).time_s(model, size)
+    return InsideVerdict(num_configurations, now - at_best, dead, ())
+
+
+def _searched(fabric: Fabric, workload: Workload, number: int) -> Iterator[PhasedSequence]:
+    nodes, degree = fabric.num_working_hosts, fabric.num_ports_per_host
+    if not (nodes <= MAX_NODES and 1 <= degree < nodes):
+        return
+    answer = search_sequences(nodes, degree, number, effort=_EFFORT)
+    collectives = workload.trace.collectives
+    options = tuple(recipe_option(recipe, collectives) for recipe in answer.recipes)
+    yield PhasedSequence(options, answer.alltoall)
+
+
+def _pairs(fitting: Sequence[tuple[FabricOption, Embedding]]) -> Iterator[PhasedSequence]:
+    """Two of the designs that serve all-to-all best, in both orders, where that is quick."""
+    able = [option for option, _ in fitting if option.alltoall is not None]
+    able.sort(key=lambda option: option.alltoall.t_b if option.alltoall else Fraction(0))
+    distinct = list({option.alltoall: option for option in reversed(able)}.values())[::-1]
+    for first, second in permutations(distinct[:_MAX_MEMBERS], 2):
+        if first.topology is None or second.topology is None:
+            continue
+        both = [first.topology, second.topology]
+        if num_columns(phase_network(both)) <= _MAX_COLUMNS:
+            yield PhasedSequence((first, second), phased_alltoall(both))
+
+
+# Workload: the collectives that a fabric is chosen for, and when its circuits may change.
+
+
+@final
+class AllowedChanges(Enum):
+    """When circuits may change: never, between two collectives, or inside one as well."""
+
+    NONE = "none"
+    BETWEEN = "between-collectives"
+    INSIDE = "inside"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a workload with a name, as in ``expert dispatch``, and what it asks for."""
+
+    name: str
+    job: Job
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Parts one after the other, all of them ``repeat`` times.
+
+    Raises ValueError for an empty name, parts of the same name, and what a Trace refuses.
+
+    >>> mix = Workload("mix", (Part("sum", Job("allreduce", 8)), Part("swap", Job("alltoall", 1))))
+    >>> mix.trace.num_jobs, mix.part_of_steps().tolist()
+    (2, [0, 1])
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    repeat: int = 1
+    allowed: AllowedChanges = AllowedChanges.NONE
+
+    def __post_init__(self) -> None:
+        if not self.name.strip() or not all(part.name.strip() for part in self.parts):
+            raise ValueError("a name is empty: a workload and each of its parts have one")
+        counts = Counter(part.name for part in self.parts)
+        twice = [name for name, count in counts.items() if count > 1]
+        if twice:
+            raise ValueError(f"two collectives have the name {twice[0]!r}: names are unique")
+        Trace((part.job for part in self.parts), self.repeat)
+
+    @classmethod
+    def of(cls, collectives: Iterable[Collective], message_bytes: float) -> Workload:
+        """Collectives one after the other, each of M = ``message_bytes``."""
+        names = tuple(dict.fromkeys(collective.name for collective in collectives))
+        return cls(", ".join(names), tuple(Part(name, Job(name, message_bytes)) for name in names))
+
+    @property
+    def trace(self) -> Trace:
+        """The parts as a trace of jobs."""
+        return Trace((part.job for part in self.parts), self.repeat)
+
+    def part_of_steps(self) -> NDArray[np.int64]:
+        """The part of every step of the trace (int64)."""
+        counts = [part.job.count for part in self.parts]
+        return np.tile(np.repeat(np.arange(len(counts)), counts), self.repeat)
+
+
+# Forests as schedules of a selection: where cuts allow more than the design's own schedule.
+
+
+def with_forests(fabric: Fabric, workload: Workload, option: FabricOption) -> FabricOption:
+    """The option with the forests of an allreduce's halves, where a workload may gain by them."""
+    jobs = [part.job for part in workload.parts if part.job.collective in GATHERING]
+    if not jobs:
+        return option
+    largest = max(job.message_bytes for job in jobs)
+    return with_contenders(option, fabric.cost_model, largest)
+
+
+def fastest_design(
+    fabric: Fabric, recipe: Recipe, collective: Collective, message_bytes: Fraction | float
+) -> Design:
+    """The verified design that a selection counts for messages of this size, forests or not.
+
+    An allreduce is its halves one after the other, each by what is fastest.
+    """
+    workload = Workload.of([collective], float(message_bytes))
+    option = with_forests(fabric, workload, recipe_option(recipe, [collective]))
+    topology = option.topology
+    if not option.contenders or topology is None:
+        return build(recipe, collective)
+    model, size = fabric.cost_model, workload.parts[0].job.message_bytes
+    fields = dict(zip(Collective.ALLREDUCE.halves(), option.contenders, strict=True))
+    bests = {half: fields[half].choice(model, size).best for half in collective.halves()}
+    made = [_made(recipe, half, best, topology) for half, best in bests.items()]
+    schedule = made[0][0] if len(made) == 1 else made[0][0].then(made[1][0])
+    return verified(recipe, schedule, "+".join(dict.fromkeys(maker for _, maker in made)))
+
+
+def _made(
+    recipe: Recipe, half: Collective, best: Contender, topology: Topology
+) -> tuple[Schedule, str]:
+    """The schedule of a contender, and who makes it."""
+    if best.pipeline is not None:
+        return best.pipeline.schedule(best.num_parts, topology), best.maker
+    design = build(recipe, half)
+    return design.schedule, design.maker

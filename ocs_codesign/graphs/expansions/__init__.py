@@ -1,1 +1,1 @@
-"""Expansions: from small graphs and their schedules to larger graphs and theirs."""
+"""graphs.expansions."""

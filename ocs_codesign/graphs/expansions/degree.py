@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.graphs.recipe import Recipe, Unary
-from ocs_codesign.graphs.shape import Shape, size
-from ocs_codesign.schedule import Schedule
-from ocs_codesign.topology import Symmetry, Topology
+from ocs_codesign.core.schedule import Schedule
+from ocs_codesign.core.topology import Symmetry, Topology
+from ocs_codesign.graphs.recipe import Recipe, Shape, Unary, size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

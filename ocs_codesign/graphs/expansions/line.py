@@ -8,12 +8,9 @@ from typing import final
 
 import numpy as np
 
-from ocs_codesign.graphs.call import superscript
-from ocs_codesign.graphs.recipe import Recipe, Unary
-from ocs_codesign.graphs.shape import Shape, size
-from ocs_codesign.runs import places
-from ocs_codesign.schedule import Schedule
-from ocs_codesign.topology import Symmetry, Topology
+from ocs_codesign.core.schedule import Schedule
+from ocs_codesign.core.topology import Symmetry, Topology, places
+from ocs_codesign.graphs.recipe import Recipe, Shape, Unary, size, superscript
 
 _MAX_NESTING = 64
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.graphs.recipe import Base
-from ocs_codesign.graphs.shape import Shape, size, sizes
-from ocs_codesign.topology import Symmetry, Topology
+from ocs_codesign.core.topology import Symmetry, Topology
+from ocs_codesign.graphs.recipe import Base, Shape, size, sizes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,12 +7,11 @@ from fractions import Fraction
 from math import comb
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.graphs.recipe import Undirected
-from ocs_codesign.graphs.shape import Shape, size
-from ocs_codesign.graphs.transitive import abelian, axis_steps
+from ocs_codesign.graphs.families.rings import abelian, axis_steps
+from ocs_codesign.graphs.recipe import Shape, Undirected, size
 
 if TYPE_CHECKING:
-    from ocs_codesign.topology import Topology
+    from ocs_codesign.core.topology import Topology
 
 
 @final

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.core.topology import Topology
 from ocs_codesign.graphs.base_topologies import base_topologies_path, read_checked, read_index
-from ocs_codesign.graphs.recipe import Base
-from ocs_codesign.graphs.shape import Shape
-from ocs_codesign.topology import Topology
+from ocs_codesign.graphs.recipe import Base, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.graphs.recipe import Base, Symmetric
-from ocs_codesign.graphs.shape import Shape, size
-from ocs_codesign.topology import Symmetry, Topology
+from ocs_codesign.core.topology import Symmetry, Topology
+from ocs_codesign.graphs.recipe import Base, Shape, Symmetric, size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

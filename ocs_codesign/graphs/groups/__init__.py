@@ -1,1 +1,1 @@
-"""Finite groups for Cayley graphs: small frozen values that multiply whole index arrays."""
+"""graphs.groups."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.graphs.call import Call
+from ocs_codesign.graphs.recipe import Call
 
 if TYPE_CHECKING:
     import numpy as np

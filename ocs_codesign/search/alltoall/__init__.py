@@ -1,1 +1,1 @@
-"""The finder's own search for all-to-all."""
+"""search.alltoall."""

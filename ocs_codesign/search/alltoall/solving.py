@@ -14,25 +14,29 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ocs_codesign.core.compute.symmetry import quotient
+from ocs_codesign.core.lp import SolverUnavailableError
+from ocs_codesign.core.quantities import exact
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.graphs.recipe import Recipe
-from ocs_codesign.lp import SolverUnavailableError
-from ocs_codesign.quantities import exact
-from ocs_codesign.schedulers.alltoall.certificates import price_bound
-from ocs_codesign.schedulers.alltoall.large import soft_throughput
-from ocs_codesign.schedulers.alltoall.master import MAX_VERTEX_COLUMNS, num_columns
-from ocs_codesign.schedulers.alltoall.orbits import MAX_ORBITS
-from ocs_codesign.schedulers.alltoall.throughput import throughput
-from ocs_codesign.symmetry.quotient import quotient
+from ocs_codesign.schedules.paths.certificates import price_bound
+from ocs_codesign.schedules.paths.throughput import (
+    MAX_ORBITS,
+    MAX_VERTEX_COLUMNS,
+    num_columns,
+    soft_throughput,
+    throughput,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ocs_codesign.lp import Options
-    from ocs_codesign.schedulers.alltoall.result import Throughput
-    from ocs_codesign.symmetry.quotient import Quotient
+    from ocs_codesign.core.compute.symmetry import Quotient
+    from ocs_codesign.core.lp import Options
+    from ocs_codesign.schedules.paths.certificates import Throughput
+
 
 STORED = "stored"
 """How a time was found that was known before."""

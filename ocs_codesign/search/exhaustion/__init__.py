@@ -1,1 +1,1 @@
-"""Exhaustion: every topology of a small size, each once, and what none of them beats."""
+"""search.exhaustion."""

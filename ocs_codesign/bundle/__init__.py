@@ -1,1 +1,0 @@
-"""Bundles: the directory that an engineer deploys, and its check."""

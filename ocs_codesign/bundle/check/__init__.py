@@ -1,1 +1,0 @@
-"""Checking a bundle: the light is followed, nothing in it is trusted."""

@@ -1,1 +1,0 @@
-"""Writing a bundle: tables, cross-connects, plans, schedules and the report."""

@@ -1,0 +1,280 @@
+"""Demand matrices read from CSV, JSON and npy files, and plans for them written as CSV.
+
+An entry is the bytes from the row's node to the column's node: a number in the file's unit (bytes
+if it names none) or a size with a unit of its own, as in ``4MiB``. The unit may be a size as well:
+of numbers of tokens it is that of a token, as in ``8KiB``.
+
+- CSV: a row a line, cells separated by commas, semicolons, tabs or spaces. Empty lines and lines
+  that begin with ``#`` are skipped, but for ``# unit: MiB``. A first line of names gives the nodes
+  theirs; the first cell of every row may repeat them.
+- JSON: a list of rows, or an object with it as ``matrix``, and perhaps ``unit`` and ``names``.
+- npy: a square array of integers or floats; nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ocs_codesign.circuits.demand.matrix import MAX_NODES, DemandMatrix
+from ocs_codesign.core.files.atomic import decoded, errors_at
+from ocs_codesign.core.files.naming import shown
+from ocs_codesign.core.files.plain_text import read_plain_text
+from ocs_codesign.core.files.records import NUMBER, Format, delimiter_of, is_comment, read_file
+from ocs_codesign.core.quantities import exact, parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ocs_codesign.circuits.demand.matrix import DemandPlan
+
+
+MAX_MATRIX_BYTES = 64 * 2**20
+
+_MOST_BYTES = 10**24
+_UNIT_LINE = re.compile(r"#\s*unit\s*[:=]\s*(\S{1,20})\s*", re.IGNORECASE)
+_MAX_HEADER_BYTES = 2**12
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class DemandFile:
+    """A demand and, if the file has them, the names of its nodes."""
+
+    demand: DemandMatrix
+    names: tuple[str, ...] | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Rows of amounts as they are written, each row with where it is, and what else is said."""
+
+    rows: list[tuple[str, list[Any]]]
+    unit: str | None = None
+    names: tuple[str, ...] | None = None
+
+    def demand(self, name: str, unit: str | None) -> DemandFile:
+        """The demand, with the file's unit or the one that was asked for."""
+        with errors_at(name):
+            scale = _scale(self.unit, unit)
+        rows = [_amounts(place, cells, len(self.rows), scale) for place, cells in self.rows]
+        with errors_at(name):
+            return DemandFile(DemandMatrix(rows), self.names)
+
+
+def read_demand(path: str | Path, unit: str | None = None) -> DemandFile:
+    """The demand in a CSV, JSON or npy file, told apart by the suffix or else by the content.
+
+    ``unit`` is that of numbers without one, such as ``MiB``; it must not contradict the file.
+    Raises OSError if the file cannot be read and ValueError, with the file, the line or the place,
+    and the rule, for anything else.
+    """
+    empty = "the file is empty: a demand matrix has at least one row"
+    table = read_file(MATRIX_FORMATS, Path(path), None, MAX_MATRIX_BYTES, empty)[0]
+    return table.demand(str(path), unit)
+
+
+def parse_demand(data: bytes, name: str, kind: str, unit: str | None = None) -> DemandFile:
+    """What ``read_demand`` makes of a content of a kind, csv, json or npy; errors begin with name.
+
+    >>> found = parse_demand(b"# unit: kB\\n0, 3\\n1.5, 0\\n", "d.csv", "csv")
+    >>> found.demand.entry_bytes(1, 0), found.demand.total_bytes
+    (Fraction(1500, 1), Fraction(4500, 1))
+    >>> parse_demand(b"0, 3\\n1, -2\\n", "d.csv", "csv")
+    Traceback (most recent call last):
+    ValueError: d.csv, line 2, column 2: -2 is negative: a demand cannot be
+    """
+    return _READERS[kind](data, name).demand(name, unit)
+
+
+def plan_csv(plan: DemandPlan, names: Sequence[str] | None = None) -> str:
+    """A line a configuration: switch, when it is made, when circuits are up and how long, circuits.
+
+    Circuits that serve no demand are left out. Times are in seconds, to 12 digits.
+    """
+    nodes = [str(node) for node in range(plan.demand.num_nodes)] if names is None else names
+    lines = ["switch,made_from_s,up_from_s,duration_s,circuits"]
+    timeline = zip(plan.switch.tolist(), plan.up_from_s(), plan.durations_s, strict=True)
+    for at, (switch, up_s, held_s) in enumerate(timeline):
+        pairs = " ".join(f"{nodes[i]}>{nodes[j]}" for i, j in plan.used_circuits(at))
+        times = ",".join(f"{float(time):.12g}" for time in (up_s - plan.delta_s, up_s, held_s))
+        lines.append(f"{switch},{times},{pairs}")
+    return "\n".join(lines) + "\n"
+
+
+def _read_csv(data: bytes, name: str) -> _Table:
+    rows: list[tuple[str, list[Any]]] = []
+    labels: list[str] = []
+    unit: str | None = None
+    heading: list[str] | None = None
+    heading_place = ""
+    for number, line in enumerate(decoded(data, name).splitlines(), 1):
+        place = f"{name}, line {number}"
+        said = _UNIT_LINE.fullmatch(line.strip())
+        if said and not rows:
+            unit = said.group(1)
+            with errors_at(place):
+                _unit_bytes(unit)
+        if is_comment(line):
+            continue
+        cells = _cells(line)
+        if heading is None and not rows and (not cells[0] or not any(map(_is_amount, cells))):
+            heading, heading_place = cells, place
+            continue
+        if heading is not None and (not heading[0] or not _is_amount(cells[0])):
+            labels.append(cells.pop(0))
+        rows.append((place, cells))
+        if len(rows) > MAX_NODES:
+            raise ValueError(f"{place}: a demand matrix has at most {MAX_NODES} rows")
+    if not rows:
+        raise ValueError(f"{name}: there are no rows of amounts")
+    if heading is None:
+        return _Table(rows, unit)
+    names = heading[1:] if labels and len(heading) == len(rows) + 1 else heading
+    with errors_at(heading_place):
+        _check_names(names, len(rows))
+    for (place, _), label, node in zip(rows, labels, names, strict=False):
+        if label != node:
+            raise ValueError(f"{place}: the row of {shown(node)} is named {shown(label)}")
+    return _Table(rows, unit, tuple(names))
+
+
+def _cells(line: str) -> list[str]:
+    delimiter = delimiter_of(line)
+    apart = line.strip("\r\n ").split(delimiter) if delimiter in line else line.split()
+    return [cell.strip() for cell in apart]
+
+
+def _check_names(names: Sequence[Any], many: int) -> None:
+    """ValueError unless there is a name of its own for every node, printable and without spaces."""
+    if len(names) != many:
+        raise ValueError(f"{len(names)} names for {many} rows")
+    for at, name in enumerate(names):
+        if not isinstance(name, str) or not name.isprintable() or not name or " " in name:
+            raise ValueError(f"{shown(name)} is no name of a node: it is a word")
+        if name in names[:at]:
+            raise ValueError(f"two nodes are named {shown(name)}")
+
+
+def _read_json(data: bytes, name: str) -> _Table:
+    value = read_plain_text(data, name, is_json=True).value
+    with errors_at(name):
+        return _json_table(value, name)
+
+
+def _json_table(value: Any, name: str) -> _Table:
+    unit = names = None
+    if isinstance(value, dict):
+        for key in value:
+            if key not in ("matrix", "unit", "names"):
+                raise ValueError(f"{shown(key)} is not known: there are matrix, unit and names")
+        unit, names, value = value.get("unit"), value.get("names"), value.get("matrix")
+    if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
+        raise ValueError("a demand matrix is a list of rows, each a list of amounts")
+    if len(value) > MAX_NODES:
+        raise ValueError(f"{len(value)} rows: a demand matrix has at most {MAX_NODES}")
+    if unit is not None and not isinstance(unit, str):
+        raise ValueError(f"unit is {shown(unit)}: it is a text such as MiB")
+    if names is not None and not isinstance(names, list):
+        raise ValueError(f"names is {shown(names)}: it is a list of texts")
+    if names is not None:
+        _check_names(names, len(value))
+    rows = [(f"{name}, row {at}", row) for at, row in enumerate(value, 1)]
+    return _Table(rows, unit, None if names is None else tuple(names))
+
+
+def _read_npy(data: bytes, name: str) -> _Table:
+    with errors_at(name):
+        array = _array(data)
+    return _Table([(f"{name}, row {at}", row) for at, row in enumerate(array.tolist(), 1)])
+
+
+def _array(data: bytes) -> np.ndarray[Any, Any]:
+    """A square array, whose header is checked before memory is taken."""
+    content = io.BytesIO(data)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            version = np.lib.format.read_magic(content)
+            reads = {
+                (1, 0): np.lib.format.read_array_header_1_0,
+                (2, 0): np.lib.format.read_array_header_2_0,
+            }
+            shape, _, dtype = reads[version](content, max_header_size=_MAX_HEADER_BYTES)
+    except Exception as error:  # numpy's parser of a hostile header may raise anything
+        reason = " ".join(str(error).split())[:100] or type(error).__name__
+        raise ValueError(f"this is not an npy file ({reason})") from None
+    if dtype.hasobject or dtype.kind not in "iuf" or dtype.itemsize > 8:
+        raise ValueError(f"the array holds {shown(str(dtype))}, not integers or floats")
+    if len(shape) != 2 or shape[0] != shape[1] or not 1 <= shape[0] <= MAX_NODES:
+        raise ValueError(f"an array of shape {shape} is no square matrix of up to {MAX_NODES}")
+    if len(data) - content.tell() != shape[0] * shape[1] * dtype.itemsize:
+        raise ValueError("the file does not have as many bytes as its shape says")
+    return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
+
+
+_READERS = {"csv": _read_csv, "json": _read_json, "npy": _read_npy}
+MATRIX_FORMATS: dict[str, Format[_Table]] = {
+    "csv": Format("a row a line", _read_csv, None, (".csv", ".tsv", ".txt")),
+    "json": Format("rows, a unit and names", _read_json, None, (".json",), (b"{", b"[")),
+    "npy": Format("a square array", _read_npy, None, (".npy",), (b"\x93NUMPY",)),
+}
+"""Every format of demand matrices."""
+
+
+def _scale(said: str | None, asked: str | None) -> Fraction:
+    """Bytes of 1 in the unit that the file names or that was asked for."""
+    scales = [_unit_bytes(unit) for unit in (said, asked) if unit is not None]
+    if len(set(scales)) > 1:
+        raise ValueError(f"its unit is {said}, not {asked}")
+    return scales[0] if scales else Fraction(1)
+
+
+def _unit_bytes(unit: str) -> Fraction:
+    """Bytes of a unit such as MiB, or of a size such as 8KiB."""
+    size = exact(parse_size(unit if _is_amount(unit) else f"1{unit}"))
+    if not size:
+        raise ValueError(f"the unit is {shown(unit)}: it must be positive")
+    return size
+
+
+def _amounts(place: str, cells: list[Any], many: int, scale: Fraction) -> list[Fraction]:
+    if len(cells) != many:
+        raise ValueError(
+            f"{place}: {len(cells)} entries, but there are {many} rows: a demand matrix is square"
+        )
+    amounts = []
+    for at, cell in enumerate(cells, 1):
+        try:
+            amounts.append(_amount(cell, scale))
+        except ValueError as error:
+            raise ValueError(f"{place}, column {at}: {error}") from None
+    return amounts
+
+
+def _amount(cell: Any, scale: Fraction) -> Fraction:
+    """The bytes of an entry: a number in the file's unit, or a text with a unit of its own."""
+    is_text = isinstance(cell, str)
+    if is_text and _is_amount(cell) and not NUMBER.fullmatch(cell):
+        return exact(parse_size(cell))
+    if (is_text and not _is_amount(cell)) or type(cell) not in (str, int, float):
+        raise ValueError(f"{shown(cell)} is no amount: write a number, or a size as in 4MiB")
+    amount = exact(cell, "it") if isinstance(cell, float) else Fraction(cell)
+    if amount < 0:
+        raise ValueError(f"{cell} is negative: a demand cannot be")
+    if amount and not Fraction(1, _MOST_BYTES) <= amount * scale <= _MOST_BYTES:
+        raise ValueError(f"{shown(str(cell))} is out of all proportion")
+    return amount * scale
+
+
+def _is_amount(cell: str) -> bool:
+    """Whether a cell begins as a number does, whatever is wrong with it."""
+    return bool(re.match(r"[+-]?\.?[0-9]", cell)) or cell.lower() in ("nan", "inf", "-inf")

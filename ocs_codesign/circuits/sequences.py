@@ -1,0 +1,401 @@
+"""The search for sequences of circulants or Cayley digraphs with the least all-to-all time.
+
+What is searched are the generators: sequences are ranked by the hops from one node to all others
+with the configurations used in order, which bound the time from below, and the best are solved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import combinations_with_replacement, islice, product
+from math import comb
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.circuits.phases import phased_alltoall, sequence_bound
+from ocs_codesign.core.compute.kernels import for_work
+from ocs_codesign.graphs.families.cayley import Cayley
+from ocs_codesign.graphs.families.rings import DirectedCirculant
+from ocs_codesign.graphs.groups.cyclic import Cyclic
+from ocs_codesign.search.bases import Effort
+from ocs_codesign.search.generators import multiplication_table
+from ocs_codesign.search.small_groups import groups_of_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.circuits.phases import PhasedAlltoall
+    from ocs_codesign.graphs.groups.group import Group
+    from ocs_codesign.graphs.recipe import Recipe
+
+    Progress = Callable[[str, int, int], None]
+
+
+# Sequences of configurations for all-to-all: circulants and Cayley digraphs of one group in turn.
+#
+# All configurations share the group's action, so the exact time of a sequence is a tiny program.
+
+
+MAX_ENUMERATED = 2**17
+"""Largest number of sequences of one group that is listed."""
+
+
+def cayley_sequence(group: Group, numbers: Iterable[Sequence[int]]) -> tuple[Recipe, ...]:
+    """The configurations whose generators are given by their numbers in the group.
+
+    >>> in_turn(cayley_sequence(Cyclic(8), ((1,), (3,))))
+    'DiC(8,{1}) → DiC(8,{3})'
+    """
+    return tuple(_recipe(group, generators) for generators in numbers)
+
+
+def _recipe(group: Group, numbers: Sequence[int]) -> Recipe:
+    generators = tuple(group.element(int(number)) for number in numbers)
+    if isinstance(group, Cyclic) and 0 not in generators:
+        return DirectedCirculant(group.n, generators)
+    return Cayley(group, generators)
+
+
+def in_turn(recipes: Iterable[Recipe]) -> str:
+    """The configurations of a sequence in the field's notation."""
+    return " → ".join(recipe.label() for recipe in recipes)
+
+
+def direct_sequence(num_nodes: int, degree: int) -> tuple[DirectedCirculant, ...]:
+    """Circulants that connect every node directly to every other one, d offsets at a time.
+
+    There are ceil((N - 1) / d) of them; the last one repeats its offsets if it has ports to spare.
+
+    >>> in_turn(direct_sequence(8, 2))
+    'DiC(8,{1,2}) → DiC(8,{3,4}) → DiC(8,{5,6}) → DiC(8,{7,7})'
+    """
+    _check_sizes(num_nodes, degree)
+    recipes = []
+    for first in range(1, num_nodes, degree):
+        offsets = range(first, min(first + degree, num_nodes))
+        ports = sorted(offsets[i % len(offsets)] for i in range(degree))
+        recipes.append(DirectedCirculant(num_nodes, tuple(ports)))
+    return tuple(recipes)
+
+
+def direct_time(num_nodes: int, degree: int) -> Fraction:
+    """Time of the direct sequence, in M/B, when every piece goes its one hop.
+
+    A phase takes as long as a piece, the last one less if its offsets have several ports each.
+
+    >>> direct_time(8, 2) * 4, direct_time(64, 4)
+    (Fraction(7, 2), Fraction(1, 1))
+    """
+    _check_sizes(num_nodes, degree)
+    full, rest = divmod(num_nodes - 1, degree)
+    last = Fraction(1, degree // rest) if rest else Fraction(0)
+    return (full + last) * Fraction(degree, num_nodes)
+
+
+def _check_sizes(num_nodes: int, degree: int) -> None:
+    if num_nodes < 2:
+        raise ValueError(f"{num_nodes} nodes: an all-to-all is between 2 or more")
+    if degree < 1:
+        raise ValueError(f"degree {degree}: it must be at least 1")
+
+
+def all_sequences(group: Group, degree: int, phases: int) -> NDArray[np.int64] | None:
+    """All sequences of a group if they are at most MAX_ENUMERATED, else None.
+
+    A sequence is given by the numbers of its generators, shape (sequences, phases, degree). Phases
+    of an abelian group may change places, for all orders of hops lead to the same node.
+
+    >>> all_sequences(Cyclic(3), 1, 2).tolist()
+    [[[1], [1]], [[1], [2]], [[2], [2]]]
+    """
+    sets = comb(group.order - 2 + degree, degree)
+    if sets > MAX_ENUMERATED:
+        return None
+    many = comb(sets + phases - 1, phases) if group.is_abelian else sets**phases
+    if many > MAX_ENUMERATED:
+        return None
+    single = list(combinations_with_replacement(range(1, group.order), degree))
+    chosen: Iterator[tuple[tuple[int, ...], ...]] = (
+        combinations_with_replacement(single, phases)
+        if group.is_abelian
+        else product(single, repeat=phases)
+    )
+    return np.array(list(chosen), dtype=np.int64)
+
+
+MAX_NODES = 2048
+_POOL = 8
+_RUNS = 2
+_FINALISTS = 3
+_MAX_ROUNDS = 200_000
+
+
+EFFORT = Effort(work=2**29, num_groups=24)
+"""How hard is searched unless asked otherwise: ``work`` bounds the links walked to rank sequences,
+about 5 seconds of it, and ``num_measured`` the sequences that are solved."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundSequence:
+    """The best sequence of a search, its all-to-all and what is known about better ones.
+
+    ``num_ranked`` sequences were ranked by their hops, ``num_solved`` of them solved.
+    ``is_exhaustive`` says that no sequence of the groups in ``groups`` is better.
+    """
+
+    recipes: tuple[Recipe, ...]
+    alltoall: PhasedAlltoall
+    groups: tuple[Group, ...]
+    num_ranked: int
+    num_solved: int
+    is_exhaustive: bool
+
+    @property
+    def bound(self) -> Fraction:
+        """What no sequence of as many topologies of the degree can beat, in M/B."""
+        network, degree = self.alltoall.network, self.recipes[0].degree
+        return sequence_bound(network.num_nodes, degree, network.num_phases)
+
+    @property
+    def gap(self) -> Fraction:
+        """How far the time may be above that of the best sequence, relative to the bound."""
+        return self.alltoall.time / self.bound - 1
+
+
+def search_sequences(
+    num_nodes: int,
+    degree: int,
+    num_configurations: int,
+    *,
+    circulant: bool = False,
+    effort: Effort | None = None,
+    on_progress: Progress | None = None,
+) -> FoundSequence:
+    """The best sequence of C Cayley digraphs of degree d found for all-to-all, with its bound.
+
+    All sequences are ranked where they are few, else a seeded search anneals the generators;
+    sequences with the fewest hops are solved exactly, then those that differ in one generator from
+    the best. ``circulant`` keeps to the cyclic group. The same question always has the same answer;
+    ``on_progress(phase, done, total)`` is told how far it is. Raises ValueError unless
+    2 <= N <= MAX_NODES, 1 <= d < N and C >= 1.
+
+    >>> found = search_sequences(9, 2, 2)
+    >>> found.alltoall.time_in_pieces, found.gap
+    (Fraction(6, 1), Fraction(0, 1))
+    """
+    if not 2 <= num_nodes <= MAX_NODES:
+        raise ValueError(f"{num_nodes} nodes: sequences are searched for 2 to {MAX_NODES}")
+    if not 1 <= degree < num_nodes:
+        raise ValueError(f"degree {degree} of {num_nodes} nodes: it must be 1 to {num_nodes - 1}")
+    bound = sequence_bound(num_nodes, degree, num_configurations)
+    effort = effort or EFFORT
+    most = 1 if circulant else max(1, effort.num_groups)
+    groups = tuple(islice(groups_of_order(num_nodes), most))
+    least_hops = int(bound * num_nodes)
+    tell = on_progress or (lambda *_: None)
+    search = _Search(groups, degree, num_configurations, effort, least_hops, tell)
+    search.rank()
+    search.solve(sorted(search.ranked))
+    search.climb()
+    if search.best is None:
+        raise ValueError(
+            f"no sequence of {num_configurations} configurations of degree {degree} was found "
+            f"that connects {num_nodes} nodes"
+        )
+    best, solved = search.best
+    recipes = cayley_sequence(groups[best.group], best.generators)
+    numbers = (search.num_ranked, len(search.solved))
+    return FoundSequence(recipes, solved, groups, *numbers, search.is_exhaustive)
+
+
+@final
+@dataclass(frozen=True, slots=True, order=True)
+class _Ranked:
+    """A sequence with the hops from one node to all others; the group is one of a list."""
+
+    hops: int
+    group: int
+    generators: tuple[tuple[int, ...], ...]
+
+
+@final
+@dataclass(slots=True, eq=False)
+class _Search:
+    """What one search has ranked and solved so far; ``least_hops`` is what bounds allow."""
+
+    groups: tuple[Group, ...]
+    degree: int
+    phases: int
+    effort: Effort
+    least_hops: int
+    tell: Progress
+    ranked: set[_Ranked] = field(default_factory=set)
+    solved: set[_Ranked] = field(default_factory=set)
+    num_ranked: int = 0
+    is_exhaustive: bool = True
+    best: tuple[_Ranked, PhasedAlltoall] | None = None
+    tables: dict[int, NDArray[np.int32]] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> int:
+        return self.groups[0].order
+
+    def moved(self, group: int) -> NDArray[np.int32]:
+        """Row s, column v: the number of v * s in a group."""
+        if group not in self.tables:
+            table = multiplication_table(self.groups[group])
+            self.tables[group] = np.ascontiguousarray(table.T)
+        return self.tables[group]
+
+    def rank(self) -> None:
+        """Rank all sequences of small groups, and samples of the others by annealing.
+
+        Ends as soon as a sequence that meets the bound of all topologies is found and solved.
+        """
+        large = []
+        for number, group in enumerate(self.groups):
+            listed = all_sequences(group, self.degree, self.phases)
+            if listed is None:
+                large.append(number)
+                continue
+            self.rank_all(number, listed)
+            if self.meets_bound():
+                return
+        self.is_exhaustive = not large
+        share = self.effort.work // 2
+        if self.anneal(large, share, first_run=0):
+            return
+        hops = dict.fromkeys(large, self.nodes**2)  # if no sequence connects all nodes
+        for ranked in self.ranked:
+            if ranked.group in hops:
+                hops[ranked.group] = min(hops[ranked.group], ranked.hops)
+        self.anneal(sorted(large, key=lambda number: hops[number])[:_FINALISTS], share, _RUNS)
+
+    def meets_bound(self) -> bool:
+        """Whether a sequence with the fewest hops possible has the least time possible."""
+        least = [ranked for ranked in self.ranked if ranked.hops == self.least_hops]
+        self.solve(sorted(least)[:_POOL])
+        if self.best is None or self.may_improve(self.least_hops):
+            return False
+        self.is_exhaustive = True
+        return True
+
+    def rank_all(self, group: int, listed: NDArray[np.int64]) -> None:
+        """Rank listed sequences, shape (sequences, phases, degree), of one group."""
+        from ocs_codesign.circuits.sequence_kernels import hop_sums
+
+        sums = np.empty(len(listed), dtype=np.int64)
+        rank = for_work(hop_sums, listed.size * self.nodes)
+        rank(self.moved(group), listed, sums, *self.workspaces())
+        self.keep(group, listed, sums)
+        self.num_ranked += len(listed)
+
+    def anneal(self, groups: list[int], work: int, first_run: int) -> bool:
+        """Spread the work over groups, a few runs each; whether the bound was met."""
+        from ocs_codesign.circuits.sequence_kernels import anneal
+
+        walk = self.nodes * self.degree * self.phases
+        rounds = min(_MAX_ROUNDS, work // (walk * _RUNS * max(1, len(groups))))
+        walk_on = for_work(anneal, rounds * walk)
+        for done, number in enumerate(groups):
+            self.tell(f"{self.phases} configurations: ranking", done, len(groups))
+            if isinstance(self.groups[number], Cyclic):
+                self.rank_all(number, self.plain_sequences())
+            for run in range(first_run, first_run + _RUNS):
+                pool = np.empty((_POOL + 1, self.phases, self.degree), dtype=np.int64)
+                sums = np.empty(_POOL, dtype=np.int64)
+                rng = np.random.default_rng((self.effort.seed, self.nodes, number, run))
+                # A round draws three halves of a word and a whole one; few numbers are rejected.
+                words = rng.bit_generator.random_raw(3 * rounds + pool[0].size + 64)
+                kept, ranked = walk_on(
+                    self.moved(number),
+                    pool,
+                    sums,
+                    rounds,
+                    words,
+                    np.zeros(3, dtype=np.int64),
+                    self.nodes / 100,
+                    self.least_hops,
+                    *self.workspaces(),
+                )
+                self.keep(number, pool[:kept], sums[:kept])
+                self.num_ranked += ranked
+            if self.meets_bound():
+                return True
+        return False
+
+    def workspaces(self) -> Iterator[NDArray[np.int64]]:
+        for rows in (1, 1, 1, self.degree + 1):
+            yield np.empty(rows * self.nodes, dtype=np.int64)
+
+    def plain_sequences(self) -> NDArray[np.int64]:
+        """Offsets of circulants that reach everything: powers of a base, or all offsets in turn."""
+        places = self.phases * self.degree
+        powers = np.rint(self.nodes ** (np.arange(places) / places)).astype(np.int64)
+        listed = [np.minimum(powers, self.nodes - 1)]
+        if places >= self.nodes - 1:
+            listed.append(1 + np.arange(places) % (self.nodes - 1))
+            recipes = direct_sequence(self.nodes, self.degree)
+            direct = np.concatenate([recipe.offsets for recipe in recipes])
+            listed.append(np.pad(direct, (0, places - len(direct)), mode="wrap"))
+        return np.stack(listed).reshape(-1, self.phases, self.degree)
+
+    def keep(self, group: int, listed: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
+        """Remember the ranked sequences that reach every node, a bounded number of the best."""
+        order = np.argsort(sums, kind="stable")[: max(_POOL, 8 * self.effort.num_measured)]
+        for row in order[sums[order] < self.nodes * self.nodes].tolist():
+            generators = tuple(tuple(sorted(phase)) for phase in listed[row].tolist())
+            self.ranked.add(_Ranked(int(sums[row]), group, generators))
+
+    def solve(self, pending: list[_Ranked]) -> bool:
+        """Solve sequences in the order of their bounds while they may improve on the best.
+
+        Whether one did. Hops / d bound the time of a sequence in pieces.
+        """
+        improved = False
+        for ranked in pending:
+            if not self.may_improve(ranked.hops):
+                return improved
+            if ranked in self.solved:
+                continue
+            done, most = len(self.solved), self.effort.num_measured
+            if done == most:
+                self.is_exhaustive = False
+                return improved
+            self.tell(f"{self.phases} configurations: solving", done, most)
+            sequence = cayley_sequence(self.groups[ranked.group], ranked.generators)
+            solved = phased_alltoall([recipe.topology() for recipe in sequence])
+            self.solved.add(ranked)
+            if self.best is None or solved.time < self.best[1].time:
+                self.best, improved = (ranked, solved), True
+        return improved
+
+    def may_improve(self, hops: int) -> bool:
+        """Whether the bound of a sequence with so many hops is below the best time."""
+        return self.best is None or Fraction(hops, self.degree) < self.best[1].time_in_pieces
+
+    def climb(self) -> None:
+        """From the best sequence to better ones that differ in one generator."""
+        while not self.is_exhaustive and self.best is not None:
+            listed = self.neighbours(self.best[0])
+            walk = len(listed) * self.nodes * self.degree * self.phases
+            if len(self.solved) == self.effort.num_measured or walk > self.effort.work:
+                return
+            self.ranked.clear()
+            self.rank_all(self.best[0].group, listed)
+            if not self.solve(sorted(self.ranked)):
+                return
+
+    def neighbours(self, ranked: _Ranked) -> NDArray[np.int64]:
+        """All sequences that differ from one in a single generator."""
+        now = np.array(ranked.generators, dtype=np.int64)
+        places = self.phases * self.degree
+        others = np.arange(1, self.nodes)
+        listed = np.tile(now.ravel(), (places, len(others), 1))
+        listed[np.arange(places), :, np.arange(places)] = others
+        return listed.reshape(-1, self.phases, self.degree)

@@ -1,0 +1,31 @@
+"""Made by .ci/public_names.py: names and where they are defined."""
+
+from ocs_codesign.core.bounds import bound as bound
+from ocs_codesign.core.bounds import hop_sum as hop_sum
+from ocs_codesign.core.bounds import moore_steps as moore_steps
+from ocs_codesign.core.bounds import topology_bound as topology_bound
+from ocs_codesign.core.circuits import CircuitProgram as CircuitProgram
+from ocs_codesign.core.circuits import Timed as Timed
+from ocs_codesign.core.collective import Collective as Collective
+from ocs_codesign.core.compute.factorisation import factorise as factorise
+from ocs_codesign.core.cost import Cost as Cost
+from ocs_codesign.core.cost import CostModel as CostModel
+from ocs_codesign.core.demand import Demand as Demand
+from ocs_codesign.core.demand import demand_of as demand_of
+from ocs_codesign.core.given import as_topology as as_topology
+from ocs_codesign.core.network import Network as Network
+from ocs_codesign.core.network import Routes as Routes
+from ocs_codesign.core.network import direct_routes as direct_routes
+from ocs_codesign.core.network import shortest_routes as shortest_routes
+from ocs_codesign.core.networks.builders import damaged as damaged
+from ocs_codesign.core.networks.builders import direct as direct
+from ocs_codesign.core.networks.builders import fat_tree as fat_tree
+from ocs_codesign.core.networks.builders import mesh as mesh
+from ocs_codesign.core.networks.builders import star as star
+from ocs_codesign.core.networks.builders import torus as torus
+from ocs_codesign.core.networks.servers import boxes as boxes
+from ocs_codesign.core.networks.servers import servers as servers
+from ocs_codesign.core.plans import Forest as Forest
+from ocs_codesign.core.schedule import Messages as Messages
+from ocs_codesign.core.schedule import Schedule as Schedule
+from ocs_codesign.core.topology import Topology as Topology

@@ -1,0 +1,155 @@
+"""Networks as networkx graphs, and with them as node-link JSON and GraphML."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from ocs_codesign.core.files.atomic import decoded
+from ocs_codesign.core.files.naming import shown
+from ocs_codesign.core.networks.formats import network_of, network_record
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from ocs_codesign.core.network import Network
+
+
+_LINK = ("bandwidth", "latency", "dimension")
+
+
+def to_networkx(network: Network, title: str = "") -> nx.MultiDiGraph:
+    """A network as a graph: ``kind`` of nodes and numbers of links are attributes, keys link ids.
+
+    >>> from ocs_codesign.core.networks.builders import star
+    >>> graph = to_networkx(star(1, 10))
+    >>> graph.nodes[1]["kind"], graph[0][1][0]["bandwidth"]
+    ('switch', 10)
+    """
+    import networkx as nx
+
+    record = network_record(network)
+    graph = nx.MultiDiGraph(name=title, unit=record["unit"], tick_s=str(network.tick_s))
+    for node in range(network.num_nodes):
+        attributes: dict[str, Any] = {"kind": "switch" if network.is_switch(node) else "host"}
+        if network.names is not None:
+            attributes["name"] = network.names[node]
+        for ability in ("multicast", "aggregate"):
+            if getattr(network, ability)[node]:
+                attributes[ability] = True
+        graph.add_node(node, **attributes)
+    for link, (tail, head, *numbers) in enumerate(record["links"]):
+        graph.add_edge(tail, head, key=link, **dict(zip(_LINK, numbers, strict=False)))
+    return graph
+
+
+def from_networkx(graph: nx.Graph) -> Network:
+    """The network of a graph: nodes of ``kind`` "switch" are switches, all others hosts.
+
+    An undirected edge is a link each way. ``bandwidth`` (or ``capacity``) of an edge is 1 where it
+    is not given. Hosts, then switches, are numbered in the graph's order, links by their integer
+    keys if all have one. Raises ValueError for what is no network.
+    """
+    nodes = list(graph.nodes(data=True))
+    for node, attributes in nodes:
+        if attributes.get("kind", "host") not in ("host", "switch"):
+            raise ValueError(f"node {shown(node)} is a {shown(attributes['kind'])}: host or switch")
+    order = sorted(nodes, key=lambda entry: entry[1].get("kind") == "switch")
+    number = {node: at for at, (node, _) in enumerate(order)}
+    names = [str(attributes.get("name", node)) for node, attributes in order]
+    usual = [str(at) for at in range(len(order))]
+    record = {
+        "num_hosts": sum(attributes.get("kind") != "switch" for _, attributes in nodes),
+        "num_nodes": len(nodes),
+        "unit": graph.graph.get("unit", ""),
+        "tick_s": graph.graph.get("tick_s"),
+        "links": [
+            [number[tail], number[head], *_numbers(attributes)]
+            for tail, head, attributes in _edges(graph)
+        ],
+        **{
+            ability: [number[node] for node, attributes in order if attributes.get(ability)]
+            for ability in ("multicast", "aggregate")
+        },
+        **({} if names == usual else {"names": names}),
+    }
+    return network_of(record)
+
+
+def _edges(graph: nx.Graph) -> list[tuple[Any, Any, dict[str, Any]]]:
+    """All links, by their keys where these number them."""
+    edges = [
+        (tail, head, key, attributes)
+        for tail, neighbours in graph.adjacency()
+        for head, found in neighbours.items()
+        for key, attributes in (found.items() if graph.is_multigraph() else ((None, found),))
+    ]
+    keys = [str(key) for _, _, key, _ in edges]
+    if graph.is_directed() and sorted(keys) == sorted(map(str, range(len(edges)))):
+        edges.sort(key=lambda edge: int(str(edge[2])))
+    return [(tail, head, attributes) for tail, head, _, attributes in edges]
+
+
+def _numbers(attributes: dict[str, Any]) -> list[Any]:
+    """Bandwidth, latency and dimension of a link, as far as they are given."""
+    bandwidth = attributes.get("bandwidth", attributes.get("capacity", 1))
+    numbers = [bandwidth, attributes.get("latency", 0)]
+    return [*numbers, attributes["dimension"]] if "dimension" in attributes else numbers
+
+
+def write_node_link(network: Network, title: str) -> str:
+    """A network as node-link JSON, as networkx reads it."""
+    import networkx as nx
+
+    return (
+        json.dumps(nx.node_link_data(to_networkx(network, title), edges="edges"), indent=1) + "\n"
+    )
+
+
+def read_node_link(data: bytes, name: str) -> Network:
+    """The network in node-link JSON with ``edges`` or ``links``; ValueError if there is none."""
+    import networkx as nx
+
+    from ocs_codesign.core.files.plain_text import read_plain_text
+
+    value = read_plain_text(data, name, is_json=True).value
+    try:
+        if not isinstance(value, dict):
+            raise ValueError("node-link JSON is an object with nodes and edges")
+        key = "links" if "links" in value else "edges"
+        return from_networkx(nx.node_link_graph(value, edges=key))
+    except (nx.NetworkXError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{name}: {_reason(error)}") from None
+
+
+def write_graphml(network: Network, title: str) -> str:
+    """A network as GraphML, as networkx reads it."""
+    import networkx as nx
+
+    return "\n".join(nx.generate_graphml(to_networkx(network, title))) + "\n"
+
+
+def read_graphml(data: bytes, name: str) -> Network:
+    """The network in GraphML; ValueError if there is none, also for a document type or entities."""
+    from xml.etree.ElementTree import ParseError
+
+    import networkx as nx
+
+    if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
+        raise ValueError(f"{name}: a document type, and with it any entity, is refused")
+    text = decoded(data, name)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of keys without a type, which are texts
+            return from_networkx(nx.parse_graphml(text, force_multigraph=True))
+    except ParseError as error:
+        raise ValueError(f"{name}: this is not XML ({error})") from None
+    except (nx.NetworkXError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{name}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """What was wrong, in a sentence."""
+    text = " ".join(str(error).split())
+    text = text if len(text) <= 200 else f"{text[:197]}..."
+    return f"there is no {text}" if isinstance(error, KeyError) else text

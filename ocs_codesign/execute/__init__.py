@@ -1,1 +1,0 @@
-"""Running a program of ranks on real processes."""

@@ -1,0 +1,30 @@
+"""Made by .ci/public_names.py: names and where they are defined."""
+
+from ocs_codesign.fabric.bundle.read import read_bundle as read_bundle
+from ocs_codesign.fabric.bundle.verify import check_bundle as check_bundle
+from ocs_codesign.fabric.clusters import Cluster as Cluster
+from ocs_codesign.fabric.clusters import score_cluster as score_cluster
+from ocs_codesign.fabric.deployments.day_two import extended as extended
+from ocs_codesign.fabric.deployments.day_two import repaired as repaired
+from ocs_codesign.fabric.deployments.day_two import restored as restored
+from ocs_codesign.fabric.deployments.day_two import rewired as rewired
+from ocs_codesign.fabric.deployments.day_two import torn_down as torn_down
+from ocs_codesign.fabric.deployments.deploy import Deployment as Deployment
+from ocs_codesign.fabric.deployments.deploy import Failures as Failures
+from ocs_codesign.fabric.deployments.deploy import NamedRecipe as NamedRecipe
+from ocs_codesign.fabric.deployments.deploy import deploy as deploy
+from ocs_codesign.fabric.description import Fabric as Fabric
+from ocs_codesign.fabric.description import fabric_facts as fabric_facts
+from ocs_codesign.fabric.embedding.embed import embed as embed
+from ocs_codesign.fabric.files.cluster_files import load_cluster as load_cluster
+from ocs_codesign.fabric.files.fabric_files import load_fabric as load_fabric
+from ocs_codesign.fabric.files.fabric_files import save_fabric as save_fabric
+from ocs_codesign.fabric.files.workload import load_workload as load_workload
+from ocs_codesign.fabric.infeasible import InfeasibleError as InfeasibleError
+from ocs_codesign.fabric.light import topology_of as topology_of
+from ocs_codesign.fabric.repairs.repair import repair as repair
+from ocs_codesign.fabric.rewiring.hosts import free_rewiring as free_rewiring
+from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring as minimum_rewiring
+from ocs_codesign.fabric.selection.ranking import select as select
+from ocs_codesign.fabric.selection.steps import Workload as Workload
+from ocs_codesign.fabric.survival import survivability as survivability

@@ -1,1 +1,0 @@
-"""Embedding: a topology on the planes of a fabric, as cables, circuits and cross-connects."""

@@ -1,1 +1,0 @@
-"""Survival: what is left of a topology after a loss, and what collectives cost on it."""

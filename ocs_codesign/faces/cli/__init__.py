@@ -1,0 +1,213 @@
+"""The command line ``ocs-codesign``; everything heavy is imported when a command runs."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, final
+
+import click
+
+from ocs_codesign import __version__
+from ocs_codesign.faces.cli.interruption import interruptions, noticed, until_closed
+from ocs_codesign.faces.cli.progress import add_verbosity
+from ocs_codesign.faces.cli.spellings import as_spelled_now
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+_LONGEST = 1200
+"""Characters of a sentence; one that echoes megabytes of what was given is cut."""
+
+SECTIONS = {
+    "Topologies and their costs": {
+        "frontier": "frontier",
+        "cost": "cost",
+        "catalogue": "catalogue",
+        "explore": "sweep.explore",
+        "sweep": "sweep",
+        "exhaust": "frontier.exhaust",
+    },
+    "Schedules": {
+        "build": "build",
+        "optimum": "optimum",
+        "compare": "compare",
+        "paths": "verify.paths",
+        "verify": "verify",
+        "simulate": "simulate",
+        "astra-sim": "simulate.astra_sim",
+        "run": "files.run",
+    },
+    "Jobs": {
+        "iterate": "iterate",
+        "compare-policies": "codesign.compare_policies",
+        "fuse": "codesign.fuse",
+        "allocate": "codesign.allocate",
+        "codesign": "codesign",
+    },
+    "Circuits that change": {
+        "sequence": "sequence",
+        "plan": "plan",
+        "planes": "plan.planes",
+        "demand": "plan.demand",
+    },
+    "Fabrics of switches": {
+        "cluster": "optimum.cluster",
+        "fabric": "fabric",
+        "select": "fabric.select",
+        "deploy": "fabric.deploy",
+        "verify-bundle": "rewire.verify_bundle",
+        "survive": "survive",
+        "rewire": "rewire",
+    },
+    "Files": {
+        "example": "files.example",
+        "export": "files.export",
+        "topology": "files.topology",
+        "import": "files.import_command",
+    },
+}
+"""Every command and its module here, with its name in it where that is another, as help has it."""
+COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
+
+
+@final
+class _Commands(click.Group):
+    """The commands, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names."""
+        del ctx
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, None if there is none."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(".")
+        command: click.Command = getattr(import_module(f"{__name__}.{module}"), name or module)
+        add_verbosity(command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands of every section into a help text."""
+        for section, names in SECTIONS.items():
+            with formatter.section(section):
+                commands = {name: self.get_command(ctx, name) for name in names}
+                formatter.write_dl(
+                    [(name, each.get_short_help_str(70)) for name, each in commands.items() if each]
+                )
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """The context of a command line, of which help may be all."""
+        with noticed():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """What the command returns."""
+        with noticed():
+            return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command and its arguments, in which no option with one value may come twice."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None:
+            rest = as_spelled_now(name, rest)
+            _refuse_repeated(command, ctx, rest)
+        return name, command, rest
+
+
+def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """UsageError if a value would be lost in silence because a later one takes its place."""
+    if isinstance(command, click.Group):
+        inner = command.get_command(ctx, args[0]) if args else None
+        if inner is not None:
+            _refuse_repeated(inner, ctx, args[1:])
+        return
+    try:
+        own = click.Context(command, parent=ctx)
+        given = command.make_parser(own).parse_args(list(args))[2]
+    except click.UsageError:  # it will be said when the command itself reads them
+        return
+    for option, times in Counter(given).items():
+        single = isinstance(option, click.Option) and not (option.multiple or option.is_flag)
+        if single and times > 1:
+            raise click.UsageError(f"{option.opts[0]} is given {times} times: it has one value")
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 yes, 1 a negative verdict, 2 bad usage or input, 130 interrupted, 141 "
+    "output that nobody reads.",
+)
+@click.version_option(__version__, prog_name="ocs-codesign", message="%(prog)s %(version)s")
+def app() -> None:
+    """Co-design of topology and collective schedule for direct-connect fabrics.
+
+    A RECIPE is a topology written as a call, such as 'Line(CompleteBipartite(4))'.
+
+    \b
+    Example:
+      ocs-codesign frontier --nodes 12 --degree 4
+      ocs-codesign cost 'Line(CompleteBipartite(4))'
+    """
+
+
+add_verbosity(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line (``sys.argv`` by default) and return its exit code.
+
+    Whatever a user can do wrong ends in one sentence on standard error and code 2, and output that
+    nobody reads, as after ``| head``, in silence and code 141.
+
+    >>> main(["--version"])
+    ocs-codesign 0.1.0
+    0
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal may lack the field's notation
+    return until_closed(lambda: _run(arguments))
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
+        with interruptions():
+            code = app.main(arguments, prog_name="ocs-codesign", standalone_mode=False)
+        return int(code or 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return BAD_INPUT
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted: nothing was written.", err=True)
+        return INTERRUPTED
+    except (click.ClickException, ValueError, OSError, MemoryError, RuntimeError) as error:
+        click.echo(f"Error: {_sentence(error)}", err=True)
+        return BAD_INPUT
+
+
+def _sentence(error: Exception) -> str:
+    """What went wrong, on one line."""
+    if isinstance(error, click.ClickException):
+        text = error.format_message()
+    elif isinstance(error, OSError) and error.strerror:
+        text = error.strerror[0].lower() + error.strerror[1:]
+        text = text if error.filename is None else f"{error.filename}: {text}"
+    elif isinstance(error, MemoryError):
+        text = f"not enough memory. {error}".strip()
+    else:
+        text = str(error) or type(error).__name__
+    text = " ".join(text.split())
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 4 :]}"
+    return text

@@ -1,0 +1,81 @@
+"""The option --aggregation, and what ``simulate`` does with it: sums in a network's switches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.faces.cli.options import network_of
+from ocs_codesign.faces.cli.units import unit_Bps, whole_ticks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from fractions import Fraction
+
+    from ocs_codesign.core.networks.aggregation import AggregationProfile
+    from ocs_codesign.faces.answers.compare import InNetwork
+
+
+MAX_BOUND_LINKS = 400
+_OF_DESIGNS = (
+    *("network", "barriers", "blocking", "cut_through", "overhead", "injection", "memory"),
+    *("delta", "stops"),
+)
+
+
+def _read(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> AggregationProfile | None:
+    if value is None:
+        return None
+    from ocs_codesign.core.networks.aggregation import aggregation_named
+
+    try:
+        return aggregation_named(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
+def aggregation_option(text: str) -> Callable[..., Any]:
+    """The option --aggregation, whose help begins with a text, as the argument ``aggregation``."""
+    return click.option(
+        "--aggregation",
+        callback=_read,
+        metavar="NAME",
+        help=f"{text} NAME is switchml or sharp, or one with other numbers, such as "
+        "switchml(num_slots=128).",
+    )
+
+
+def in_network(
+    text: str, profile: AggregationProfile, message: Fraction, options: dict[str, Any]
+) -> InNetwork:
+    """An allreduce that the switches of the network ``text`` add up; UsageError for other options.
+
+    It is simulated packet by packet, and compared with what nothing exceeds without it.
+    """
+    from ocs_codesign.core.collective import Collective
+    from ocs_codesign.core.networks.aggregation_trees import only_forwarding
+    from ocs_codesign.faces.answers.compare import InNetwork
+    from ocs_codesign.schedules.compare.contest import most_algbw
+    from ocs_codesign.schedules.compare.in_network import aggregation_forest
+    from ocs_codesign.schedules.simulate.aggregated import simulate_aggregation
+
+    given = [name for name in _OF_DESIGNS if options[name]]
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise click.UsageError(f"with --aggregation, packets have rules of their own: no {names}")
+    network = network_of(text)
+    if options["latency"] is not None:
+        ticks = whole_ticks(options["latency"], network, "--latency")
+        network = network.changed(latency=[ticks] * network.num_links)
+    unit = unit_Bps(network, options["bandwidth"])
+    trees, slots = aggregation_forest(network, profile, unit)
+    done = simulate_aggregation(network, profile, unit, message, trees, slots)
+    most = None
+    if network.num_links <= MAX_BOUND_LINKS:
+        most = most_algbw(only_forwarding(network), Collective.ALLREDUCE) * unit
+    name = Path(text).name if Path(text).exists() else text
+    return InNetwork(name, message, done, most)

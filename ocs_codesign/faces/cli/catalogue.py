@@ -1,0 +1,482 @@
+"""``ocs-codesign catalogue``: look designs up, export them, verify them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.faces.cli.options import (
+    ALLTOALL,
+    FILE,
+    GATHERING,
+    OUTPUT,
+    collective_choice,
+    json_option,
+    pick_option,
+    plot_option,
+    solver_options,
+)
+from ocs_codesign.faces.cli.output import check_outputs, emit, picked
+from ocs_codesign.faces.cli.progress import progress
+from ocs_codesign.faces.cli.sweep import (
+    degrees_option,
+    filled_option,
+    links_option,
+    questions_of,
+    read_range,
+    seed_option,
+)
+from ocs_codesign.faces.cli.workers import long_work, workers_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ocs_codesign.faces.answers.sections import Section
+    from ocs_codesign.faces.cli.options import SolverChoice
+    from ocs_codesign.search.catalogue.store import Catalogue
+    from ocs_codesign.search.gaps import GapLine
+
+
+# ``ocs-codesign catalogue gaps`` and ``improve``: where answers are worst, and going on there.
+
+
+file_option = click.option(
+    *("--catalogue", "path"),
+    type=FILE,
+    metavar="FILE",
+    help="A catalogue; by default the one shipped.",
+)
+
+
+def sizes_options(default_nodes: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options --nodes, --degrees and --links of a command about many questions."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        command = degrees_option(links_option(command))
+        return click.option(
+            "--nodes",
+            callback=read_range,
+            metavar="RANGE",
+            default=default_nodes,
+            show_default=True,
+            help="Numbers of nodes.",
+        )(command)
+
+    return add
+
+
+def read_lines(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[GapLine]:
+    """Lines written as in 2:4, an excess of 4 % at two steps above the fewest."""
+    import re
+    from fractions import Fraction
+
+    from ocs_codesign.search.gaps import GapLine
+
+    lines = []
+    for text in value:
+        parts = re.fullmatch(r"([0-9]{1,6}):([0-9]{1,6}(?:\.[0-9]{1,6})?)", text, re.ASCII)
+        if parts is None:
+            raise click.BadParameter(f"{text!r} is not STEPS:PERCENT as in 2:4", ctx, param)
+        try:
+            lines.append(GapLine(int(parts[1]), Fraction(parts[2]) / 100))
+        except ValueError as error:
+            raise click.BadParameter(f"{text!r}: {error}", ctx, param) from None
+    return lines
+
+
+def above_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option --above, as the argument ``above``: lines that gaps should not be above."""
+    return click.option(
+        "--above", callback=read_lines, multiple=True, metavar="STEPS:PERCENT", help=text
+    )
+
+
+@click.command("improve", short_help="Search on where answers are worst.")
+@sizes_options("2-2048")
+@filled_option("The catalogue to improve.")
+@workers_options
+@seed_option
+@click.option(
+    "--effort",
+    "factor",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Effort for a question: 1 takes half a second to two at 1000 nodes.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    help="Begin passes over the questions for so long; one pass by default.",
+)
+@above_option(
+    "Only sizes whose t_b is further above the bound at so many steps above the fewest; repeat it "
+    "for sizes above any such line."
+)
+@json_option
+def improve_command(
+    nodes: range,
+    degrees: range,
+    links: str,
+    path: str,
+    workers: int | None,
+    dask: str | None,
+    seed: int,
+    factor: int,
+    seconds: float | None,
+    above: list[GapLine],
+    json_path: str | None,
+) -> None:
+    """Search on, where what a catalogue has is furthest above what counting allows.
+
+    Of the questions that the file has answers to, those with the largest gaps come first, each with
+    the same small effort: affine digraphs, neighbouring sizes with nodes taken out or put in,
+    lifts, swaps of links, and expansions of smaller answers that are better by now. Another pass
+    draws other samples, and those that passes before have not come to are first, so that a run that
+    was interrupted goes on where it was. Designs are added, none is taken away. With --above 2:4
+    only sizes count whose best design of at most two steps above the fewest has a t_b more than
+    4 % above the bound.
+
+    \b
+    Example:
+      ocs-codesign sweep --nodes 2-6 --degrees 2 --catalogue mine.sqlite
+      ocs-codesign catalogue improve --nodes 2-6 --degrees 2 --catalogue mine.sqlite
+    """
+    check_outputs(json_path)
+    from ocs_codesign.faces.answers.joint import improved_facts, improved_json
+    from ocs_codesign.search.bases import Effort
+    from ocs_codesign.search.improving import PASS_WORK, improve
+
+    if not Path(path).exists():
+        raise ValueError(f"there is no catalogue at {path}")
+    kept = f"the designs so far are kept in {path}"
+    with long_work("Improving", kept, workers, dask) as (shown, executor, number):
+        answer = improve(
+            Path(path),
+            questions_of(nodes, degrees, links),
+            executor,
+            number,
+            effort=Effort(seed=seed, work=factor * PASS_WORK),
+            seconds=seconds,
+            above=above,
+            on_progress=shown.tell,
+        )
+    emit(improved_json(answer, path), json_path, [improved_facts(answer, path)])
+
+
+@click.command("gaps", short_help="Show where answers are worst.")
+@sizes_options("257-1024")
+@file_option
+@click.option(
+    "--worst", type=click.IntRange(0), default=10, show_default=True, help="Sizes to list."
+)
+@above_option("List only sizes further above the bound than that; repeat it for any such line.")
+@plot_option("a map of nodes by ports")
+@json_option
+def gaps_command(
+    nodes: range,
+    degrees: range,
+    links: str,
+    path: str | None,
+    worst: int,
+    above: list[GapLine],
+    plot: str | None,
+    json_path: str | None,
+) -> None:
+    """Show how far what a catalogue has is above the bound, at every number of steps.
+
+    The excess of a size at k steps is the share by which the least t_b of an allgather in at most k
+    steps is above what counting allows. The table has, for the fewest steps there can be and up to
+    four more, the share of sizes within some percents; sizes follow whose gap is largest, where
+    'catalogue improve' begins, with --above those that its --above would take.
+
+    \b
+    Example:
+      ocs-codesign catalogue gaps --nodes 65-128 --degrees 2-4 --worst 5
+    """
+    check_outputs(json_path, plot)
+    from ocs_codesign.faces.answers.joint import gaps_json, gaps_sections
+    from ocs_codesign.search.catalogue.store import Catalogue
+    from ocs_codesign.search.gaps import gaps_of
+
+    with progress("Reading"), Catalogue(path) as store:
+        gaps = gaps_of(store, questions_of(nodes, degrees, links))
+    if not gaps:
+        raise ValueError(f"{store.path} has no designs of {nodes[0]} to {nodes[-1]} nodes")
+    files = {}
+    if plot is not None:
+        from ocs_codesign.faces.pictures import figure_bytes
+        from ocs_codesign.faces.pictures.gaps import gaps_figure
+
+        files[plot] = figure_bytes(gaps_figure(gaps), Path(plot).suffix)
+    emit(gaps_json(gaps, above), json_path, gaps_sections(gaps, worst, above), files)
+
+
+# ``ocs-codesign catalogue alltoall``: all-to-all times of what is stored, and better designs.
+
+
+@click.command("alltoall", short_help="Store all-to-all times.")
+@sizes_options("2-64")
+@filled_option("The catalogue to add them to.")
+@workers_options
+@seed_option
+@click.option(
+    "--effort",
+    "factor",
+    type=click.IntRange(0),
+    default=1,
+    show_default=True,
+    help="Search for better designs: 1 is what frontier does, 0 only times what is stored.",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0, min_open=True), help="Begin no size after so long."
+)
+@json_option
+def alltoall_command(
+    nodes: range,
+    degrees: range,
+    links: str,
+    path: str,
+    workers: int | None,
+    dask: str | None,
+    seed: int,
+    factor: int,
+    seconds: float | None,
+    json_path: str | None,
+) -> None:
+    """Work out how long an all-to-all takes on what a catalogue has, and keep it there.
+
+    The time is the least there is when messages may split over paths, in units of M/B, exact and
+    proven. It is worked out where that takes about a second: for designs of few orbits of links, as
+    vertex-transitive ones are, and for small ones, up to about 60 nodes. Then designs that serve
+    all-to-all better are searched for, and added where no stored one beats them. The smallest sizes
+    come first; what is there is not done again, so a run that was interrupted goes on where it was.
+    'frontier --collective alltoall' answers such sizes at once.
+
+    \b
+    Example:
+      ocs-codesign sweep --nodes 2-6 --degrees 2 --catalogue mine.sqlite
+      ocs-codesign catalogue alltoall --nodes 2-6 --degrees 2 --catalogue mine.sqlite
+    """
+    check_outputs(json_path)
+    from ocs_codesign.faces.answers.frontier import timed_facts, timed_json
+    from ocs_codesign.search.bases import Effort
+    from ocs_codesign.search.improving import ALLTOALL_PASS_WORK, time_alltoall
+
+    if not Path(path).exists():
+        raise ValueError(f"there is no catalogue at {path}")
+    kept = f"the times so far are kept in {path}"
+    with long_work("Solving all-to-alls", kept, workers, dask) as (shown, executor, number):
+        answer = time_alltoall(
+            Path(path),
+            questions_of(nodes, degrees, links),
+            executor,
+            number,
+            effort=Effort(seed=seed, work=factor * ALLTOALL_PASS_WORK),
+            seconds=seconds,
+            on_progress=shown.tell,
+        )
+    emit(timed_json(answer, path), json_path, [timed_facts(answer, path)])
+
+
+@click.group(short_help="Look designs up in a catalogue.")
+def catalogue() -> None:
+    """Look designs up in a catalogue filled by ``sweep``, or go on where they are worst.
+
+    \b
+    Example:
+      ocs-codesign catalogue find --nodes 96 --degree 4
+    """
+
+
+catalogue.add_command(improve_command)
+catalogue.add_command(gaps_command)
+catalogue.add_command(alltoall_command)
+
+
+@catalogue.command("find")
+@click.option("--nodes", "num_nodes", type=click.IntRange(2), required=True, help="Nodes N.")
+@click.option("--degree", type=click.IntRange(1), required=True, help="Ports of a node d.")
+@click.option("--bidirectional", is_flag=True, help="Every link in both directions.")
+@collective_choice(*GATHERING, ALLTOALL)
+@click.option("--max-steps", type=click.IntRange(1), help="At most so many steps.")
+@click.option("--max-t-b", metavar="X", help="At most this t_b, as in 1, 1.05 or 261/256.")
+@pick_option
+@file_option
+@solver_options
+@json_option
+def find_command(
+    num_nodes: int,
+    degree: int,
+    bidirectional: bool,
+    collective: str,
+    max_steps: int | None,
+    max_t_b: str | None,
+    pick: int | None,
+    path: str | None,
+    choice: SolverChoice,
+    json_path: str | None,
+) -> None:
+    """Show the stored frontier of a size; of the nearest larger one if there is none.
+
+    All-to-all is stored where that takes about a second to work out. With --collective alltoall it
+    is solved now for the other designs stored for the size, as far as it takes to rank them:
+    seconds, up to minutes for 1000 nodes without symmetry. Its steps are the diameter. The other
+    collectives are looked up.
+
+    Exit code 1 if no stored design is within the limits.
+
+    \b
+    Example:
+      ocs-codesign catalogue find --nodes 96 --degree 4 --max-steps 4
+    """
+    from ocs_codesign.faces.answers.frontier import found_json, found_sections
+
+    check_outputs(json_path)
+    if collective != ALLTOALL:
+        choice.check_unused(f"--collective {ALLTOALL}")
+    from ocs_codesign.schedules.design import Question
+    from ocs_codesign.search.catalogue.entry import find
+    from ocs_codesign.search.catalogue.store import Catalogue
+
+    limit = None if max_t_b is None else _fraction(max_t_b)
+    asked = Question(num_nodes, degree, bidirectional)
+    with Catalogue(path) as store:
+        if collective == ALLTOALL:
+            from ocs_codesign.faces.cli.frontier import StoredLimits, stored_by_alltoall
+
+            limits = StoredLimits(max_steps, limit)
+            stored_by_alltoall(store, asked, limits, choice, pick, json_path)
+            return
+        found = find(store, asked, collective, max_steps=max_steps, max_t_b=limit)
+    sections: Iterable[Section] = found_sections(found)
+    if pick is not None:
+        sections = picked([[entry.recipe] for entry in found.entries], pick)
+    emit(found_json(found), json_path, sections)
+    if not found.entries:
+        raise click.exceptions.Exit(1)
+
+
+@catalogue.command("show")
+@click.argument("recipe")
+@file_option
+@json_option
+def show_command(recipe: str, path: str | None, json_path: str | None) -> None:
+    """Show what the catalogue knows of a RECIPE and where it comes from; exit code 1 if nothing.
+
+    \b
+    Example:
+      ocs-codesign catalogue show 'Named("petersen")'
+    """
+    from ocs_codesign.faces.answers.frontier import entry_facts, entry_json, provenance_json
+
+    check_outputs(json_path)
+    from ocs_codesign.core.collective import Collective
+    from ocs_codesign.faces.cli.handles import recipe_of
+    from ocs_codesign.search.catalogue.store import Catalogue
+
+    with Catalogue(path) as store:
+        found = store.of_recipe(recipe_of(recipe))
+        origins = [store.provenance(question) for question, _ in found]
+    if not found:
+        unknown = {"recipe": recipe, "found": False}
+        emit(unknown, json_path, [f"{recipe} is not stored."])
+        raise click.exceptions.Exit(1)
+    entry, origin = found[0][1], origins[0]
+    value = {
+        "found": True,
+        **entry_json(entry, Collective.ALLGATHER),
+        "provenance": provenance_json(origin),
+    }
+    emit(value, json_path, [entry_facts(entry, origin)])
+
+
+@catalogue.command("export")
+@click.option(
+    "--format", "kind", type=click.Choice(["csv", "parquet", "json"]), required=True, help="Format."
+)
+@click.option("--out", type=OUTPUT, metavar="FILE", required=True, help="Where to write it.")
+@file_option
+@json_option
+def export_command(kind: str, out: str, path: str | None, json_path: str | None) -> None:
+    """Write all stored designs as one table.
+
+    \b
+    Example:
+      ocs-codesign catalogue export --format csv --out designs.csv
+    """
+    check_outputs(json_path, out)
+    from ocs_codesign.search.catalogue.store import Catalogue
+    from ocs_codesign.search.catalogue.table import table_bytes, table_rows
+
+    with progress("Exporting"), Catalogue(path) as store:
+        rows = table_rows(store)
+        content = table_bytes(rows, kind)
+    value = {"format": kind, "out": out, "entries": len(rows)}
+    emit(value, json_path, [f"{len(rows)} designs written to {out}."], {out: content})
+
+
+@catalogue.command("verify")
+@click.option("--sample", type=click.IntRange(0), default=20, show_default=True, help="Designs.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sample.")
+@file_option
+@json_option
+def verify_command(sample: int, seed: int, path: str | None, json_path: str | None) -> None:
+    """Check every checksum; rebuild and score a sample of the designs again.
+
+    Exit code 1 if a design does not have its stored cost, of an all-to-all too where it is stored.
+
+    \b
+    Example:
+      ocs-codesign catalogue verify --sample 5
+    """
+    check_outputs(json_path)
+    from ocs_codesign.search.catalogue.store import Catalogue
+
+    with Catalogue(path) as store, progress("Verifying") as shown:
+        store.check()
+        number, wrong = _rescored(store, sample, seed, shown)
+    value = {"ok": not wrong, "entries": number[0], "sampled": number[1], "wrong": wrong}
+    text = f"{number[0]} designs, all checksums right; {number[1]} scored again"
+    emit(value, json_path, [text + (f", wrong: {'; '.join(wrong)}" if wrong else ", all right.")])
+    if wrong:
+        raise click.exceptions.Exit(1)
+
+
+def _rescored(
+    store: Catalogue, sample: int, seed: int, shown: Any
+) -> tuple[tuple[int, int], list[str]]:
+    """Numbers of designs and of those sampled, and the recipes whose cost is another."""
+    import random
+
+    from ocs_codesign.graphs.text import parse
+    from ocs_codesign.schedules.design import measure
+    from ocs_codesign.schedules.paths.throughput import throughput
+
+    entries = [entry for _, entry in store.all_entries()]
+    chosen = random.Random(seed).sample(entries, min(sample, len(entries)))
+    wrong = []
+    for done, entry in enumerate(chosen):
+        shown.tell(done, len(chosen))
+        candidate = measure(parse(entry.recipe))
+        if (candidate.cost_of("allgather"), candidate.cost_of("reduce-scatter")) != (
+            entry.allgather,
+            entry.reduce_scatter,
+        ):
+            wrong.append(entry.recipe)
+        elif entry.alltoall is not None:
+            solved = throughput(parse(entry.recipe).topology())
+            if not (solved.is_optimal and solved.time == entry.alltoall):
+                wrong.append(f"all-to-all of {entry.recipe}")
+    return (len(entries), len(chosen)), wrong
+
+
+def _fraction(text: str) -> Any:
+    from fractions import Fraction
+
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise click.BadParameter(f"{text!r} is not a number such as 1.05 or 261/256") from None

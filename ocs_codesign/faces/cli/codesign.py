@@ -1,0 +1,473 @@
+"""``ocs-codesign codesign``: the fastest way to run a job on a cluster."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.core.collective import WITHOUT_PARAMETERS
+from ocs_codesign.core.quantities import exact, parse_bandwidth, parse_time
+from ocs_codesign.faces.cli.deployed import check_directory
+from ocs_codesign.faces.cli.job_options import machine_options
+from ocs_codesign.faces.cli.message_options import message_option
+from ocs_codesign.faces.cli.options import (
+    DIRECTORY,
+    FILE,
+    INPUT,
+    alpha_option_of,
+    bandwidth_option_of,
+    json_option,
+    network_of,
+    plot_option,
+    quantity_option,
+)
+from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli.progress import progress
+from ocs_codesign.faces.cli.units import unit_Bps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ocs_codesign.faces.answers.codesign import BudgetAnswer, CodesignAnswer
+    from ocs_codesign.faces.answers.iteration import PolicyComparison
+    from ocs_codesign.faces.cli.progress import Progress
+    from ocs_codesign.jobs.budgets import BudgetProblem
+    from ocs_codesign.jobs.cluster_design.planning import CodesignPlan
+    from ocs_codesign.jobs.files.budget_files import Handover, Spending
+    from ocs_codesign.jobs.files.job_files import GivenMachine
+
+
+# ``ocs-codesign compare-policies``: one job under every policy of communication.
+
+
+# Spelled out, since importing the policies for a help text would take too long.
+NAMES = (
+    *("serial", "fifo", "lifo", "priority", "p3", "tictac", "bytescheduler", "pace", "lina"),
+    *("centauri", "dear", "ddp", "ooo", "decompose"),
+)
+
+
+@click.command("compare-policies", short_help="Compare what is sent first: a job's period.")
+@click.argument("job", type=INPUT, metavar="FILE")
+@click.option(
+    "--policy",
+    "policies",
+    type=click.Choice(NAMES),
+    multiple=True,
+    help="Only this one; may be repeated (default: all).",
+)
+@quantity_option(
+    "--slice", parse_time, "Time of a slice, for policies that cut (default: they choose)."
+)
+@machine_options
+@plot_option("the periods as bars")
+@json_option
+def compare_policies(
+    job: str,
+    policies: tuple[str, ...],
+    slice: float | None,  # noqa: A002 - the option's name
+    given: GivenMachine | None,
+    plot: str | None,
+    json_path: str | None,
+) -> int:
+    """Compare policies of communication for the job in FILE, iteration after iteration.
+
+    A rank computes one node at a time and sends one message at a time. Policies say which gradient
+    is sent first, whether they are cut, merged, summed in two halves or level by level, and which
+    computation goes first or is cut for them. The period is that of the steady state, exact; what
+    is sent while nothing is computed is exposed. The bound is what none of them is below, whatever
+    the order. FILE holds layers, nodes or a model, as iterate takes it.
+
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign compare-policies layers.yaml
+    """
+    check_outputs(json_path, plot)
+    from ocs_codesign.faces.answers.iteration import policies_json, policies_sections
+
+    with progress("Comparing policies"):
+        answer = _comparison(job, policies, slice, given)
+        files = {}
+        if plot is not None:
+            from ocs_codesign.faces.pictures.files import figure_bytes
+            from ocs_codesign.faces.pictures.jobs import policies_figure
+
+            figure = policies_figure(answer.outcomes, answer.bound_s, answer.name)
+            files[plot] = figure_bytes(figure, Path(plot).suffix)
+    emit(policies_json(answer), json_path, policies_sections(answer), files)
+    return 0
+
+
+def _comparison(
+    path: str, policies: tuple[str, ...], slice_s: float | None, given: GivenMachine | None
+) -> PolicyComparison:
+    from ocs_codesign.faces.answers.iteration import PolicyComparison
+    from ocs_codesign.jobs.files.job_files import load_job
+    from ocs_codesign.jobs.policies import compare_policies as compared
+
+    job = load_job(path, given)
+    outcomes = compared(job.graph, policies or None, slice_s, job.machine)
+    bound_s = min(outcome.bound_s for outcome in outcomes)
+    asked = tuple(name for name in NAMES if not policies or name in policies)
+    return PolicyComparison(job.name, job.text, job.graph, bound_s, tuple(outcomes), asked)
+
+
+USUAL_DIRECTORY = "codesigned"
+
+
+@click.command(short_help="Choose division, mapping, fabric and policy for a job.")
+@click.argument("job", type=INPUT, metavar="JOB")
+@click.argument("cluster", type=INPUT, metavar="CLUSTER")
+@click.option(
+    "--policy",
+    "policies",
+    type=click.Choice(NAMES),
+    multiple=True,
+    help="Try the best under this policy only; may be repeated (default: all).",
+)
+@click.option(
+    "--simulations",
+    type=click.IntRange(1, 10_000),
+    default=200,
+    show_default=True,
+    help="Candidates to simulate at most, of a million nodes together.",
+)
+@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Rows to show.")
+@click.option(
+    "--out",
+    "directory",
+    type=DIRECTORY,
+    metavar="DIR",
+    help="Where to write the fabric's file that 'deploy' reads.",
+)
+@click.option(
+    *("--deploy", "bundle"), type=DIRECTORY, metavar="DIR", help="Write the winner's bundle there."
+)
+@plot_option("where the time goes, and the winner on the clock")
+@json_option
+def codesign(
+    job: str,
+    cluster: str,
+    policies: tuple[str, ...],
+    simulations: int,
+    top: int,
+    directory: str | None,
+    bundle: str | None,
+    plot: str | None,
+    json_path: str | None,
+) -> int:
+    """Choose how the model in JOB is divided and run on the cluster in CLUSTER.
+
+    JOB is a job file with a model; its machine and accelerator are not used, and its own division
+    is a baseline. CLUSTER describes servers of accelerators, their optical ports and switches.
+
+    All divisions (data, tensor, pipeline, expert, microbatches, ZeRO, and the chunks of interleaved
+    pipelines that 'search' in JOB has) that the model allows and memory holds are searched, with
+    every order of them on ranks, every way to divide ports among their groups, one topology for all
+    groups, and circuits that change before and after gradients. Topologies and their times are
+    those of 'select'. Candidates go by ascending lower bound, and those whose bound is not below
+    the best are skipped. The best are tried under every policy of communication. Torus, ring, a fat
+    tree of equal cost, and pure data parallelism as DDP does it
+    stand beside the ranking. The answer depends on no seed.
+
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign codesign resnet50.yaml cluster256.yaml --policy ddp
+    """
+    check_outputs(json_path, plot)
+    if bundle is not None:
+        check_directory(bundle, json_path)
+    if directory is not None and Path(directory).exists() and not Path(directory).is_dir():
+        raise ValueError(f"{directory} is a file: --out is a directory")
+    from ocs_codesign.faces.answers.codesign import codesign_json, codesign_sections
+    from ocs_codesign.jobs.cluster_design.planning import codesign as planned
+    from ocs_codesign.jobs.files.job_cluster_files import load_job_cluster
+    from ocs_codesign.jobs.files.job_files import load_training
+
+    trained, described = load_training(job), load_job_cluster(cluster)
+    with progress("Bounding divisions") as shown:
+        plan = planned(
+            trained,
+            described,
+            policies or None,
+            max_simulated=simulations,
+            on_progress=shown.tell_phase,
+        )
+        answer = _answer(plan, directory)
+        files = _files(plan, plot, top)
+        for handed in answer.handed if directory is not None else ():
+            files |= handed.files(directory or "")
+        if bundle is not None:
+            _deploy(answer.handed, bundle, shown)
+    if directory is not None:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    emit(codesign_json(answer, top), json_path, codesign_sections(answer, top), files)
+    return 0
+
+
+def _answer(plan: CodesignPlan, directory: str | None) -> CodesignAnswer:
+    from ocs_codesign.faces.answers.codesign import CodesignAnswer
+    from ocs_codesign.jobs.files.budget_files import handovers
+
+    handed = handovers(plan.best.candidate, plan.best_traffic, plan.cluster)
+    return CodesignAnswer(plan, handed, directory or USUAL_DIRECTORY, directory is not None)
+
+
+def _files(plan: CodesignPlan, plot: str | None, top: int) -> dict[str, bytes]:
+    if plot is None:
+        return {}
+    from ocs_codesign.faces.answers.codesign import picture_rows
+    from ocs_codesign.faces.pictures.files import figure_bytes
+    from ocs_codesign.faces.pictures.jobs import codesign_figure
+    from ocs_codesign.jobs.cluster_design.outcomes import run_of
+
+    title = f"{plan.trained.name} on {plan.cluster.name}"
+    figure = codesign_figure(picture_rows(plan, top), run_of(plan), title)
+    return {plot: figure_bytes(figure, Path(plot).suffix)}
+
+
+def _deploy(handed: Sequence[Handover], directory: str, shown: Progress) -> None:
+    """Write the bundle, or one in a directory of its own for each of several configurations."""
+    from ocs_codesign.fabric.bundle.write.bundle import BundlePlace
+    from ocs_codesign.fabric.deployments.deploy import NamedRecipe, deploy
+    from ocs_codesign.faces.cli.deployed import write
+
+    if not handed:
+        raise ValueError("the winner needs no light, so there is nothing to deploy")
+    for one in handed:
+        place = BundlePlace(directory if len(handed) == 1 else f"{directory}/{one.name}")
+        deployment = deploy(
+            one.fabric,
+            [NamedRecipe(one.name, one.recipe)],
+            one.collectives,
+            message_bytes=one.message_bytes,
+            on_phase=shown.tell_phase,
+        )
+        write(deployment, place, shown)
+
+
+# ``ocs-codesign fuse``: when an operator fused with its collective pays.
+
+
+FUSED_NAMES = ("embedding", "gemv", "gemm")
+DEFAULT_SIZES = (1024, 2048, 4096, 8192, 16384)
+
+
+def _ratio(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    if not 0 <= value < 10:
+        raise click.BadParameter(f"{value} is not from 0 to 10", ctx, param)
+    return value
+
+
+@click.command(short_help="Fuse an operator with its collective: when it pays.")
+@click.argument("operator", type=click.Choice(FUSED_NAMES))
+@click.option("--ranks", type=click.IntRange(2, 2**20), required=True, help="Ranks of the group.")
+@click.option(
+    "--size",
+    "sizes",
+    type=click.IntRange(1, 2**20),
+    multiple=True,
+    help="Samples (embedding), rows (gemv) or width (gemm); may be repeated (default: 1024 to "
+    "16384).",
+)
+@alpha_option_of("Latency of a message, such as 2us.", required=True)
+@bandwidth_option_of("Egress of a rank, such as 400Gbps.", required=True)
+@click.option(
+    "--peak",
+    type=click.FloatRange(min=0, min_open=True),
+    default=312e12,
+    show_default=True,
+    help="Operations a second of a processor.",
+)
+@quantity_option("--memory", parse_bandwidth, "Bandwidth of its memory (default: 2TB/s).")
+@click.option(
+    "--at-a-time",
+    type=click.IntRange(1, 2**20),
+    default=108,
+    show_default=True,
+    help="Workgroups that run at a time.",
+)
+@click.option(
+    "--slowdown",
+    type=float,
+    callback=_ratio,
+    default=0.0,
+    show_default=True,
+    help="How much longer a workgroup takes in the fused kernel, such as 0.05.",
+)
+@quantity_option("--overhead", parse_time, "What every slice takes on the channel more.")
+@json_option
+def fuse(
+    operator: str, ranks: int, sizes: tuple[int, ...], json_path: str | None, **options: Any
+) -> int:
+    """Compare an operator and its collective after it with one kernel that does both.
+
+    embedding is pooling and an all-to-all, gemv a matrix times a vector and an allreduce, gemm a
+    matrix product and an all-to-all. In the fused kernel a workgroup sends its result as soon as
+    it has it, those for other ranks first. Kernels take the longer of what their operations and
+    their bytes of memory take.
+
+    \b
+    Example:
+      ocs-codesign fuse gemm --ranks 8 --alpha 2us --bandwidth 400Gbps
+    """
+    check_outputs(json_path)
+    from ocs_codesign.core.cost import CostModel
+    from ocs_codesign.faces.answers.iteration import FusingAnswer, fusing_json, fusing_sections
+    from ocs_codesign.jobs.fused import OPERATORS, Accelerator, operator_of
+
+    model = CostModel(options["alpha"], options["bandwidth"])
+    processor = Accelerator(options["peak"], options["memory"] or 2e12, options["at_a_time"])
+    found = [
+        (
+            size,
+            operator_of(
+                *(operator, size, ranks, processor, model),
+                options["slowdown"],
+                options["overhead"] or 0,
+            ),
+        )
+        for size in sorted(set(sizes)) or DEFAULT_SIZES
+    ]
+    answer = FusingAnswer(OPERATORS[operator][1], ranks, tuple(found))
+    emit(fusing_json(answer), json_path, fusing_sections(answer))
+    return 0
+
+
+# ``ocs-codesign allocate``: how much bandwidth every dimension of a network gets.
+
+
+OBJECTIVES = ("time", "time-cost")
+
+
+@click.command(short_help="Divide bandwidth among the dimensions of a network.")
+@click.argument("budget", type=FILE, metavar="FILE|NETWORK")
+@quantity_option("--total", parse_bandwidth, "What a rank sends in all dimensions together.")
+@click.option("--money", type=click.FloatRange(min=0, min_open=True), help="The most it costs.")
+@quantity_option("--unit", parse_bandwidth, "Of a port or a wavelength, for whole numbers of it.")
+@click.option(
+    "--objective",
+    type=click.Choice(OBJECTIVES),
+    default=OBJECTIVES[0],
+    show_default=True,
+    help="What is least: the time, or the time multiplied with the cost.",
+)
+@click.option(
+    "--collective",
+    type=click.Choice([kind.name for kind in WITHOUT_PARAMETERS]),
+    help="What a NETWORK is for (default: allgather).",
+)
+@message_option
+@bandwidth_option_of("Total egress of a host, where the network has no unit.")
+@json_option
+def allocate(
+    budget: str,
+    total: float | None,
+    money: float | None,
+    unit: float | None,
+    objective: str,
+    json_path: str | None,
+    **options: Any,
+) -> int:
+    """Divide the bandwidth of a rank among dimensions, for what is sent in them.
+
+    FILE holds dimensions, their prices, and collectives; or give a NETWORK whose links have
+    dimensions, such as torus((4, 8), 1), and a --collective of --message over all of them. Every
+    collective takes as long as its busiest dimension. The best real numbers are an optimum of a
+    convex program; with --unit the best whole numbers as well, of all ways to share them where
+    those are few. Without --total or --money a NETWORK keeps what it has.
+
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign allocate gpt3_budget.yaml --total 600GB/s --unit 20GB/s
+    """
+    check_outputs(json_path)
+    from ocs_codesign.faces.answers.codesign import allocation_json, allocation_sections
+
+    with progress("Dividing bandwidth"):
+        answer = _allocation_answer(budget, (total, money, unit), objective, options)
+    emit(allocation_json(answer), json_path, allocation_sections(answer))
+    return 0
+
+
+def _allocation_answer(
+    text: str,
+    given: tuple[float | None, float | None, float | None],
+    objective: str,
+    options: dict[str, Any],
+) -> BudgetAnswer:
+    from ocs_codesign.faces.answers.codesign import BudgetAnswer
+    from ocs_codesign.jobs.budgets import BudgetProblem, Objective
+    from ocs_codesign.jobs.budgets import allocate as allocated
+    from ocs_codesign.jobs.whole_budgets import allocate_units
+
+    total, money, unit = (None if value is None else exact(value) for value in given)
+    spending, present = _spending(text, options)
+    if total is None and money is None:
+        if present is None:
+            raise click.UsageError("give --total or --money: what there is to be divided")
+        total = sum(present, Fraction(0))
+    problem = BudgetProblem(
+        spending.sent,
+        compute_s=spending.compute_s,
+        price=spending.price,
+        total_Bps=total,
+        money=money,
+        fixed=dict(spending.fixed),
+        limits=spending.limits,
+    )
+    aim = Objective(objective)
+    return BudgetAnswer(
+        spending.name,
+        spending.dimensions,
+        problem,
+        aim,
+        allocated(problem, aim),
+        unit,
+        None if unit is None else allocate_units(problem, unit, aim),
+        *_compared(problem, total, present),
+    )
+
+
+def _compared(
+    problem: BudgetProblem, total: Fraction | None, present: tuple[Fraction, ...] | None
+) -> tuple[str, tuple[Fraction, ...] | None]:
+    """What the best is compared with: what the network has, or an even split of the total."""
+    if present is not None:
+        return "today", present
+    if total is None or problem.fixed or problem.limits:
+        return "", None
+    num = problem.num_dimensions
+    return "even", (total / num,) * num
+
+
+def _spending(text: str, options: dict[str, Any]) -> tuple[Spending, tuple[Fraction, ...] | None]:
+    """What is sent, and the bandwidths of the network where one is given."""
+    from ocs_codesign.jobs.budgets import sent_bytes
+    from ocs_codesign.jobs.files.budget_files import Spending, load_budget
+    from ocs_codesign.jobs.whole_budgets import dimensions_of
+
+    if not text.rstrip().endswith(")"):
+        if any(value is not None for value in options.values()):
+            raise click.UsageError(
+                "--collective, --message and --bandwidth are for a NETWORK: the file has its own"
+            )
+        return load_budget(Path(text)), None
+    if options["message"] is None:
+        raise click.UsageError("give --message: what is sent on the network")
+    network = network_of(text)
+    unit = unit_Bps(network, options["bandwidth"])
+    found = dimensions_of(network)
+    collective = options["collective"] or WITHOUT_PARAMETERS[0].name
+    sizes = [each.num_ranks for each in found]
+    names = tuple(f"{each.number}, {each.num_ranks} hosts" for each in found)
+    sent = (sent_bytes(collective, options["message"], sizes),)
+    none = tuple(Fraction(0) for _ in found)
+    spending = Spending(f"{collective} on {text}", names, sent, Fraction(0), none, {}, ())
+    return spending, tuple(each.bandwidth * unit for each in found)

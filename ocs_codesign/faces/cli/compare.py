@@ -1,0 +1,224 @@
+"""``ocs-codesign compare``: every scheduler and classic algorithm on one clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ocs_codesign.core.quantities import parse_size
+from ocs_codesign.faces.cli.aggregation import aggregation_option
+from ocs_codesign.faces.cli.interruption import interruptions
+from ocs_codesign.faces.cli.options import (
+    alpha_option_of,
+    bandwidth_option_of,
+    json_option,
+    network_of,
+    plot_option,
+)
+from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli.progress import progress
+from ocs_codesign.faces.cli.units import unit_Bps
+from ocs_codesign.faces.cli.workers import executor_of, workers_options
+
+if TYPE_CHECKING:
+    from ocs_codesign.core.network import Network
+    from ocs_codesign.core.networks.aggregation import AggregationProfile
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.schedules.compare.comparison import Comparison
+    from ocs_codesign.schedules.compare.contest import Contest
+
+
+# As contest.COMPARED has them, which takes too long to import where a command line only starts.
+COMPARED = ("allgather", "reduce-scatter", "allreduce", "alltoall", "broadcast", "reduce")
+OUTCOMES, BOOK = "outcomes", "book"
+FACTOR = 4
+"""From one size to the next."""
+
+
+def read_sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
+    """Sizes as in 1KiB-1GiB (times four each), or a list as in 1KiB,64MiB."""
+    try:
+        if "," in value or "-" not in value:
+            sizes = [int(parse_size(part)) for part in value.split(",")]
+        else:
+            low, _, high = value.partition("-")
+            least, most = int(parse_size(low)), int(parse_size(high))
+            sizes = [least]
+            while sizes[-1] * FACTOR <= most and least > 0:
+                sizes.append(sizes[-1] * FACTOR)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    if sizes != sorted(set(sizes)) or sizes[0] < 1:
+        text = f"{value!r} is no rising list of sizes of at least a byte, as in 1KiB-1GiB"
+        raise click.BadParameter(text, ctx, param)
+    return tuple(sizes)
+
+
+@click.command(short_help="Compare all schedulers and classic algorithms on one clock.")
+@click.argument("networks", metavar="NETWORK...", nargs=-1, required=True)
+@click.option(
+    "--collective",
+    type=click.Choice(COMPARED, case_sensitive=False),
+    default=COMPARED[0],
+    show_default=True,
+    help="The collective operation; a broadcast is from host 0, a reduce to it.",
+)
+@click.option(
+    "--message",
+    "sizes",
+    callback=read_sizes,
+    metavar="RANGE",
+    default="1KiB-1GiB",
+    show_default=True,
+    help="M, the buffer of a rank: from one size to another, times four each, or a list of sizes "
+    "with commas.",
+)
+@alpha_option_of("Latency of a link that has none of its own, such as 1us.")
+@bandwidth_option_of("Total egress of a host, where the network has no unit, such as 100Gbps.")
+@click.option("--barriers", is_flag=True, help="A step waits for all of the step before it.")
+@aggregation_option("Let switches add up allreduces as well, packet by packet, as NAME says.")
+@click.option(
+    "--out",
+    "directory",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Keep every outcome there, go on where an earlier run ended, and write the book of the "
+    "best schedules.",
+)
+@workers_options
+@plot_option("time and bus bandwidth by size")
+@json_option
+def compare(
+    networks: tuple[str, ...],
+    collective: str,
+    sizes: tuple[int, ...],
+    alpha: float | None,
+    bandwidth: float | None,
+    barriers: bool,
+    aggregation: AggregationProfile | None,
+    directory: str | None,
+    workers: int | None,
+    dask: str | None,
+    plot: str | None,
+    json_path: str | None,
+) -> int:
+    """Let everything that makes a collective play on a NETWORK, and name the best by size.
+
+    A NETWORK is a recipe, a network file or a builder such as a100(4). Whatever applies is built,
+    checked and simulated on the same clock: BFB, exact schedules, expansions, forests in several
+    numbers of parts, and the classic algorithms, whose messages take shortest paths. Latency flies,
+    links are queues, switches pass on at once. Of several networks, of as many hosts each, the best
+    of all is named as well.
+
+    DIR gets outcomes/, from which an interrupted run goes on, and a book: which schedule to use
+    from which size on. verify takes it.
+
+    \b
+    Example:
+      ocs-codesign compare 'UniRing(1, 4)' --bandwidth 100Gbps --message 1KiB,1GiB --workers 1
+    """
+    check_outputs(json_path, plot)
+    from ocs_codesign.faces.answers.compare import compare_json, compare_sections
+    from ocs_codesign.schedules.compare.comparison import compare as play_all
+
+    contests = [
+        _contest(text, collective, sizes, alpha, bandwidth, barriers=barriers, by=aggregation)
+        for text in dict.fromkeys(networks)
+    ]
+    _check_alike(contests)
+    out = None if directory is None else Path(directory)
+    try:
+        with (
+            interruptions(),
+            progress("Comparing") as shown,
+            executor_of(workers, dask) as (executor, number),
+        ):
+            kept = None if out is None else out / OUTCOMES
+            found = play_all(contests, executor, number, kept, shown.tell)
+            if out is not None:
+                shown.tell_phase("Writing the book", 0, 0)
+                _write_books(found, out)
+            files = {} if plot is None else {plot: _picture(found, plot)}
+    except KeyboardInterrupt:
+        if out is None:
+            raise
+        text = f"Interrupted: what has played is kept in {out}; the same command goes on."
+        click.echo(text, err=True)
+        raise click.exceptions.Exit(130) from None
+    emit(compare_json(found, directory), json_path, compare_sections(found), files)
+    return 0
+
+
+def _contest(
+    text: str,
+    collective: str,
+    sizes: tuple[int, ...],
+    alpha: float | None,
+    bandwidth: float | None,
+    *,
+    barriers: bool,
+    by: AggregationProfile | None,
+) -> Contest:
+    from ocs_codesign.core.collective import Collective
+    from ocs_codesign.schedules.compare.contest import Contest
+
+    network, recipe = _network_and_recipe(text)
+    rooted = collective in ("broadcast", "reduce")
+    wanted = Collective(collective, 0 if rooted else None)
+    unit = unit_Bps(network, bandwidth)
+    network = _with_latency(network, alpha)
+    name = Path(text).name if Path(text).exists() else text
+    return Contest(*(name, network, wanted, sizes, unit, recipe), barriers=barriers, aggregation=by)
+
+
+def _network_and_recipe(text: str) -> tuple[Network, Recipe | None]:
+    """The network, and its recipe if it was given as one."""
+    from ocs_codesign.core.networks.builders import direct
+    from ocs_codesign.core.networks.registry import NETWORKS
+    from ocs_codesign.faces.cli.handles import recipe_of
+    from ocs_codesign.graphs.handle import asked_digits
+
+    builder = text.partition("(")[0].strip()
+    is_recipe = asked_digits(text) is not None or (
+        text.rstrip().endswith(")") and builder not in NETWORKS
+    )
+    if Path(text).exists() or not is_recipe:
+        return network_of(text), None
+    recipe = recipe_of(text)
+    return direct(recipe.topology(), 1), recipe
+
+
+def _with_latency(network: Network, alpha: float | None) -> Network:
+    import numpy as np
+
+    from ocs_codesign.core.quantities import exact
+
+    if alpha is None:
+        return network
+    ticks = round(exact(alpha) / network.tick_s)
+    latency = np.where(network.latency > 0, network.latency, ticks)
+    return network.changed(latency=latency)
+
+
+def _check_alike(contests: list[Contest]) -> None:
+    hosts = {contest.num_hosts for contest in contests}
+    if len(hosts) > 1:
+        numbers = ", ".join(f"{each.name} has {each.num_hosts}" for each in contests)
+        raise click.UsageError(f"networks of as many hosts are compared: {numbers}")
+
+
+def _write_books(found: list[Comparison], out: Path) -> None:
+    from ocs_codesign.schedules.compare.comparison import book_of
+    from ocs_codesign.schedules.files.books import save_book
+
+    for number, each in enumerate(found, 1):
+        save_book(book_of(each), out / (BOOK if len(found) == 1 else f"{BOOK}{number}"))
+
+
+def _picture(found: list[Comparison], plot: str) -> bytes:
+    from ocs_codesign.faces.pictures.files import figure_bytes
+    from ocs_codesign.faces.pictures.simulation import comparison_figure
+
+    return figure_bytes(comparison_figure(found), Path(plot).suffix)

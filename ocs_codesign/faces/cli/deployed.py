@@ -1,0 +1,304 @@
+"""What commands do with a deployed bundle: options, reading it, and writing what it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import click
+
+from ocs_codesign.faces.cli.options import BUNDLE, FILE
+from ocs_codesign.faces.cli.output import STDOUT, check_outputs, emit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ocs_codesign.core.topology import Topology
+    from ocs_codesign.fabric.bundle.write.bundle import BundlePlace
+    from ocs_codesign.fabric.deployments.deploy import Deployment, Failures
+    from ocs_codesign.fabric.repairs.splicing import SpliceChoice, SplicedConfiguration
+    from ocs_codesign.fabric.wiring import Configuration
+    from ocs_codesign.faces.cli.progress import Progress
+
+
+COMPONENT = "host:NAME, switch:NAME, plane:0, port:SWITCH:1A or cable:C00001"
+
+bundle_option = click.option(
+    "--bundle",
+    type=BUNDLE,
+    metavar="DIR|ZIP",
+    help="The deployed bundle or its zip; it is replaced by what it becomes.",
+)
+archive_option = click.option(
+    *("--archive", "archive_path"),
+    type=FILE,
+    metavar="FILE",
+    help="Write the bundle as one file, a zip: beside the directory, or in place of a given zip.",
+)
+what_if_option = click.option(
+    "--what-if",
+    is_flag=True,
+    help="Only ask: of a bundle nothing is written, without one the embedding is invented.",
+)
+
+
+def check_asked(bundle: str | None, what_if: bool, invented: Sequence[str]) -> None:
+    """UsageError without a bundle, but for a question, and for options that a bundle answers."""
+    if bundle is None and not what_if:
+        raise click.UsageError(
+            "give --bundle DIR or ZIP to work on what is deployed, or --what-if to ask about an "
+            "embedding that is invented for the question"
+        )
+    if bundle is not None and invented:
+        raise click.UsageError(f"{invented[0]} cannot be given with --bundle, which says it")
+
+
+def asked_place(
+    bundle: str, out: str | None, archive: str | None, json_path: str | None, *, what_if: bool
+) -> BundlePlace | None:
+    """Where the changed bundle goes, None for a question; refused before any long work."""
+    if not what_if:
+        return where_to(bundle, out, archive, json_path)
+    for option, path in (("--out", out), ("--archive", archive)):
+        if path is not None:
+            raise click.UsageError(f"--what-if writes no bundle: leave out {option}")
+    return None
+
+
+def where_to(
+    bundle: str | None, out: str | None, archive: str | None, json_path: str | None
+) -> BundlePlace:
+    """Where a bundle goes: to where it was, unless the options say; refused before any long work.
+
+    A zip is left alone if another or a directory is given, a directory if another is.
+    """
+    from ocs_codesign.core.files.archives import only_folder
+    from ocs_codesign.fabric.bundle.write.bundle import BundlePlace
+
+    if archive == STDOUT:
+        raise click.UsageError("a zip is a file: --archive cannot go to standard output")
+    folder, directory = "", out
+    if bundle is not None and not Path(bundle).is_file():
+        directory = bundle if out is None else out
+    elif bundle is not None and out is None:
+        archive = bundle if archive is None else archive
+        folder = only_folder(Path(bundle), "a bundle")
+    check_outputs(json_path, archive)
+    if directory is not None:
+        check_directory(directory, json_path)
+        check_outside(directory, "--archive", archive)
+    return BundlePlace(directory, archive, folder)
+
+
+def check_directory(directory: str, json_path: str | None) -> None:
+    """UsageError or ValueError if no bundle can be written there, or the answer would be in it."""
+    from ocs_codesign.fabric.bundle.write.bundle import check_bundle_directory
+
+    if directory == STDOUT:
+        raise click.UsageError("a bundle is a directory: it cannot go to standard output")
+    check_outside(directory, "--json", json_path)
+    check_bundle_directory(directory)
+
+
+def check_outside(directory: str, option: str, path: str | None) -> None:
+    """UsageError for a file of an option that would be in the bundle."""
+    if path not in (None, STDOUT) and (
+        Path(directory).resolve() in Path(path or "").resolve().parents
+    ):
+        raise click.UsageError(f"{option} cannot go into the bundle: its manifest lists all files")
+
+
+def read(bundle: str, shown: Progress) -> Deployment:
+    """The deployment in a directory or a zip, after it has been checked."""
+    from ocs_codesign.fabric.bundle.read import read_bundle
+
+    return read_bundle(bundle, shown.tell_phase)
+
+
+def write(deployment: Deployment, place: BundlePlace, shown: Progress) -> dict[str, Any]:
+    """The manifest of the bundle that is written."""
+    from ocs_codesign.faces.web.report.report import write_bundle
+
+    shown.tell_phase("Writing the bundle")
+    return place.write(lambda directory: write_bundle(deployment, directory))
+
+
+def components(texts: Sequence[str], deployment: Deployment | None = None) -> Failures:
+    """What is named by ``texts``, see COMPONENT; planes and cables are those of a deployment.
+
+    A cable stands for the switch port that it is plugged into.
+    """
+    from ocs_codesign.fabric.deployments.deploy import Failures
+    from ocs_codesign.fabric.wiring import port_of_cable
+
+    hosts: list[str] = []
+    switches: list[str] = []
+    ports = []
+    for text in texts:
+        what, _, name = text.partition(":")
+        if what in ("host", "switch") and name:
+            (hosts if what == "host" else switches).append(name)
+        elif what == "plane" and deployment is not None and name.isdecimal():
+            switches += _of_plane(deployment, name)
+        elif what == "cable" and deployment is not None:
+            ports.append(port_of_cable(deployment.cabling, name))
+        elif what == "port":
+            ports.append(_port(text, name))
+        else:
+            raise click.UsageError(f"{text!r} is no component: it must be {COMPONENT}")
+    return Failures(tuple(hosts), tuple(ports), tuple(switches))
+
+
+def _port(text: str, name: str) -> Any:
+    from ocs_codesign.fabric.wiring import Port
+
+    switch, _, end = name.rpartition(":")
+    number = end.rstrip("ABab")
+    side = end[len(number) :].upper()
+    if not switch or not number.isascii() or not number.isdigit() or len(number) > 9:
+        raise click.UsageError(f"{text!r} is no port: it must be as port:SWITCH:1A")
+    return Port(switch, side, int(number))
+
+
+def _of_plane(deployment: Deployment, number: str) -> list[str]:
+    """The switches of a plane that have not failed yet."""
+    plane, fabric = int(number), deployment.fabric
+    if plane >= fabric.num_planes:
+        raise ValueError(f"there is no plane {plane}: planes are 0 to {fabric.num_planes - 1}")
+    failed = deployment.failures.switches
+    return [each.name for each in fabric.switches_of(plane) if each.name not in failed]
+
+
+# Going on without lost hosts: the option, and what ``survive`` and ``rewire`` do with it.
+
+
+# Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
+WHERE = ("in-place", "anywhere")
+SCORED_FOR_AN_OFFER = 2_000
+
+splice_option = click.option(
+    *("--splice", "where"),
+    type=click.Choice(WHERE),
+    help="Go on without the lost hosts: join what led to them with what led from them, where both "
+    "end in one switch (in-place, fewest ports), or anywhere, best cost.",
+)
+
+
+def spliced_bundle(
+    deployment: Deployment,
+    failed: Failures,
+    where: str,
+    place: BundlePlace | None,
+    json_path: str | None,
+    shown: Progress,
+    seed: int = 0,
+) -> int:
+    """A bundle without hosts, written unless it is a question; 1 if circuits cannot be joined."""
+    from ocs_codesign.fabric.deployments.held import spliced
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.faces.answers.deploy import (
+        change_json,
+        change_sections,
+        splice_json,
+        splice_sections,
+    )
+    from ocs_codesign.faces.answers.sections import refusal_json, refusal_text
+
+    try:
+        done = spliced(deployment, failed, where, shown.tell_phase, seed=seed)
+    except InfeasibleError as error:
+        emit(refusal_json(error, "repaired"), json_path, [refusal_text(error, "repaired")])
+        return 1
+    if place is not None:
+        write(done.deployment, place, shown)
+    splice = {
+        "hosts": list(failed.hosts),
+        "recipe": repr(done.deployment.configuration(done.deployment.up).recipe),
+        **splice_json(done.up),
+        "torn_down": [{"name": name, "reason": why} for name, why in done.torn_down],
+    }
+    answer = {
+        "repaired": True,
+        "splice": splice,
+        **change_json(done.deployment, done.change, place),
+    }
+    sections = splice_sections(done.up, failed.hosts, done.torn_down)
+    changes = change_sections(done.deployment, done.change, place)
+    emit(answer, json_path, [*sections, "", *changes])
+    return 0
+
+
+def spliced_question(
+    configuration: Configuration, failed: Failures, where: str, collective: str, seed: int
+) -> tuple[dict[str, Any], list[Any]]:
+    """JSON and sections of a splice on an embedding that is invented for the question."""
+    from ocs_codesign.fabric.repairs.splicing import spliced_configuration
+    from ocs_codesign.faces.answers.deploy import splice_json, splice_sections
+
+    if failed.ports or failed.switches:
+        raise ValueError(
+            "circuits are joined in place of lost hosts: switches and ports have spares"
+        )
+    made = spliced_configuration(configuration, failed.hosts, collective, where, seed=seed)
+    splice = {"hosts": list(failed.hosts), **splice_json(made)}
+    return {"repaired": True, "splice": splice}, list(splice_sections(made, failed.hosts))
+
+
+def offered_splice(
+    make: Callable[[], SplicedConfiguration], failed: Failures
+) -> tuple[dict[str, Any], list[str]]:
+    """What going on without lost hosts would cost, joined in place, or why it cannot be."""
+    from ocs_codesign.faces.answers.deploy import splice_json, splice_text
+
+    if failed.ports or failed.switches:
+        return {}, []
+    try:
+        made = make()
+    except ValueError as error:
+        return {"splice": None}, [f"Without spares, nothing is joined in place: {error}."]
+    splice = {"hosts": list(failed.hosts), **splice_json(made)}
+    return {"splice": splice}, [splice_text(made, failed.hosts)]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LostNodes:
+    """What is left of a topology without nodes: its name, itself, how it was chosen, who stays."""
+
+    name: str
+    topology: Topology
+    choice: SpliceChoice
+    stays: NDArray[np.bool_]
+
+
+def splice_of(
+    name: str, topology: Topology, nodes: Sequence[str], *, two_way: bool, seed: int = 0
+) -> LostNodes:
+    """A recipe or graph without nodes, by their numbers, their ends joined for the allgather."""
+    import numpy as np
+
+    from ocs_codesign.fabric.repairs.splicing import chosen
+    from ocs_codesign.graphs.expansions.edits import spliced_topology
+    from ocs_codesign.search.splices import best_splices, loose_ends
+
+    for text in nodes:
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            raise ValueError(f"--without {text!r}: of a recipe or graph, give the number of a node")
+    ends = loose_ends(topology, [int(text) for text in nodes], two_way=two_way)
+    splices = best_splices(topology, ends, seed=seed)
+    if not splices.found:
+        raise ValueError(
+            f"none of {splices.num_possible} ways to join the ends of nodes {', '.join(nodes)} "
+            "leaves all others joined"
+        )
+    way = splices.found[0]
+    new_name = f"{name} without nodes {', '.join(nodes)}"
+    if "(" in name:
+        new_name = f"Splice({name}, {ends.gone!r}, {way.joined!r})"
+    stays = np.isin(np.arange(topology.num_nodes), ends.gone, invert=True)
+    left = spliced_topology(topology, ends.gone, way.joined)
+    return LostNodes(new_name, left, chosen(topology, splices, way), stays)

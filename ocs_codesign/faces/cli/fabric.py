@@ -1,0 +1,431 @@
+"""``ocs-codesign fabric``: check a fabric file, and see profiles, schema and an example."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.faces.answers.sections import refusal_json, refusal_text
+from ocs_codesign.faces.cli.deployed import archive_option, bundle_option, read, where_to, write
+from ocs_codesign.faces.cli.message_options import message_option, messages_option
+from ocs_codesign.faces.cli.options import (
+    ALLTOALL,
+    DIRECTORY,
+    FILE,
+    GATHERING,
+    INPUT,
+    fabric_option,
+    json_option,
+    pick_option,
+    plot_option,
+    prefer_option,
+)
+from ocs_codesign.faces.cli.output import check_outputs, emit, picked
+from ocs_codesign.faces.cli.progress import Progress, progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ocs_codesign.fabric.deployments.deploy import Deployment, NamedRecipe
+    from ocs_codesign.fabric.description import Fabric
+    from ocs_codesign.fabric.selection.ranking import Selection
+    from ocs_codesign.fabric.selection.steps import Workload
+    from ocs_codesign.faces.answers.sections import Section
+    from ocs_codesign.graphs.recipe import Recipe
+
+
+@click.group(short_help="Describe and check a fabric of optical circuit switches.")
+def fabric() -> None:
+    """Describe hosts, planes and optical circuit switches in a file, and check it.
+
+    \b
+    Example:
+      ocs-codesign fabric example > fabric.yaml
+      ocs-codesign fabric check fabric.yaml
+    """
+
+
+@fabric.command("check")
+@click.argument("file", type=INPUT)
+@json_option
+def check_command(file: str, json_path: str | None) -> None:
+    """Check a fabric FILE (YAML or JSON) and say what it describes.
+
+    Exit code 1 if a plane has too few ports for the working hosts, or a circuit through one switch
+    loses more light than the budget allows.
+
+    \b
+    Example:
+      ocs-codesign fabric example > fabric.yaml
+      ocs-codesign fabric check fabric.yaml
+    """
+    check_outputs(json_path)
+    from ocs_codesign.fabric.description import fabric_facts
+    from ocs_codesign.fabric.files.fabric_files import load_fabric
+    from ocs_codesign.fabric.profiles import fabric_price
+    from ocs_codesign.faces.answers.select import check_json, check_sections
+
+    described = load_fabric(file)
+    facts, prices = fabric_facts(described), fabric_price(described)
+    answer = check_json(file, described, facts, prices)
+    emit(answer, json_path, check_sections(described, facts, prices))
+    if facts.findings:
+        raise click.exceptions.Exit(1)
+
+
+@fabric.command("profiles")
+@click.argument("name", required=False)
+@json_option
+def profiles_command(name: str | None, json_path: str | None) -> None:
+    """List the known switch profiles with their sources, or the one of a NAME.
+
+    \b
+    Example:
+      ocs-codesign fabric profiles polatis-384
+    """
+    check_outputs(json_path)
+    from ocs_codesign.fabric.profiles import PROFILES, profile_named
+    from ocs_codesign.faces.answers.select import profiles_json, profiles_sections
+
+    chosen = list(PROFILES.values()) if name is None else [profile_named(name)]
+    emit(profiles_json(chosen), json_path, profiles_sections(chosen))
+
+
+@fabric.command("schema")
+@click.option("--workload", is_flag=True, help="That of the workload files of 'select' instead.")
+@click.option("--cluster", is_flag=True, help="That of the cluster files of 'cluster' instead.")
+def schema_command(workload: bool, cluster: bool) -> None:
+    """Print the JSON Schema of fabric files.
+
+    \b
+    Example:
+      ocs-codesign fabric schema > fabric.schema.json
+    """
+    if workload and cluster:
+        raise click.UsageError("--workload and --cluster are two schemas: ask for one")
+    from ocs_codesign.fabric.files.cluster_files import cluster_json_schema
+    from ocs_codesign.fabric.files.schema import json_schema
+    from ocs_codesign.fabric.files.workload import workload_json_schema
+
+    asked = workload_json_schema if workload else cluster_json_schema if cluster else json_schema
+    emit(asked(), "-", ())
+
+
+@fabric.command("example")
+@click.option("--hosts", type=int, default=64, show_default=True, help="Hosts.")
+@click.option("--planes", type=int, default=4, show_default=True, help="Planes.")
+@click.option("--profile", default="polatis-384", show_default=True, help="Switch profile.")
+def example_command(hosts: int, planes: int, profile: str) -> None:
+    """Print a commented fabric file to begin with.
+
+    \b
+    Example:
+      ocs-codesign fabric example --hosts 64 --planes 4 > fabric.yaml
+    """
+    from ocs_codesign.fabric.files.example import example_text
+
+    click.echo(example_text(hosts, planes, profile), nl=False)
+
+
+# ``ocs-codesign select``: which designs or plans serve a workload fastest on a fabric.
+
+
+@click.command(short_help="Rank designs and plans for a workload on a fabric.")
+@fabric_option
+@click.option(
+    *("--workload", "workload_path"),
+    type=INPUT,
+    metavar="FILE",
+    help="The workload; - is standard input.",
+)
+@click.option(
+    *("--collective", "collectives"),
+    type=click.Choice([*GATHERING, ALLTOALL], case_sensitive=False),
+    multiple=True,
+    help="Instead of a workload: a collective; give it again for more.  [default: allreduce]",
+)
+@messages_option
+@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Plans to show.")
+@click.option("--designs", multiple=True, metavar="RECIPE", help="Only these; may be given often.")
+@click.option(
+    *("--catalogue", "catalogue_path"),
+    type=FILE,
+    metavar="FILE",
+    help="A catalogue, instead of the one shipped.",
+)
+@pick_option
+@plot_option("the break-downs")
+@json_option
+def select(
+    fabric_path: str,
+    workload_path: str | None,
+    collectives: tuple[str, ...],
+    messages: tuple[float, ...],
+    top: int,
+    designs: tuple[str, ...],
+    catalogue_path: str | None,
+    pick: int | None,
+    plot: str | None,
+    json_path: str | None,
+) -> None:
+    """Rank what a fabric could hold by the time that a workload takes on it.
+
+    The fabric and the workload are YAML or JSON files: 'ocs-codesign fabric schema' documents the
+    keys of the one, 'ocs-codesign fabric schema --workload' those of the other.
+
+    Candidates are the designs known for the fabric's working hosts and ports that no other beats at
+    the workload's collectives, a ring and a torus and, as far as the workload allows, plans that
+    change circuits between collectives or inside an all-to-all. An allreduce and its halves take
+    the time of forests where these are faster, with their parts said; 'deploy --message' builds
+    them for messages of a size, else the design's own schedule. All-to-alls take the time of their
+    best routing, with messages split at will; 'deploy' builds one in whole chunks, which may take a
+    little more. What does not fit is left out and said why. With --message instead of a workload,
+    designs are ranked for collectives of that size; of several sizes each has a column. Exit code 1
+    if nothing fits.
+
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign select --fabric fabric64.yaml --workload moe_workload.yaml
+    """
+    if designs and catalogue_path is not None:
+        raise click.UsageError("give either --designs or --catalogue")
+    if (workload_path is None) == (not messages) or (collectives and not messages):
+        raise click.UsageError("give either --workload or --message, with or without --collective")
+    if len(messages) > 1 and (plot is not None or pick is not None):
+        raise click.UsageError("--plot and --pick are for one ranking: give one --message")
+    check_outputs(json_path, plot)
+    from ocs_codesign.fabric.files.fabric_files import load_fabric
+    from ocs_codesign.fabric.files.workload import load_workload
+    from ocs_codesign.fabric.selection.ranking import ranked_for
+    from ocs_codesign.faces.answers.select import (
+        selection_json,
+        selection_sections,
+        selections_json,
+        selections_sections,
+    )
+
+    fabric = load_fabric(fabric_path)
+    if workload_path is None:
+        workload, *others = _of_messages(collectives, messages)
+    else:
+        workload, *others = [load_workload(workload_path)]
+    with progress("Measuring designs") as shown:
+        selection = _selected(fabric, workload, designs, catalogue_path, shown)
+    files = {}
+    if plot is not None:
+        from ocs_codesign.faces.pictures import figure_bytes
+        from ocs_codesign.faces.pictures.deployment import selection_figure
+
+        files[plot] = figure_bytes(selection_figure(selection, top), Path(plot).suffix)
+    sections: Iterable[Section]
+    if others:
+        selections = [selection, *(ranked_for(selection, other) for other in others)]
+        answer, sections = selections_json(selections, top), selections_sections(selections, top)
+    else:
+        answer, sections = selection_json(selection, top), selection_sections(selection, top)
+    if pick is not None:
+        names = [[option.name for option in plan.options] for plan in selection.ranked]
+        sections = picked(names, pick)
+    emit(answer, json_path, sections, files)
+    if not selection.ranked:
+        raise click.exceptions.Exit(1)
+
+
+def _of_messages(collectives: tuple[str, ...], messages: tuple[float, ...]) -> list[Workload]:
+    from ocs_codesign.core.collective import Collective
+    from ocs_codesign.fabric.selection.steps import Workload
+
+    kinds = [Collective.parse(name) for name in collectives or ("allreduce",)]
+    return [Workload.of(kinds, size) for size in dict.fromkeys(messages)]
+
+
+def _selected(
+    fabric: Fabric,
+    workload: Workload,
+    designs: tuple[str, ...],
+    catalogue_path: str | None,
+    shown: Progress,
+) -> Selection:
+    from ocs_codesign.circuits.hold.options import recipe_options
+    from ocs_codesign.fabric.selection.ranking import select
+    from ocs_codesign.fabric.selection.steps import known_options
+
+    collectives = workload.trace.collectives
+    if designs:
+        named = recipe_options(_named(fabric, designs), collectives, shown.tell)
+        return select(fabric, workload, named, on_phase=shown.tell_phase)
+    options, serving = known_options(fabric, collectives, shown.tell_phase, catalogue_path)
+    return select(fabric, workload, options, serving, on_phase=shown.tell_phase)
+
+
+def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
+    from ocs_codesign.faces.cli.handles import recipe_of
+
+    recipes = [recipe_of(text) for text in designs]
+    for recipe in recipes:
+        wanted = (fabric.num_working_hosts, fabric.num_ports_per_host)
+        if (recipe.num_nodes, recipe.degree) != wanted:
+            raise ValueError(
+                f"{recipe!r} has {recipe.num_nodes} nodes of degree {recipe.degree}: the fabric "
+                f"has {wanted[0]} working hosts with {wanted[1]} ports"
+            )
+    return tuple(recipes)
+
+
+# ``ocs-codesign deploy``: recipes on a fabric, as a directory that an engineer can work from.
+
+
+_NAMED = re.compile(r"\s*([^=()]+)=(.*)", re.DOTALL)
+
+
+@click.command(short_help="Write cables, cross-connects and schedules for a fabric.")
+@click.argument("recipes", nargs=-1, metavar="RECIPE...")
+@click.option(
+    *("--fabric", "fabric_path"),
+    type=INPUT,
+    metavar="FILE",
+    help="The fabric file, for new cables; - is standard input.",
+)
+@bundle_option
+@click.option("--remove", metavar="NAME", multiple=True, help="Tear down one of a bundle.")
+@click.option(
+    "--collective",
+    "collectives",
+    type=click.Choice([*GATHERING, ALLTOALL], case_sensitive=False),
+    multiple=True,
+    default=["allreduce"],
+    show_default=True,
+    help="A collective to schedule; give it again for more.",
+)
+@message_option
+@prefer_option
+@click.option(
+    *("--out", "directory"),
+    type=DIRECTORY,
+    metavar="DIR",
+    help="Where to put the bundle (default: that of --bundle).",
+)
+@archive_option
+@json_option
+def deploy(
+    recipes: tuple[str, ...],
+    fabric_path: str | None,
+    bundle: str | None,
+    remove: tuple[str, ...],
+    collectives: tuple[str, ...],
+    message: float | None,
+    prefer: str,
+    directory: str | None,
+    archive_path: str | None,
+    json_path: str | None,
+) -> int:
+    """Put every RECIPE, as a configuration, on a fabric and write all that is needed to build it.
+
+    DIR gets cables, cross-connects of every switch, link budgets, ports, ranks, prices, NetBox
+    imports, graphs, verified schedules, the plans between configurations, checksums and a report to
+    open in a browser, whole or not at all. DIR must be new, empty or hold an earlier bundle, which
+    is replaced. The first configuration is the one that is up.
+
+    Schedules are those of the designs, or, with --message, what select counts for messages of that
+    size: forests where the fabric's cost model says that these are faster.
+
+    With --bundle the cables are those that are laid: every RECIPE is added to the configurations
+    of the bundle, and those of --remove are torn down. NAME=RECIPE names a configuration. Exit
+    code 1 if they do not fit.
+
+    With --archive FILE the bundle is one file, to send or to open in the explorer on a phone, alone
+    or beside DIR; with --bundle and no RECIPE the bundle stays what it is. All that reads a bundle
+    reads this file too.
+
+    \b
+    Example:
+      ocs-codesign fabric example --hosts 8 --planes 2 > fabric.yaml
+      ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
+      ocs-codesign deploy --bundle bundle 'other=GeneralizedKautz(2, 8)'
+    """
+    if (fabric_path is None) == (bundle is None):
+        raise click.UsageError("give --fabric FILE for new cables, or --bundle for laid ones")
+    if not recipes and not remove and (bundle is None or archive_path is None):
+        raise click.UsageError("give at least one RECIPE")
+    if remove and bundle is None:
+        raise click.UsageError("--remove is for configurations of a --bundle")
+    if bundle is None and directory is None and archive_path is None:
+        raise click.UsageError("--out DIR is missing: where to put the bundle")
+    check_outputs(json_path)
+    from ocs_codesign.fabric.bundle.write.text import check_names
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.faces.answers.deploy import deployment_json, deployment_sections
+
+    wanted = named_recipes(recipes)
+    with progress("Reading files") as shown:
+        place = where_to(bundle, directory, archive_path, json_path)
+        kinds = tuple(dict.fromkeys(collectives))
+        wishes: dict[str, Any] = {"prefer": prefer, "message_bytes": message}
+        try:
+            if bundle is None:
+                deployment = _new(fabric_path or "", wanted, kinds, wishes, shown)
+            else:
+                deployment = _changed(read(bundle, shown), remove, wanted, kinds, wishes, shown)
+        except InfeasibleError as error:
+            emit(refusal_json(error), json_path, [refusal_text(error)])
+            return 1
+        check_names(deployment.fabric, deployment.names)
+        manifest = write(deployment, place, shown)
+    answer = deployment_json(deployment, manifest, place)
+    emit(answer, json_path, deployment_sections(answer, deployment))
+    return 0
+
+
+def _new(
+    fabric_path: str,
+    wanted: Sequence[NamedRecipe],
+    kinds: Sequence[str],
+    wishes: dict[str, Any],
+    shown: Progress,
+) -> Deployment:
+    """On new cables."""
+    from ocs_codesign.fabric.bundle.write.text import check_names
+    from ocs_codesign.fabric.deployments.deploy import deploy as deploy_on
+    from ocs_codesign.fabric.files.fabric_files import load_fabric
+
+    described = load_fabric(fabric_path)
+    check_names(described, [named.name for named in wanted])
+    return deploy_on(described, wanted, kinds, on_phase=shown.tell_phase, **wishes)
+
+
+def _changed(
+    deployment: Deployment,
+    remove: Sequence[str],
+    wanted: Sequence[NamedRecipe],
+    kinds: Sequence[str],
+    wishes: dict[str, Any],
+    shown: Progress,
+) -> Deployment:
+    """On laid cables: some torn down, then some added."""
+    from ocs_codesign.fabric.bundle.write.text import check_names
+    from ocs_codesign.fabric.deployments.day_two import extended, torn_down
+
+    for name in remove:
+        deployment = torn_down(deployment, name)
+    names = dict.fromkeys([*deployment.names, *(named.name for named in wanted)])
+    check_names(deployment.fabric, names)
+    if not wanted:
+        return deployment
+    return extended(deployment, wanted, kinds, on_phase=shown.tell_phase, **wishes)
+
+
+def named_recipes(texts: Sequence[str]) -> list[NamedRecipe]:
+    """The recipes that were given, those without a name called ``configuration1`` and so on."""
+    from ocs_codesign.fabric.deployments.deploy import NamedRecipe
+    from ocs_codesign.faces.cli.handles import recipe_of
+
+    named = []
+    for number, text in enumerate(texts, 1):
+        match = _NAMED.fullmatch(text)
+        name, recipe = match.groups() if match else (f"configuration{number}", text)
+        named.append(NamedRecipe(name.strip(), recipe_of(recipe)))
+    return named

@@ -1,0 +1,510 @@
+"""``ocs-codesign example``: the files that the manual's commands read."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from os.path import exists
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.core.quantities import exact, parse_time
+from ocs_codesign.faces.cli.build import BEST, ROOTED, GreedyChoice
+from ocs_codesign.faces.cli.classic import option_option
+from ocs_codesign.faces.cli.message_options import message_option
+from ocs_codesign.faces.cli.options import (
+    ALLTOALL,
+    DIRECTORY,
+    FILE,
+    GATHERING,
+    INPUT,
+    OUTPUT,
+    FormatOption,
+    GivenGraph,
+    LiveChoice,
+    bandwidth_option_of,
+    collective_choice,
+    graph_formats,
+    graph_option,
+    json_option,
+    printable,
+    program_formats,
+    quantity_option,
+    recipe_argument,
+)
+from ocs_codesign.faces.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.faces.cli.progress import progress
+from ocs_codesign.faces.cli.saved import design_of, own_network, verified_book
+from ocs_codesign.faces.cli.units import unit_Bps, whole_ticks
+from ocs_codesign.faces.cli.verify import import_program
+from ocs_codesign.schedules.registry import SCHEDULERS
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from ocs_codesign.core.plans import Book
+    from ocs_codesign.faces.cli.progress import Progress
+    from ocs_codesign.interop.registry import Export, ProgramFormat
+    from ocs_codesign.interop.run.launch import RunJob
+    from ocs_codesign.interop.run.performance import RunOutcome
+
+
+@click.command(short_help="Write the example files that the manual uses.")
+@click.argument("directory", type=click.Path(), metavar="[DIR]", default=".")
+@json_option
+def example(directory: str, json_path: str | None) -> None:
+    """Write the example files into DIR, by default the working directory.
+
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign plan trace.csv --nodes 16 --degree 4 --delta 100us \\
+          --alpha 10us --bandwidth 400Gbps
+
+    Files of the same names with other contents are not replaced.
+    """
+    check_outputs(json_path)
+    from ocs_codesign.faces.answers.example import EXAMPLES, example_json, example_sections
+
+    into = Path(directory)
+    if into.exists() and not into.is_dir():
+        raise ValueError(f"{directory} is a file: the examples go into a directory")
+    packaged = files("ocs_codesign.faces").joinpath("examples")
+    contents = {into / name: packaged.joinpath(name).read_bytes() for name in EXAMPLES}
+    for path, content in contents.items():
+        if path.exists() and path.read_bytes() != content:
+            raise ValueError(f"{path} is there already and is another file: nothing was written")
+    new = {str(path): content for path, content in contents.items() if not path.exists()}
+    into.mkdir(parents=True, exist_ok=True)
+    emit(example_json(directory, new), json_path, example_sections(directory), new)
+
+
+# ``ocs-codesign export``: a design or a book in the formats that runtimes and simulators read.
+
+
+@click.command(short_help="Write a schedule for a runtime or simulator.")
+@click.argument("design", type=FILE, metavar="DESIGN|BOOK")
+@click.option(
+    "--to",
+    "format_name",
+    cls=FormatOption,
+    type=LiveChoice(program_formats("write")),
+    required=True,
+    help="{}.",
+)
+@click.option(
+    *("--out", "directory"),
+    type=DIRECTORY,
+    metavar="DIR",
+    required=True,
+    help="Where to put the files.",
+)
+@collective_choice(*GATHERING)
+@message_option
+@bandwidth_option_of("Largest total egress of a host, such as 100Gbps, where a format has rates.")
+@quantity_option("--latency", parse_time, "Latency of every link, where a format has one.")
+@click.option("--in-place", is_flag=True, help="Input and output are parts of one buffer.")
+@json_option
+def export(
+    design: str,
+    format_name: str,
+    directory: str,
+    collective: str,
+    message: float | None,
+    bandwidth: float | None,
+    latency: float | None,
+    in_place: bool,
+    json_path: str | None,
+) -> int:
+    """Write a DESIGN that build saved, a BOOK of compare, or a RECIPE's best schedule.
+
+    The schedule is verified, lowered to operations of ranks, and these are interpreted with
+    symbolic data before anything is written. What a format cannot carry is refused.
+
+    \b
+    Example:
+      ocs-codesign build 'Torus((3,3))' --collective allreduce --out torus
+      ocs-codesign export torus --to msccl --out torus-msccl
+    """
+    check_outputs(json_path)
+    from ocs_codesign.faces.answers.programs import export_json, export_sections
+    from ocs_codesign.interop.exports import check_export_directory, save_export
+    from ocs_codesign.interop.registry import FORMATS
+    from ocs_codesign.schedules.files.books import is_book
+
+    check_export_directory(directory)
+    form = FORMATS[format_name]
+    sizes = (message, bandwidth, None if latency is None else exact(latency))
+    with progress("Exporting") as shown:
+        if is_book(design):
+            book = verified_book(design)
+            contents, exports = _of_book(book, Path(design).name, form, message, in_place, shown)
+        elif form.write is None:
+            raise click.UsageError(f"--to {format_name} is for books, as compare writes them")
+        else:
+            exports = [exported_design(design, collective, sizes, in_place)]
+            contents = dict(form.write(exports[0]))
+        shown.tell_phase("Writing the files", 0, 0)
+        answer = export_json(format_name, exports, contents, directory)
+        save_export(contents, answer["of"], directory)
+    emit(answer, json_path, export_sections(answer, form))
+    return 0
+
+
+def exported_design(
+    text: str,
+    collective: str,
+    sizes: tuple[float | None, float | None, Fraction | None],
+    in_place: bool,
+) -> Export:
+    """The design of that name, or the recipe's, ready to leave."""
+    from ocs_codesign.interop.exports import exported
+
+    message, bandwidth, latency_s = sizes
+    loaded = design_of(text, collective)
+    if loaded.circuits is not None:
+        raise ValueError(f"{text} changes circuits while it runs: no format can carry that")
+    network = own_network(loaded)
+    if latency_s is not None:
+        ticks = whole_ticks(latency_s, network, "--latency")
+        network = network.changed(latency=[ticks] * network.num_links)
+    return exported(
+        Path(text).name if Path(text).exists() else text,
+        loaded.schedule,
+        network,
+        unit_Bps=None if bandwidth is None else unit_Bps(network, bandwidth),
+        message_bytes=None if message is None else int(message),
+        in_place=in_place,
+    )
+
+
+def _of_book(
+    book: Book,
+    name: str,
+    form: ProgramFormat,
+    message: float | None,
+    in_place: bool,
+    shown: Progress,
+) -> tuple[dict[str, bytes], list[Export]]:
+    """The files of a book: all at once, or of every page in a directory of its own."""
+    from ocs_codesign.interop.exports import exported, plain_name
+
+    if form.write_book is not None:
+        return dict(form.write_book(book, plain_name(name))), []
+    if form.write is None:
+        raise ValueError(f"{form.description} cannot be written")
+    pages = book.pages if message is None else (book.page_of(int(message)),)
+    contents: dict[str, bytes] = {}
+    exports = []
+    for number, page in enumerate(pages, 1):
+        one = exported(
+            f"{number}-{page.maker}",
+            page.plan,
+            book.network,
+            unit_Bps=book.unit_Bps,
+            message_bytes=page.from_bytes if message is None else int(message),
+            in_place=in_place,
+        )
+        exports.append(one)
+        for file, content in form.write(one).items():
+            contents[f"{one.name}/{file}"] = content
+        shown.tell(number, len(pages))
+    return contents, exports
+
+
+# ``ocs-codesign topology`` and ``import``: graphs written for, and read from, other tools.
+
+
+@click.command(short_help="Write a topology in a graph format.")
+@recipe_argument
+@graph_option
+@click.option(
+    "--format",
+    "format_name",
+    cls=FormatOption,
+    type=LiveChoice(graph_formats("write")),
+    help="{}: as the suffix of --out tells, else an edge list.",
+)
+@click.option(
+    "--out",
+    type=OUTPUT,
+    metavar="FILE",
+    default=STDOUT,
+    help="Where to; standard output if absent.",
+)
+@json_option
+def topology(
+    recipe: str | None, graph: str | None, format_name: str | None, out: str, json_path: str | None
+) -> None:
+    """Write the links of a RECIPE, or of a graph from a file, for other tools.
+
+    \b
+    Example:
+      ocs-codesign topology 'Named("petersen")' --format graphml --out petersen.graphml
+    """
+    source = GivenGraph.of(recipe, graph)
+    if out == STDOUT == json_path:
+        raise click.UsageError("with --json -, the topology itself needs --out FILE")
+    check_outputs(json_path, out)
+    from ocs_codesign.core.files.records import format_by_suffix, writers
+    from ocs_codesign.faces.answers.programs import topology_json, topology_sections
+    from ocs_codesign.graphs.formats.graph_files import FORMATS
+
+    told = format_by_suffix(FORMATS, Path(out))
+    if told is not None and format_name not in (None, told):
+        raise click.UsageError(f"--out {out} tells {told}, --format {format_name}: which is it?")
+    format_name = format_name or told or "edgelist"
+    with progress("Building the topology"):
+        built = source.topology()
+        text = writers(FORMATS)[format_name](built, source.name)
+    answer = topology_json(source.recipe, source.graph_name, built, format_name)
+    answer["out"] = None if out == STDOUT else out
+    emit(answer, json_path, topology_sections(answer, out), {out: text.encode()})
+
+
+@click.command("import", short_help="Read a graph or schedule of others and say what it is.")
+@click.argument("file", type=INPUT)
+@click.option(
+    "--from",
+    "program_format",
+    type=LiveChoice(program_formats("read")),
+    help="It is a schedule in this format of runtimes: verify it, and save it as a design.",
+)
+@click.option(
+    "--format",
+    "format_name",
+    cls=FormatOption,
+    type=LiveChoice(graph_formats("read")),
+    help="The file's format ({}), if its suffix and content do not tell.",
+)
+@click.option("--undirected", is_flag=True, help="Every line of an edge list is a link each way.")
+@click.option(
+    "--out",
+    type=OUTPUT,
+    metavar="FILE|DIR",
+    help="Write it as an edge list of nodes 0 to N - 1; with --from, as a design.",
+)
+@json_option
+def import_command(
+    file: str,
+    program_format: str | None,
+    format_name: str | None,
+    undirected: bool,
+    out: str | None,
+    json_path: str | None,
+) -> int:
+    """Read a graph file and say what kind of topology it is, or a schedule of others.
+
+    Nodes with integer names are numbered in ascending order, others in order of appearance. An
+    undirected edge becomes a link each way. The attribute or third column 'speed' is a link's
+    relative speed.
+
+    With --from, a schedule in a format of runtimes is interpreted with symbolic data, and what it
+    sends is replayed and costed; exit code 1 if it does not do what it says.
+
+    \b
+    Example:
+      ocs-codesign topology 'Named("petersen")' --format graphml --out petersen.graphml
+      ocs-codesign import petersen.graphml
+    """
+    if program_format is not None:
+        if format_name is not None or undirected:
+            raise click.UsageError("--format and --undirected are for graphs, --from for schedules")
+        return import_program(file, program_format, out, json_path)
+    check_outputs(json_path, out)
+    from ocs_codesign.faces.answers.programs import import_json, import_sections
+    from ocs_codesign.graphs.formats.edge_list import write_edge_list
+    from ocs_codesign.graphs.formats.facts import graph_facts
+    from ocs_codesign.graphs.formats.graph_files import FORMATS, read_graph
+
+    name = printable(Path(file).name)
+    with progress("Reading the graph"):
+        graph, told = read_graph(file, format_name, undirected=undirected)
+        facts = graph_facts(graph)
+        files = {} if out is None else {out: write_edge_list(graph, name).encode()}
+    as_edges = undirected or told != "edgelist"
+    read_as = FORMATS[told].description + ("" if as_edges else ", every line a link one way")
+    sections = import_sections(name, read_as, facts, out, hint=not as_edges)
+    emit(import_json(name, told, facts, out), json_path, sections, files)
+    return 0
+
+
+# ``ocs-codesign run``: a design on real processes, compared with MPI's own collective.
+
+
+NEGATIVE = 1
+ELEMENT_BYTES = 8
+DEFAULT_BYTES = 2**20
+DEFAULT_LIMIT_S = 60.0
+MOST_UNASKED = 64
+"""Ranks that are started on one machine without being asked for by number."""
+
+
+@click.command(short_help="Run a design on real processes and compare it with MPI.")
+@click.argument("design", type=FILE, metavar="DESIGN|BOOK|RECIPE")
+@click.option(
+    "--ranks",
+    type=click.IntRange(min=1),
+    help="Ranks to start: as many as the design has, which is the default up to 64.",
+)
+@collective_choice(*GATHERING, ALLTOALL, *ROOTED)
+@click.option(
+    "--scheduler",
+    type=LiveChoice(lambda: {BEST: None, **SCHEDULERS}),
+    default=BEST,
+    show_default=True,
+    help="Who makes the schedule of a RECIPE; classic algorithms send between any of its hosts.",
+)
+@option_option
+@click.option("--root", type=click.IntRange(min=0), help="The root of a rooted one (default: 0).")
+@click.option(
+    "--from",
+    "format_name",
+    type=LiveChoice(program_formats("read")),
+    help="The format of a program that others wrote, if its name and content do not tell.",
+)
+@message_option
+@click.option(
+    "--elements",
+    type=click.IntRange(min=0),
+    help="Elements of M, instead of --message in 8 bytes each; they need not divide (default: "
+    "131072).",
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the data."
+)
+@click.option("--in-place", is_flag=True, help="Input and output are parts of one buffer.")
+@quantity_option(
+    "--time-limit", parse_time, "Time for a run of the program, such as 10s (default: 60s)."
+)
+@json_option
+def run(
+    design: str,
+    ranks: int | None,
+    elements: int | None,
+    message: float | None,
+    seed: int,
+    time_limit: float | None,
+    json_path: str | None,
+    **asked: Any,
+) -> int:
+    """Run a DESIGN, a page of a BOOK or a RECIPE's schedule on real processes.
+
+    Every process does the operations of one rank, as data comes, over MPI; where circuits change,
+    all meet first. The result of random 64-bit integers and of whole numbers as 32-bit floats is
+    compared bit by bit with that of MPI's own collective. Exit code 1 if a rank has another result
+    or does not come to its end.
+
+    It starts the ranks itself with Open MPI's mpirun, or is one of those of mpirun -n N
+    ocs-codesign run DESIGN. The seconds of this machine are not those of a network.
+
+    \b
+    Example:
+      ocs-codesign build 'Complete(3)' --collective allreduce --out design
+      ocs-codesign run design --ranks 3
+    """
+    check_outputs(json_path)
+    from ocs_codesign.faces.answers.programs import run_json, run_sections
+    from ocs_codesign.interop.run.launch import check_available, is_under_mpirun, launch, run_joined
+
+    if elements is not None and message is not None:
+        raise click.UsageError("give --message or --elements: one follows from the other")
+    size = int(DEFAULT_BYTES if message is None else message)
+    elements = size // ELEMENT_BYTES if elements is None else elements
+    limit_s = DEFAULT_LIMIT_S if time_limit is None else time_limit
+
+    def made() -> RunJob:
+        return _job(design, ranks, elements, seed, asked)
+
+    def show(outcome: RunOutcome) -> None:
+        emit(run_json(outcome), json_path, run_sections(outcome))
+
+    check_available(launcher=not is_under_mpirun())
+    if is_under_mpirun():
+        return run_joined(made, limit_s, show)
+    with progress("Preparing the program") as shown:
+        job = made()
+        if ranks is None and job.program.num_ranks > MOST_UNASKED:
+            number = job.program.num_ranks
+            raise ValueError(f"{number} processes for {job.name}: --ranks {number} starts them")
+        shown.tell_phase(f"Running {job.program.num_ranks} ranks")
+        (outcome,) = launch([job], limit_s)
+    show(outcome)
+    return 0 if outcome.ok else NEGATIVE
+
+
+def _job(text: str, ranks: int | None, elements: int, seed: int, asked: dict[str, Any]) -> RunJob:
+    """The program of what was given, verified as far as it is a plan."""
+    from ocs_codesign.core.plans import RankProgram
+    from ocs_codesign.interop.lowering.lowering import lower
+    from ocs_codesign.interop.run.launch import RunJob
+
+    plan, barriers = _plan(text, elements * ELEMENT_BYTES, asked)
+    program = plan if isinstance(plan, RankProgram) else lower(plan, in_place=asked["in_place"])
+    name = Path(text).name if exists(text) else text
+    if ranks is not None and ranks != program.num_ranks:
+        raise ValueError(f"--ranks is {ranks}, but {name} is for {program.num_ranks} ranks")
+    return RunJob(name, program, elements, barriers, seed)
+
+
+def _plan(text: str, message_bytes: int, asked: dict[str, Any]) -> tuple[Any, tuple[int, ...]]:
+    """The plan, or the program, that was given, and the steps before which circuits change."""
+    from ocs_codesign.faces.cli.saved import design_of, verified_book
+    from ocs_codesign.graphs.handle import asked_digits
+    from ocs_codesign.interop.registry import read_program, told_format
+    from ocs_codesign.interop.run.launch import steps_of_changes
+    from ocs_codesign.schedules.files.books import is_book
+
+    path = Path(text)
+    if is_book(path):
+        return verified_book(text).page_of(message_bytes).plan, ()
+    format_name = asked["format_name"] or told_format(path)
+    if format_name is not None:
+        return _checked(read_program(path, format_name), path), ()
+    is_recipe = text.rstrip().endswith(")") or asked_digits(text) is not None
+    if exists(text) or not is_recipe:
+        loaded = design_of(text, asked["collective"])
+        circuits = loaded.circuits
+        return loaded.schedule, () if circuits is None else steps_of_changes(circuits)
+    return _made(text, asked), ()
+
+
+def _checked(given: Any, path: Path) -> Any:
+    """A program as it is, since its run is the check; ValueError for a plan that is not right."""
+    from ocs_codesign.core.plans import RankProgram
+    from ocs_codesign.core.schedule import Messages
+    from ocs_codesign.verification.messages import check_messages
+    from ocs_codesign.verification.schedules import verify
+
+    if isinstance(given, RankProgram):
+        return given
+    witness = check_messages(given) if isinstance(given, Messages) else verify(given).witness
+    if witness is not None:
+        raise ValueError(f"{path} is no valid schedule: {witness}")
+    return given
+
+
+def _made(text: str, asked: dict[str, Any]) -> Any:
+    """What a scheduler makes of a recipe: messages between ranks, if it is a classic algorithm."""
+    from ocs_codesign.faces.cli.build import algorithm_options, default_scheduler
+    from ocs_codesign.faces.cli.options import GivenGraph
+    from ocs_codesign.schedules.classic.placement import messages_on
+    from ocs_codesign.schedules.design import build
+    from ocs_codesign.schedules.registry import Task, made_by
+
+    source = GivenGraph.of(text, None)
+    collective = GreedyChoice(asked["root"], None, None).collective(asked["collective"])
+    options = algorithm_options(asked["scheduler"], asked["options"]) or {}
+    name = default_scheduler(asked["scheduler"], asked["collective"], source)
+    topology = source.topology()
+    if name != BEST and SCHEDULERS[name].is_classic:
+        sides = getattr(source.recipe, "sides", None)
+        messages, _ = messages_on(topology, name, collective, options, sides)
+        return messages
+    if name == BEST and source.recipe is not None:
+        return build(source.recipe, collective).schedule
+    made = made_by(name, Task(topology, collective, source.recipe))
+    if made.schedule is None:
+        raise ValueError(f"scheduler {name} makes no {collective.text} of {text}")
+    return made.schedule

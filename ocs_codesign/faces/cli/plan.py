@@ -1,0 +1,437 @@
+"""``ocs-codesign plan``: which design a fabric holds for which jobs of a trace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.core.quantities import parse_time
+from ocs_codesign.faces.cli.options import (
+    ALPHA,
+    COLD,
+    EGRESS,
+    FILE,
+    INPUT,
+    OUTPUT,
+    WARM,
+    SolverChoice,
+    alpha_option_of,
+    bandwidth_option_of,
+    delta_option,
+    delta_per_circuit_option,
+    json_option,
+    overlap_option,
+    plot_option,
+    printable,
+    quantity_option,
+    solver_options,
+)
+from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli.progress import progress
+
+if TYPE_CHECKING:
+    from ocs_codesign.circuits.demand.planner import DemandEffort
+    from ocs_codesign.circuits.hold.options import FabricOption
+    from ocs_codesign.circuits.hold.trace import Trace
+    from ocs_codesign.circuits.matrix_files import DemandFile
+    from ocs_codesign.circuits.planes.problem import PlanePlan, PlaneProblem
+    from ocs_codesign.circuits.step_files import StepList
+    from ocs_codesign.faces.answers.plan import PlannedTrace
+    from ocs_codesign.faces.cli.progress import Progress
+    from ocs_codesign.graphs.recipe import Recipe
+    from ocs_codesign.schedules.design import Question
+    from ocs_codesign.search.pareto import Frontier
+
+
+@click.command(short_help="Plan when to change the topology over a trace of jobs.")
+@click.argument("trace", type=INPUT, metavar="TRACE")
+@click.option("--nodes", "num_nodes", type=click.IntRange(2), required=True, help="Nodes N.")
+@click.option("--degree", type=click.IntRange(1), required=True, help="Ports of a node d.")
+@click.option("--designs", multiple=True, metavar="RECIPE", help="A design; may be given often.")
+@click.option(
+    "--catalogue",
+    "catalogue_path",
+    type=FILE,
+    metavar="FILE",
+    help="Known designs from this catalogue, not the one shipped; beside --designs if both.",
+)
+@click.option("--bidirectional", is_flag=True, help="Designs with every link in both directions.")
+@delta_option(required=True)
+@delta_per_circuit_option
+@alpha_option_of(ALPHA, required=True)
+@bandwidth_option_of(EGRESS, required=True)
+@click.option(
+    "--start",
+    metavar="RECIPE",
+    default=COLD,
+    show_default=True,
+    help="The design held before the trace; cold: none, and the first one takes its dead time "
+    "too; warm: the first one is up already.",
+)
+@plot_option("the timeline")
+@json_option
+def plan(
+    trace: str,
+    num_nodes: int,
+    degree: int,
+    designs: tuple[str, ...],
+    catalogue_path: str | None,
+    bidirectional: bool,
+    delta: float,
+    delta_per_circuit: float | None,
+    alpha: float,
+    bandwidth: float,
+    start: str,
+    plot: str | None,
+    json_path: str | None,
+) -> None:
+    """Plan which design a fabric of N nodes with d ports holds for which jobs of a TRACE.
+
+    TRACE is a CSV file with the columns collective, message, and if wanted gap, gap_after and
+    count, or JSON with jobs of the same keys. The fabric stops for a change of circuits, but for
+    what a gap (computation that needs no circuits) hides. Designs that are not named are those
+    known for the size that no other beats at the trace's collectives. The plan is optimal in
+    hindsight among these, with proof; next to it are an online policy that sees no future, the best
+    single design, and the break-even dead times.
+
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign plan trace.csv --nodes 16 --degree 4 --delta 100us --alpha 10us \\
+          --bandwidth 400Gbps
+    """
+    check_outputs(json_path, plot)
+    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.circuits.hold.trace import plan_trace
+    from ocs_codesign.circuits.step_files import read_trace
+    from ocs_codesign.core.cost import CostModel
+    from ocs_codesign.faces.answers.plan import PlannedTrace, plan_json, plan_sections
+    from ocs_codesign.faces.cli.handles import recipe_of
+    from ocs_codesign.schedules.design import Question
+
+    question = Question(num_nodes, degree, bidirectional)
+    model = CostModel(alpha, bandwidth)
+    cost = ReconfigurationCost(delta, delta_per_circuit or 0, cold_start=start != WARM)
+    held = None if start in {COLD, WARM} else recipe_of(start)
+    with progress("Reading the trace") as shown:
+        jobs = read_trace(trace)
+        shown.tell_phase("Measuring designs")
+        named = dict.fromkeys([*map(recipe_of, designs), *([] if held is None else [held])])
+        only_named = bool(designs) and catalogue_path is None
+        options, serving = _options(
+            question, list(named), catalogue_path, jobs, shown, only_named=only_named
+        )
+        planned = plan_trace(
+            jobs,
+            options,
+            model,
+            cost,
+            start=None if held is None else list(named).index(held),
+            on_progress=lambda done, total: shown.tell_phase("Planning", done, total),
+        )
+        answer = PlannedTrace(planned, printable(Path(trace).name), question, serving)
+        files = {} if plot is None else {plot: _figure(answer, Path(plot).suffix)}
+    emit(plan_json(answer), json_path, plan_sections(answer), files)
+
+
+def _options(
+    question: Question,
+    named: list[Recipe],
+    catalogue: str | None,
+    trace: Trace,
+    shown: Progress,
+    *,
+    only_named: bool,
+) -> tuple[list[FabricOption], Frontier | None]:
+    """Designs to choose from, those that are named first, and all that the rest was chosen from."""
+    from ocs_codesign.circuits.hold.options import recipe_options, serving_options
+    from ocs_codesign.search.frontiers import designs_serving
+
+    for recipe in named:
+        _check_size(recipe, question)
+    options = [*recipe_options(named, trace.collectives, shown.tell)]
+    if only_named:
+        return options, None
+    serving = designs_serving(question, trace.collectives, shown.tell_phase, catalogue=catalogue)
+    known = serving_options(serving, trace.collectives)
+    options += [option for option in known if option.recipe not in named]
+    if not options:
+        raise ValueError(
+            f"no design for {question.num_nodes} nodes of degree {question.degree}"
+            + " with links in both directions" * question.bidirectional
+            + " is known that could be solved in passing: name some with --designs"
+        )
+    return options, serving
+
+
+def _check_size(recipe: Recipe, question: Question) -> None:
+    if not question.is_answered_by(recipe):
+        if (recipe.num_nodes, recipe.degree) == (question.num_nodes, question.degree):
+            raise ValueError(f"{recipe!r} does not have every link in both directions")
+        raise ValueError(
+            f"{recipe!r} has {recipe.num_nodes} nodes of degree {recipe.degree}: the fabric has "
+            f"{question.num_nodes} of degree {question.degree}"
+        )
+
+
+def _figure(answer: PlannedTrace, suffix: str) -> bytes:
+    from ocs_codesign.faces.answers.plan import delta_text
+    from ocs_codesign.faces.pictures.circuits import trace_figure
+    from ocs_codesign.faces.pictures.files import figure_bytes
+
+    fabric = f"{answer.question.num_nodes} nodes of degree {answer.question.degree}"
+    title = f"{fabric}, delta {delta_text(answer.plan)}: which design is held"
+    return figure_bytes(trace_figure(answer.plan, title), suffix)
+
+
+# ``ocs-codesign planes``: which planes serve which steps, and when they change their circuits.
+
+
+# Spelled out, since importing ocs_codesign.reconfigure for a help text would take too long.
+AUTO, MILP, FAST = "auto", "milp", "fast"
+METHODS = (AUTO, "labels", MILP, FAST)
+
+
+@click.command(short_help="Planes that change circuits while others send, for a list of steps.")
+@click.argument("steps", type=INPUT, metavar="STEPS")
+@click.option(
+    *("--planes", "num_planes"),
+    type=click.IntRange(min=1),
+    required=True,
+    help="Planes; a node has a port in each.",
+)
+@bandwidth_option_of("Bandwidth of a port in one plane, as 400Gb/s.", required=True)
+@delta_option(required=True)
+@delta_per_circuit_option
+@alpha_option_of("Time that a step takes on a plane besides its bytes.")
+@click.option(
+    "--start",
+    metavar="NAMES",
+    default=COLD,
+    show_default=True,
+    help="What the planes hold, as in ring,star,cold; cold: nothing, and the first configuration "
+    "takes its dead time too; warm: the first one is up already.",
+)
+@overlap_option
+@click.option(
+    "--barrier/--no-barrier",
+    default=True,
+    help="A step begins when the one before has arrived everywhere (default), or plane by plane.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS, case_sensitive=False),
+    default=AUTO,
+    show_default=True,
+    help="How to plan; labels and milp prove the optimum, fast is for long lists.",
+)
+@plot_option("the planes over time")
+@solver_options
+@json_option
+def planes(
+    steps: str,
+    method: str,
+    plot: str | None,
+    choice: SolverChoice,
+    json_path: str | None,
+    **fabric: Any,
+) -> None:
+    """Plan which planes serve the steps in STEPS, and when each changes its circuits.
+
+    STEPS is CSV with the columns configuration and size, and count if a step comes several times,
+    or JSON, which may also list the circuits of configurations. A plane keeps what it holds until
+    it changes. The answer is proven optimal or says how far it may be from that, its timeline has
+    been checked, and it is compared with a fabric that stops for every change, and with planes that
+    never change.
+
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign planes steps.csv --planes 2 --bandwidth 400Gb/s --delta 200us
+    """
+    if method not in (AUTO, MILP):
+        choice.check_unused(f"--method {AUTO} or {MILP}")
+    check_outputs(plot, json_path)
+    from ocs_codesign.circuits.step_files import read_steps
+    from ocs_codesign.faces.answers.planes import PlanesAnswer, planes_json, planes_sections
+
+    holds, cold_start = _held(fabric.pop("start"), fabric["num_planes"])
+    listed = read_steps(steps).with_held(name for name in holds if name is not None)
+    plans = _plans(_problem(listed, holds, cold_start=cold_start, **fabric), method, choice)
+    answer = PlanesAnswer(printable(Path(steps).name), listed, *plans)
+    files: dict[str, bytes] = {}
+    if plot is not None:
+        from ocs_codesign.faces.pictures import figure_bytes
+        from ocs_codesign.faces.pictures.circuits import planes_figure
+
+        figure = planes_figure(answer.plan, listed.names, answer.file)
+        files[plot] = figure_bytes(figure, Path(plot).suffix)
+    emit(planes_json(answer), json_path, planes_sections(answer), files)
+
+
+def _held(text: str, num_planes: int) -> tuple[list[str | None], bool]:
+    """The name of what every plane holds, None for nothing, and whether that costs a change."""
+    names = [COLD if name.strip() == "-" else name.strip() for name in text.split(",")]
+    if names in ([COLD], [WARM]):
+        names *= num_planes
+    if len(names) != num_planes:
+        raise click.UsageError(
+            f"--start names {len(names)} configurations for {num_planes} planes: "
+            f"give one for each, {COLD} or {WARM} for a plane that holds nothing"
+        )
+    if COLD in names and WARM in names:
+        raise click.UsageError(f"--start is {text}: planes that hold nothing are {COLD} or {WARM}")
+    return [None if name in (COLD, WARM) else name for name in names], WARM not in names
+
+
+def _problem(
+    listed: StepList,
+    holds: list[str | None],
+    num_planes: int,
+    bandwidth: float,
+    delta: float,
+    delta_per_circuit: float | None,
+    alpha: float | None,
+    cold_start: bool,
+    overlap: bool | None,
+    barrier: bool,
+) -> PlaneProblem:
+    """These steps on these planes; ValueError for what is no problem."""
+    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.circuits.planes.problem import PlaneProblem
+
+    if delta_per_circuit and listed.changed_circuits is None:
+        raise click.UsageError(
+            "--delta-per-circuit needs to know the circuits: give STEPS as JSON with the "
+            "circuits of its configurations"
+        )
+    cost = ReconfigurationCost(
+        delta,
+        delta_per_circuit or 0.0,
+        cold_start=cold_start,
+        overlap=overlap is not False,
+        barrier=barrier,
+    )
+    try:
+        held = [None if name is None else listed.index(name) for name in holds]
+    except ValueError as error:
+        raise click.UsageError(f"--start: {error}") from None
+    return PlaneProblem(
+        *(listed.configurations, listed.step_bytes, num_planes, bandwidth, cost),
+        latency_s=alpha or 0.0,
+        held=held,
+        changed_circuits=1 if listed.changed_circuits is None else listed.changed_circuits,
+    )
+
+
+def _plans(
+    problem: PlaneProblem, method: str, choice: SolverChoice
+) -> tuple[PlanePlan, PlanePlan, PlanePlan | None]:
+    """The plan, and what it is compared with: the other rule of changes, and no changes."""
+    from ocs_codesign.circuits.planes.plan import plan_planes, static_plan_of_planes
+
+    other = problem.with_cost(replace(problem.cost, overlap=not problem.cost.overlap))
+    with progress("Planning") as shown, choice.solving(default_limit_s=60.0) as options:
+        plan = plan_planes(problem, method, options, shown.tell)
+        shown.tell_phase("Comparing", 0, 0)
+        compared = plan_planes(other, FAST if method == FAST else AUTO, options, shown.tell)
+        return plan, compared, static_plan_of_planes(problem)
+
+
+# ``ocs-codesign demand``: configurations of circuit switches for a demand matrix.
+
+
+_EXACT_NODES, _EXACT_TIME_S = 10**12, 60.0
+
+
+@click.command(short_help="Configurations of circuit switches for a demand matrix.")
+@click.argument("matrix", type=INPUT, metavar="FILE")
+@delta_option(required=True)
+@bandwidth_option_of("Bandwidth of one circuit, such as 100Gbps.", required=True)
+@click.option(
+    "--switches",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Circuit switches side by side; every node has a circuit on each.",
+)
+@click.option(
+    "--unit", metavar="UNIT", help="What entries without a unit count, as MiB, or 8KiB a token."
+)
+@click.option("--exact", is_flag=True, help="Search all plans: for up to 8 nodes.")
+@quantity_option(
+    "--time-limit", parse_time, "Time for planning, used up unless a plan is proven optimal."
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, help="Of the local search (default 0)."
+)
+@click.option(
+    *("--out", "plan_path"), type=OUTPUT, metavar="FILE", help="Write the configurations as CSV."
+)
+@plot_option("demand and switches")
+@json_option
+def demand(
+    matrix: str,
+    delta: float,
+    bandwidth: float,
+    switches: int,
+    unit: str | None,
+    exact: bool,
+    time_limit: float | None,
+    seed: int,
+    plan_path: str | None,
+    plot: str | None,
+    json_path: str | None,
+) -> None:
+    """Plan configurations of circuit switches that serve the demand matrix in FILE.
+
+    FILE is CSV, JSON or npy: entry i, j is what node i has for node j, in bytes, in --unit, or with
+    a unit of its own as in 4MiB. Every configuration, a permutation of the nodes, costs its switch
+    --delta and is then held as long as planned. The answer says how far it may be from the best
+    plan, and what a round robin and circuits that stay would take.
+
+    \b
+    Example:
+      ocs-codesign example .
+      ocs-codesign demand demand.csv --delta 20us --bandwidth 400Gbps
+    """
+    check_outputs(plan_path, plot, json_path)
+    from ocs_codesign.circuits.demand.planner import demand_baselines, plan_demand
+    from ocs_codesign.circuits.matrix_files import plan_csv, read_demand
+    from ocs_codesign.faces.answers.planes import demand_json, demand_sections
+
+    file = read_demand(matrix, unit)
+    effort = _effort(file, exact, time_limit, seed)
+    with progress("Planning") as shown:
+        plan = plan_demand(file.demand, delta, switches, bandwidth, effort, shown.tell_phase)
+        baselines = demand_baselines(plan)
+    files: dict[str, bytes] = {}
+    if plan_path is not None:
+        files[plan_path] = plan_csv(plan, file.names).encode()
+    if plot is not None:
+        from ocs_codesign.faces.pictures import figure_bytes
+        from ocs_codesign.faces.pictures.circuits import demand_figure
+
+        files[plot] = figure_bytes(demand_figure(plan), Path(plot).suffix)
+    answer = (printable(Path(matrix).name), file.names, plan, baselines)
+    emit(demand_json(*answer), json_path, demand_sections(*answer), files)
+
+
+def _effort(file: DemandFile, exact: bool, time_limit: float | None, seed: int) -> DemandEffort:
+    from ocs_codesign.circuits.demand.planner import DemandEffort
+    from ocs_codesign.circuits.demand.search import MAX_LINES
+
+    if not exact:
+        return DemandEffort(seed=seed, time_limit_s=time_limit)
+    some = file.demand.units > 0
+    busy = int(max(some.any(0).sum(), some.any(1).sum()))
+    if busy > MAX_LINES:
+        raise click.UsageError(
+            f"--exact is for up to {MAX_LINES} senders and receivers, and here are {busy}"
+        )
+    return DemandEffort(
+        seed=seed, search_nodes=_EXACT_NODES, time_limit_s=time_limit or _EXACT_TIME_S
+    )

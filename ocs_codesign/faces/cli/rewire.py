@@ -1,0 +1,382 @@
+"""``ocs-codesign rewire``: from one topology's circuits to another's, in stages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.core.quantities import parse_time
+from ocs_codesign.faces.cli.deployed import (
+    WHERE,
+    archive_option,
+    asked_place,
+    bundle_option,
+    check_asked,
+    read,
+    splice_of,
+    splice_option,
+    spliced_bundle,
+    what_if_option,
+    write,
+)
+from ocs_codesign.faces.cli.options import (
+    BUNDLE,
+    INPUT,
+    OUTPUT,
+    GivenGraph,
+    delta_option,
+    delta_per_circuit_option,
+    json_option,
+    quantity_option,
+)
+from ocs_codesign.faces.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.faces.cli.progress import progress
+
+if TYPE_CHECKING:
+    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.core.topology import Topology
+    from ocs_codesign.fabric.bundle.write.bundle import BundlePlace
+    from ocs_codesign.fabric.description import PortModel
+
+
+# Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
+PORT_MODELS = ("simplex", "two-sided", "matching")
+HOSTS_CHANGE = "circuits change between the same hosts"
+
+
+@click.command(short_help="Change circuits from one topology to another, in stages.")
+@click.argument("ends", nargs=-1, metavar="[FROM] [TO]")
+@bundle_option
+@what_if_option
+@click.option(
+    "--held",
+    "held_path",
+    type=INPUT,
+    metavar="FILE",
+    help="The cross-connects that are up now, instead of FROM: a CSV of switch (or plane) and id.",
+)
+@click.option(
+    "--without",
+    metavar="HOST",
+    multiple=True,
+    help="TO is what is left without it, its circuits joined: a host of the bundle, or the number "
+    "of a node of FROM; repeat it.",
+)
+@splice_option
+@click.option(
+    "--port-model",
+    type=click.Choice(PORT_MODELS),
+    help="What a plane can hold (default: as the profile says, else simplex).",
+)
+@click.option(
+    "--planes",
+    type=click.IntRange(1, 4096),
+    help="Planes there are (default: as both need); more than both together are left idle.",
+)
+@click.option("--free-hosts", is_flag=True, help="Choose which host is which node, too.")
+@click.option("--profile", metavar="NAME", help="Switches of this make, such as polatis-384.")
+@delta_option()
+@delta_per_circuit_option
+@click.option("--plane-stops", is_flag=True, help="A plane is dark as a whole while it changes.")
+@quantity_option("--time-limit", parse_time, "Time for the search (default 60s).")
+@click.option("--seed", type=click.IntRange(0), help="Seed of local searches (default 0).")
+@click.option(
+    "--out",
+    type=OUTPUT,
+    metavar="PATH",
+    help="Where to put the changed bundle (default: that of --bundle); with --what-if a CSV of all "
+    "cross-connects, in their order.",
+)
+@archive_option
+@json_option
+def rewire(
+    ends: tuple[str, ...],
+    bundle: str | None,
+    what_if: bool,
+    held_path: str | None,
+    without: tuple[str, ...],
+    where: str | None,
+    out: str | None,
+    archive_path: str | None,
+    json_path: str | None,
+    seed: int | None,
+    **invented: Any,
+) -> int:
+    """Plan the change of circuits to TO, and bring a bundle to what it is afterwards.
+
+    With --bundle, TO is one of its configurations: the stages lead from the cross-connects of the
+    configuration that is up (FROM, if given, must be it), or from those of --held, to those of TO,
+    and the bundle then says that TO is up.
+
+    With --what-if and no bundle, FROM and TO are recipes or graph files. The planes of the new
+    topology are chosen such that the fewest circuits have to be made, with a proof or a bound. A
+    cross-connect 1A-2B joins the A port of node 0 with the B port of node 1 in its plane.
+
+    --without hosts that are lost, TO is what is left: what led into them is joined with what led
+    out of them, in the cheapest way by exact cost.
+
+    Planes change in stages, in each of which circuits are torn down before others are made, and
+    the circuits that stay up are proven to join all nodes, if that can be.
+
+    \b
+    Example:
+      ocs-codesign rewire 'DirectedCirculant(8, (1, 3))' 'GeneralizedKautz(2, 8)' --what-if
+      ocs-codesign rewire 'DirectedCirculant(64, (1, 8))' --without 5 --without 9 --what-if
+    """
+    given = [f"--{name.replace('_', '-')}" for name, value in invented.items() if value]
+    if seed is not None and not without:
+        given.append("--seed")
+    check_asked(bundle, what_if, given)
+    most = 1 if without else 2
+    if len(ends) > most:
+        there = "is FROM, and TO is what is left" if without else "are FROM and TO"
+        raise click.UsageError(f"{len(ends)} arguments are given: there {there}")
+    if len(ends) == 2 and held_path is not None:
+        raise click.UsageError("--held takes the place of FROM: give TO alone")
+    if held_path is not None and without:
+        raise click.UsageError("--held and --without: TO is what is left of FROM, so give FROM")
+    if where is not None and not without:
+        raise click.UsageError("--splice is how circuits of hosts are joined: name them --without")
+    if bundle is not None:
+        if without:
+            place = asked_place(bundle, out, archive_path, json_path, what_if=what_if)
+            return _without(ends, bundle, place, without, where, json_path, seed or 0)
+        if not ends:
+            raise click.UsageError("give TO, a configuration of the bundle, or --without hosts")
+        place = asked_place(bundle, out, archive_path, json_path, what_if=what_if)
+        _deployed(ends, bundle, place, held_path, json_path)
+        return 0
+    if without and not ends:
+        raise click.UsageError("give FROM, of which nodes are lost")
+    if where == WHERE[0]:
+        raise click.UsageError(
+            "--splice in-place depends on cables: give --bundle, or ask survive with a --fabric"
+        )
+    if not without and len(ends) + (held_path is not None) < 2:
+        raise click.UsageError("give FROM, or --held FILE, and TO")
+    if archive_path is not None:
+        raise click.UsageError("--archive is for a changed bundle: give --bundle")
+    _asked(ends, held_path, without, out, json_path, seed=seed or 0, **invented)
+    return 0
+
+
+def _without(
+    ends: tuple[str, ...],
+    bundle: str,
+    place: BundlePlace | None,
+    without: tuple[str, ...],
+    where: str | None,
+    json_path: str | None,
+    seed: int,
+) -> int:
+    """What is up in a bundle, without hosts."""
+    check_outputs(json_path)
+    from ocs_codesign.fabric.deployments.deploy import Failures
+
+    with progress("Reading files") as shown:
+        deployment = read(bundle, shown)
+        if ends and ends[0] != deployment.up:
+            raise ValueError(f"{deployment.up!r} is up, not {ends[0]!r}")
+        lost = Failures(without)
+        return spliced_bundle(deployment, lost, where or WHERE[0], place, json_path, shown, seed)
+
+
+def _deployed(
+    ends: tuple[str, ...],
+    bundle: str,
+    place: BundlePlace | None,
+    held_path: str | None,
+    json_path: str | None,
+) -> None:
+    """From what is up in a bundle to another of its configurations."""
+    check_outputs(json_path)
+    from ocs_codesign.fabric.deployments.day_two import rewired
+    from ocs_codesign.fabric.files.held_files import read_joined_ports
+    from ocs_codesign.faces.answers.deploy import change_json, change_sections
+
+    with progress("Reading files") as shown:
+        deployment = read(bundle, shown)
+        if len(ends) == 2 and ends[0] != deployment.up:
+            raise ValueError(f"{deployment.up!r} is up, not {ends[0]!r}")
+        held = None if held_path is None else read_joined_ports(held_path, deployment.fabric)
+        shown.tell_phase("Ordering stages")
+        changed, change = rewired(deployment, ends[-1], held)
+        if place is not None:
+            write(changed, place, shown)
+    answer = change_json(changed, change, place)
+    emit(answer, json_path, change_sections(changed, change, place))
+
+
+def _asked(
+    ends: tuple[str, ...],
+    held_path: str | None,
+    without: tuple[str, ...],
+    out: str | None,
+    json_path: str | None,
+    *,
+    port_model: str | None,
+    planes: int | None,
+    free_hosts: bool,
+    profile: str | None,
+    delta: float | None,
+    delta_per_circuit: float | None,
+    plane_stops: bool,
+    time_limit: float | None,
+    seed: int,
+) -> None:
+    """Between topologies on circuits that are invented."""
+    if profile is not None and (delta is not None or delta_per_circuit is not None):
+        raise click.UsageError("--profile says the dead time: --delta is for switches without one")
+    check_outputs(json_path, out)
+    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.core.lp import Options
+    from ocs_codesign.fabric.files.held_files import read_plane_state
+    from ocs_codesign.fabric.planes.models import planes_of
+    from ocs_codesign.fabric.repairs.splicing import without_nodes
+    from ocs_codesign.fabric.rewiring.hosts import free_rewiring
+    from ocs_codesign.fabric.rewiring.minimum import TIME_LIMIT_S, is_kept, minimum_rewiring
+    from ocs_codesign.fabric.rewiring.stages import staged
+    from ocs_codesign.fabric.rewiring.state import plane_state
+    from ocs_codesign.faces.answers.deploy import INVENTED, choice_facts, choice_json
+    from ocs_codesign.faces.answers.rewire import (
+        RewiringAnswer,
+        plan_csv,
+        rewiring_json,
+        rewiring_sections,
+    )
+    from ocs_codesign.faces.answers.sections import Facts
+
+    with progress("Choosing planes") as shown:
+        model, cost = _switches(port_model, profile, delta, delta_per_circuit)
+        name, target = _named_topology(ends[-1])
+        lost = None
+        if without:
+            shown.tell_phase("Joining circuits")
+            lost = splice_of(name, target, without, two_way=model.is_bidirectional, seed=seed)
+            name, target = lost.name, lost.topology
+        as_it_comes = planes_of(target, model)
+        if held_path is None:
+            held_name, first = _named_topology(ends[0])
+            if lost is None and first.num_nodes != target.num_nodes:
+                raise ValueError(
+                    f"{held_name} has {first.num_nodes} nodes and {name} {target.num_nodes}: "
+                    f"{HOSTS_CHANGE}"
+                )
+            before = planes_of(first, model)
+            needed = max(before.num_planes, as_it_comes.num_planes)
+            if planes is not None and planes < needed:
+                raise ValueError(f"--planes is {planes}, but the topologies need {needed}")
+            # On so many all that is kept can stay where it is, and the rest fits the others.
+            useful = before.num_planes + as_it_comes.num_planes
+            state = plane_state(before, min(planes or needed, useful))
+            state = state if lost is None else without_nodes(state, lost.stays)
+        else:
+            held_name = held_path
+            least = planes or as_it_comes.num_planes
+            state = read_plane_state(held_path, model, target.num_nodes, least)
+        options = Options(time_limit_s=TIME_LIMIT_S if time_limit is None else time_limit)
+        fixed = minimum_rewiring(state, target, model, options=options, seed=seed)
+        free = None
+        if free_hosts:
+            shown.tell_phase("Choosing hosts")
+            free = free_rewiring(state, target, model, options=options, seed=seed)
+        shown.tell_phase("Ordering stages")
+        after = (fixed if free is None else free.rewiring).target
+        timed = cost or ReconfigurationCost(0)
+        plan = staged(state, after, timed, model, plane_stops=plane_stops)
+        without_choice = int((~is_kept(as_it_comes, state)).sum())
+        names = (held_name, name)
+        answer = RewiringAnswer(names, fixed, free, without_choice, plan, cost is not None)
+    files = {} if out is None else {out: plan_csv(plan)}
+    sections = [INVENTED, *rewiring_sections(answer, None if out == STDOUT else out)]
+    invented: dict[str, Any] = {"what_if": True, "note": INVENTED}
+    if lost is not None:
+        sections[1:1] = [Facts(*choice_facts(lost.choice)), ""]
+        invented["splice"] = choice_json(lost.choice)
+    emit({**rewiring_json(answer), **invented}, json_path, sections, files)
+
+
+def _named_topology(text: str) -> tuple[str, Topology]:
+    """What a recipe, or the name of a graph file, is called, and its topology."""
+    from pathlib import Path
+
+    from ocs_codesign.graphs.handle import asked_digits
+
+    is_recipe = "(" in text or asked_digits(text) is not None
+    is_file = not is_recipe or Path(text).is_file()
+    given = GivenGraph.of(None, text) if is_file else GivenGraph.of(text, None)
+    return given.name, given.topology()
+
+
+def _switches(
+    port_model: str | None,
+    profile: str | None,
+    delta: float | None,
+    delta_per_circuit: float | None,
+) -> tuple[PortModel, ReconfigurationCost | None]:
+    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.fabric.description import PortModel
+    from ocs_codesign.fabric.profiles import profile_named
+
+    if profile is None:
+        model = PortModel(port_model or PORT_MODELS[0])
+        if delta is None and delta_per_circuit is None:
+            return model, None
+        return model, ReconfigurationCost(delta or 0, delta_per_circuit or 0)
+    switch = profile_named(profile)
+    if port_model is not None:
+        try:
+            switch = switch.used_as(PortModel(port_model))
+        except ValueError as error:
+            raise ValueError(
+                f"{error}; here, give --port-model {port_model} and --delta without --profile"
+            ) from None
+    if switch.port_model is PortModel.RESTRICTED:
+        raise ValueError(
+            f"{profile} is restricted: its states are listed, so that no planes can be chosen"
+        )
+    return switch.port_model, switch.change
+
+
+# ``ocs-codesign verify-bundle``: do cables and cross-connects make what the bundle claims?
+
+
+NEGATIVE = 1
+
+
+@click.command("verify-bundle", short_help="Check a bundle from its cables and circuits up.")
+@click.argument("bundle", type=BUNDLE, metavar="DIR|ZIP")
+@click.option(
+    "--observed",
+    type=INPUT,
+    metavar="NEIGHBOURS.csv",
+    help="Neighbours that were heard: local_host,local_port,remote_host,remote_port.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1), default=1000, show_default=True, help="Findings to list."
+)
+@json_option
+def verify_bundle(bundle: str, observed: str | None, limit: int, json_path: str | None) -> int:
+    """Follow the light through the cables and cross-connects of the bundle in DIR or ZIP.
+
+    The topology that it makes is compared with all graphs and tables, the schedules are replayed
+    on it, and the plans are carried out port by port. A row of observed neighbours says that a
+    host heard on a port (p0 is that of plane 0; on two-sided switches p0-a and p0-b) what a remote
+    host sent from its own; they must be those of one of the configurations. Exit code 1 if
+    anything is wrong, with all that was found; 2 if it is not a bundle, or the zip is broken.
+
+    \b
+    Example:
+      ocs-codesign fabric example --hosts 8 --planes 2 > fabric.yaml
+      ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
+      ocs-codesign verify-bundle bundle
+    """
+    check_outputs(json_path)
+    from ocs_codesign.fabric.bundle.verify import check_bundle
+    from ocs_codesign.faces.answers.rewire import verify_bundle_json, verify_bundle_sections
+
+    with progress("Reading files") as on:
+        verdict = check_bundle(bundle, observed, limit=limit, on_phase=on.tell_phase)
+    emit(verify_bundle_json(verdict), json_path, verify_bundle_sections(verdict))
+    return 0 if verdict.ok else NEGATIVE

@@ -1,0 +1,348 @@
+"""``ocs-codesign survive``: what single losses leave of a recipe on a fabric, and its repair."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.faces.answers.sections import refusal_json, refusal_text
+from ocs_codesign.faces.cli.deployed import (
+    COMPONENT,
+    SCORED_FOR_AN_OFFER,
+    archive_option,
+    asked_place,
+    bundle_option,
+    check_asked,
+    components,
+    offered_splice,
+    read,
+    splice_option,
+    spliced_bundle,
+    spliced_question,
+    what_if_option,
+    write,
+)
+from ocs_codesign.faces.cli.options import DIRECTORY, GATHERING, INPUT, json_option, prefer_option
+from ocs_codesign.faces.cli.output import check_outputs, emit
+from ocs_codesign.faces.cli.progress import progress
+
+if TYPE_CHECKING:
+    from ocs_codesign.fabric.bundle.write.bundle import BundlePlace
+    from ocs_codesign.fabric.deployments.deploy import Deployment, Failures
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.fabric.repairs.splicing import SplicedConfiguration
+    from ocs_codesign.fabric.wiring import Configuration
+    from ocs_codesign.faces.cli.progress import Progress
+
+
+# Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
+KINDS = ("plane", "switch", "link", "host")
+
+
+@click.command(short_help="What every single loss leaves, and how to repair one.")
+@click.argument("recipe", required=False)
+@click.option(
+    *("--fabric", "fabric_path"),
+    type=INPUT,
+    metavar="FILE",
+    help="The fabric file, for a RECIPE; - is standard input.",
+)
+@bundle_option
+@what_if_option
+@click.option(
+    "--kinds", metavar="LIST", help=f"Losses to look at, of {','.join(KINDS)} (default: all)."
+)
+@click.option(
+    "--collective",
+    type=click.Choice(GATHERING, case_sensitive=False),
+    default="allgather",
+    show_default=True,
+    help="What the steps and t_b are of.",
+)
+@prefer_option
+@click.option(
+    "--repair",
+    "lost",
+    metavar="COMPONENT",
+    multiple=True,
+    help=f"Repair the loss of {COMPONENT}; repeat it.",
+)
+@click.option(
+    "--restore", "mended", metavar="COMPONENT", multiple=True, help="It works again, as a spare."
+)
+@click.option(
+    "--redesign",
+    metavar="NAME",
+    help="Bring up, as NAME, the best stored design that fits what lost planes or switches leave.",
+)
+@splice_option
+@click.option(
+    "--seed", type=click.IntRange(0), help="Seed of --splice where not all ways are tried (0)."
+)
+@click.option(
+    "--out",
+    type=DIRECTORY,
+    metavar="DIR",
+    help="Where to put the repaired bundle (default: that of --bundle).",
+)
+@archive_option
+@json_option
+def survive(
+    recipe: str | None,
+    fabric_path: str | None,
+    bundle: str | None,
+    what_if: bool,
+    kinds: str | None,
+    collective: str,
+    prefer: str,
+    lost: tuple[str, ...],
+    mended: tuple[str, ...],
+    redesign: str | None,
+    where: str | None,
+    seed: int | None,
+    out: str | None,
+    archive_path: str | None,
+    json_path: str | None,
+) -> int:
+    """Lose every plane, switch, circuit and host of what is up in a bundle, one at a time.
+
+    Of a RECIPE on a --fabric, on an embedding that is chosen for it, likewise. Nothing is rewired:
+    BFB is generated anew on what is left, and its exact cost is shown in units of M/B, with B the
+    egress of a node before the loss.
+
+    With --repair, all that is named is lost at once, and the configurations of the bundle are made
+    again with spare hosts, ports and planes, from the cables and cross-connects that are there:
+    which strands move and which cross-connects change. The bundle becomes what it is afterwards.
+    Where a plane dies and no other is free, a design of fewer ports is offered: --redesign.
+    Where hosts die, going on without them is offered: --splice joins the circuits into them with
+    those out of them, in the cheapest way by exact cost, and needs no spares.
+    Exit code 1 if a loss of a kind that was looked at disconnects nodes, or if it does not fit or
+    cannot be repaired.
+
+    \b
+    Example:
+      ocs-codesign fabric example --hosts 16 --planes 4 > fabric.yaml
+      ocs-codesign survive 'GeneralizedKautz(4, 16)' --fabric fabric.yaml --kinds plane
+      ocs-codesign survive 'BiRing(4, 16)' --fabric fabric.yaml --what-if \\
+          --repair host:host03 --splice anywhere
+    """
+    if (recipe is None) == (bundle is None):
+        raise click.UsageError("give --bundle DIR or ZIP, or a RECIPE and its --fabric FILE")
+    if (recipe is None) == (fabric_path is not None):
+        raise click.UsageError("--fabric FILE is for a RECIPE, and a RECIPE needs it")
+    if (lost or mended) and kinds is not None:
+        raise click.UsageError("--kinds is for single losses: with --repair, name what is lost")
+    if lost or mended:
+        check_asked(bundle, what_if, ())
+    elif out is not None or archive_path is not None:
+        option = "--archive" if out is None else "--out"
+        raise click.UsageError(f"{option} is for a repaired bundle: give --repair")
+    if mended and (lost or bundle is None):
+        raise click.UsageError("--restore is for a --bundle, and apart from --repair")
+    if redesign is not None and (not lost or bundle is None):
+        raise click.UsageError("--redesign is for a --bundle and what --repair names")
+    if where is not None and (not lost or redesign is not None):
+        raise click.UsageError("--splice is for hosts that --repair names, without --redesign")
+    if seed is not None and where is None:
+        raise click.UsageError("--seed is for the search of --splice")
+    check_outputs(json_path)
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+
+    wanted, verdict = _kinds(kinds), "fits" if bundle is None else "repaired"
+    with progress("Reading files") as shown:
+        try:
+            if bundle is not None and (lost or mended):
+                place = asked_place(bundle, out, archive_path, json_path, what_if=what_if)
+                deployment = read(bundle, shown)
+                failed = components(lost or mended, deployment)
+                if where is not None:
+                    return spliced_bundle(
+                        deployment, failed, where, place, json_path, shown, seed or 0
+                    )
+                if redesign is not None:
+                    return _redesigned(deployment, failed, redesign, place, json_path, shown)
+                return _changed(deployment, failed, bool(mended), place, json_path, shown)
+            if bundle is not None:
+                deployment = read(bundle, shown)
+                configuration = deployment.configuration(deployment.up).configuration
+            else:
+                configuration = _invented(recipe or "", fabric_path or "", prefer)
+                verdict = "repaired"
+            if lost:
+                failed = components(lost)
+                return _asked(configuration, failed, where, seed or 0, collective, json_path)
+        except InfeasibleError as error:
+            emit(refusal_json(error, verdict), json_path, [refusal_text(error, verdict)])
+            return 1
+        is_deployed = bundle is not None
+        return _losses(configuration, wanted, collective, json_path, shown, deployed=is_deployed)
+
+
+def _invented(recipe: str, fabric_path: str, prefer: str) -> Configuration:
+    """A recipe on a fabric, on cables of its own."""
+    from ocs_codesign.fabric.embedding.embed import embed
+    from ocs_codesign.fabric.files.fabric_files import load_fabric
+    from ocs_codesign.faces.cli.handles import recipe_of
+
+    topology = recipe_of(recipe).topology()
+    return embed(load_fabric(fabric_path), topology, prefer=prefer).configuration
+
+
+def _losses(
+    configuration: Configuration,
+    kinds: tuple[str, ...],
+    collective: str,
+    json_path: str | None,
+    shown: Progress,
+    *,
+    deployed: bool,
+) -> int:
+    """All single losses."""
+    from ocs_codesign.fabric.survival import survivability
+    from ocs_codesign.faces.answers.deploy import survivability_json, survivability_sections
+
+    shown.tell_phase("Losing one at a time")
+    survival = survivability(configuration, kinds, collective, on_progress=shown.tell)
+    sections = survivability_sections(survival, deployed=deployed)
+    emit({**survivability_json(survival), "deployed": deployed}, json_path, sections)
+    return 0 if all(loss.left.is_connected for loss in survival.losses) else 1
+
+
+def _asked(
+    configuration: Configuration,
+    failed: Failures,
+    where: str | None,
+    seed: int,
+    collective: str,
+    json_path: str | None,
+) -> int:
+    """A repair on an embedding that is invented for the question."""
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.fabric.repairs.repair import repair
+    from ocs_codesign.fabric.repairs.splicing import spliced_configuration
+    from ocs_codesign.faces.answers.deploy import INVENTED, repair_json, repair_sections
+
+    invented = {"what_if": True, "note": INVENTED}
+    if where is not None:
+        answer, sections = spliced_question(configuration, failed, where, collective, seed)
+        emit({**answer, **invented}, json_path, [INVENTED, *sections])
+        return 0
+
+    def make() -> SplicedConfiguration:
+        return spliced_configuration(
+            configuration, failed.hosts, collective, most_scored=SCORED_FOR_AN_OFFER
+        )
+
+    try:
+        made = repair(configuration, failed.hosts, failed.ports, failed.switches)
+    except InfeasibleError as error:
+        offer, sentences = offered_splice(make, failed)
+        refused = refusal_text(error, "repaired")
+        emit({**refusal_json(error, "repaired"), **offer}, json_path, [refused, *sentences])
+        return 1
+    offer, sentences = offered_splice(make, failed)
+    answer = {**repair_json(made), **invented, **offer}
+    emit(answer, json_path, [INVENTED, *repair_sections(made), *sentences])
+    return 0
+
+
+def _changed(
+    deployment: Deployment,
+    failed: Failures,
+    is_mended: bool,
+    place: BundlePlace | None,
+    json_path: str | None,
+    shown: Progress,
+) -> int:
+    """A repair of what is deployed, or what has failed and works again."""
+    from ocs_codesign.fabric.deployments.day_two import repaired, restored
+    from ocs_codesign.fabric.infeasible import InfeasibleError
+    from ocs_codesign.faces.answers.deploy import (
+        deployed_json,
+        deployed_sections,
+        repair_json,
+        repair_sections,
+    )
+
+    done = None
+    offer: dict[str, Any] = {}
+    sentences: list[str] = []
+    if is_mended:
+        changed = restored(deployment, failed)
+    else:
+        shown.tell_phase("Repairing")
+        try:
+            changed, done = repaired(deployment, failed)
+        except InfeasibleError as error:
+            return _refused(deployment, failed, error, json_path)
+        offer, sentences = _offer(deployment, failed)
+    if place is not None:
+        write(changed, place, shown)
+    made = {} if done is None else repair_json(done)
+    sections = [] if done is None else [*repair_sections(done), *sentences, ""]
+    answer = {**made, **offer, **deployed_json(changed, place)}
+    emit(answer, json_path, [*sections, *deployed_sections(changed, place)])
+    return 0
+
+
+def _offer(deployment: Deployment, failed: Failures) -> tuple[dict[str, Any], list[str]]:
+    """What going on without the lost hosts would cost."""
+    from ocs_codesign.fabric.deployments.held import spliced_up
+
+    return offered_splice(
+        lambda: spliced_up(deployment, failed, most_scored=SCORED_FOR_AN_OFFER), failed
+    )
+
+
+def _refused(
+    deployment: Deployment, failed: Failures, error: InfeasibleError, json_path: str | None
+) -> int:
+    """What cannot be repaired, and what could be brought up instead."""
+    from ocs_codesign.fabric.deployments.day_two import redesign
+    from ocs_codesign.faces.answers.deploy import redesign_json, redesign_text
+
+    offer, sentences = _offer(deployment, failed)
+    answer = {**refusal_json(error, "repaired"), **offer}
+    sections = [refusal_text(error, "repaired"), *sentences]
+    if failed.switches and not (failed.hosts or failed.ports):
+        try:
+            offered = redesign(deployment, failed)
+            answer["redesign"] = redesign_json(offered)
+            sections.append(redesign_text(offered))
+        except ValueError as none:
+            sections.append(f"There is no redesign: {none}.")
+    emit(answer, json_path, sections)
+    return 1
+
+
+def _redesigned(
+    deployment: Deployment,
+    failed: Failures,
+    name: str,
+    place: BundlePlace | None,
+    json_path: str | None,
+    shown: Progress,
+) -> int:
+    """Another design on what is left."""
+    from ocs_codesign.fabric.bundle.write.text import check_names
+    from ocs_codesign.fabric.deployments.day_two import redesigned
+    from ocs_codesign.faces.answers.deploy import change_json, change_sections
+
+    check_names(deployment.fabric, [name])
+    changed, change = redesigned(deployment, failed, name, shown.tell_phase)
+    if place is not None:
+        write(changed, place, shown)
+    answer = change_json(changed, change, place)
+    emit(answer, json_path, change_sections(changed, change, place))
+    return 0
+
+
+def _kinds(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return KINDS
+    kinds = tuple(kind.strip() for kind in text.split(","))
+    for kind in kinds:
+        if kind not in KINDS:
+            raise click.UsageError(f"--kinds has {kind!r}: it must be of {', '.join(KINDS)}")
+    return kinds

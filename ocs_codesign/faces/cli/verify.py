@@ -1,0 +1,324 @@
+"""``ocs-codesign verify``: is this schedule right, and what does it really cost?"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.faces.cli.options import (
+    FILE,
+    OUTPUT,
+    GivenGraph,
+    LiveChoice,
+    SolverChoice,
+    graph_option,
+    json_option,
+    path_formats,
+    program_formats,
+    recipe_argument,
+    solver_options,
+)
+from ocs_codesign.faces.cli.output import STDOUT, check_outputs, emit
+from ocs_codesign.faces.cli.progress import progress
+
+if TYPE_CHECKING:
+    from ocs_codesign.core.lp import Options
+    from ocs_codesign.core.topology import Topology
+    from ocs_codesign.faces.answers.sections import Section
+    from ocs_codesign.schedules.paths.certificates import PathTable
+
+
+# Programs of others on the command line: verified, and saved as designs.
+
+
+NEGATIVE = 1
+IMPORTED = "imported"
+"""The maker of a design that came from others."""
+
+
+def verify_program(path: str, format_name: str, json_path: str | None) -> int:
+    """Say whether a program in a file does what it says, and what it costs."""
+    with progress("Verifying"):
+        answer, sections = _verified(Path(path), format_name)
+    emit(answer, json_path, sections)
+    return 0 if answer["ok"] else NEGATIVE
+
+
+def verify_export(directory: str, json_path: str | None) -> int:
+    """The same of every plan in a directory that ``export`` wrote."""
+    from ocs_codesign.interop.exports import programs_in
+
+    answers: list[dict[str, Any]] = []
+    shown: list[Section] = []
+    with progress("Verifying") as told:
+        files = programs_in(directory)
+        for path, format_name in files:
+            answer, sections = _verified(path, format_name)
+            name = path.relative_to(directory).as_posix()
+            answers.append({"file": name, **answer})
+            shown += [f"{name}:", *sections, ""]
+            told.tell(len(answers), len(files))
+    valid = all(answer["ok"] for answer in answers)
+    emit({"ok": valid, "files": answers}, json_path, shown)
+    return 0 if valid else NEGATIVE
+
+
+def _verified(path: Path, format_name: str) -> tuple[dict[str, Any], list[Section]]:
+    """What is found of a file, as JSON and as text; checked for what it has if it has no data."""
+    from ocs_codesign.faces.answers.programs import (
+        checked_json,
+        checked_sections,
+        imported_json,
+        imported_sections,
+    )
+    from ocs_codesign.interop.exports import imported
+    from ocs_codesign.interop.registry import FORMATS
+
+    check = FORMATS[format_name].check
+    if check is None:
+        found = imported(path, format_name)
+        return imported_json(found), list(imported_sections(found))
+    checked = check(path)
+    return checked_json(checked, format_name), list(checked_sections(checked, format_name))
+
+
+def import_program(
+    path: str, format_name: str, directory: str | None, json_path: str | None
+) -> int:
+    """The same, and save it as a design if it is right."""
+    check_outputs(json_path)
+    from ocs_codesign.faces.answers.programs import imported_json, imported_sections
+    from ocs_codesign.interop.exports import imported
+    from ocs_codesign.schedules.files.designs import check_design_directory, save_design
+
+    if directory is not None:
+        check_design_directory(directory)
+    with progress("Reading the schedule"):
+        found = imported(Path(path), format_name)
+        if directory is not None and found.witness is None and found.schedule is not None:
+            from ocs_codesign.schedules.design import verified
+
+            design = verified(None, found.schedule, IMPORTED)
+            save_design(design, directory, Path(path).name)
+    emit(imported_json(found), json_path, imported_sections(found))
+    return 0 if found.witness is None else NEGATIVE
+
+
+@click.command(short_help="Check a design, book, export or schedule of others.")
+@click.argument("path", type=FILE, metavar="DIR|FILE")
+@click.option(
+    "--from",
+    "format_name",
+    type=LiveChoice(program_formats("check")),
+    help="The format of a file that others wrote, if its name and content do not tell.",
+)
+@json_option
+def verify(path: str, format_name: str | None, json_path: str | None) -> int:
+    """Replay a schedule send by send and recompute its cost.
+
+    Where circuits change, every send must cross one that is up in its step, and every port needs a
+    dark step or a pause to change. Of a design's directory, the claims of design.json are checked
+    too; of a book, as compare writes it, every schedule is replayed. A program that export or
+    another tool wrote is interpreted with symbolic data; what carries no data is checked for what
+    it has. Exit code 1 if anything is wrong, with the first thing found wrong.
+
+    \b
+    Example:
+      ocs-codesign build 'Line(CompleteBipartite(4))' --out design
+      ocs-codesign verify design
+    """
+    check_outputs(json_path)
+    from ocs_codesign.faces.answers.build import verify_json, verify_sections
+    from ocs_codesign.interop.exports import is_export
+    from ocs_codesign.interop.registry import told_format
+    from ocs_codesign.schedules.files.books import is_book
+    from ocs_codesign.schedules.files.designs import load_design, verify_design
+
+    if is_book(path):
+        return _verify_book(path, json_path)
+    if format_name is None and is_export(path):
+        return verify_export(path, json_path)
+    format_name = format_name or told_format(Path(path))
+    if format_name is not None:
+        return verify_program(path, format_name, json_path)
+    with progress("Verifying"):
+        loaded = load_design(path)
+        found = verify_design(loaded)
+    emit(verify_json(loaded, found), json_path, verify_sections(loaded, found))
+    return 0 if found.witness is None else NEGATIVE
+
+
+def _verify_book(path: str, json_path: str | None) -> int:
+    from ocs_codesign.faces.answers.programs import book_json, book_sections
+    from ocs_codesign.schedules.files.books import load_book
+    from ocs_codesign.verification.messages import check_book
+
+    with progress("Verifying") as shown:
+        book = load_book(path)
+        witnesses = check_book(book, shown.tell)
+    emit(book_json(book, witnesses), json_path, book_sections(book, witnesses))
+    return NEGATIVE if any(witnesses) else 0
+
+
+# ``ocs-codesign paths``: path tables for fabrics that route in the network card.
+
+
+DEFAULT_PATHS = 4
+CSV = "csv"
+
+
+@click.command(short_help="Path tables for fabrics that route, checked for deadlock.")
+@recipe_argument
+@graph_option
+@click.option(
+    "--disjoint", is_flag=True, help="A few link-disjoint short paths of every pair, balanced."
+)
+@click.option(
+    "--deadlock-free",
+    is_flag=True,
+    help="Disjoint up*/down* paths, whose channel dependencies have no cycle.",
+)
+@click.option(
+    "--virtual-channels",
+    is_flag=True,
+    help="Give every hop one of as few virtual channels as free these paths of deadlock.",
+)
+@click.option(
+    "--paths",
+    "num_paths",
+    type=click.IntRange(min=1),
+    help=f"Most paths of a pair where they are disjoint (default: {DEFAULT_PATHS}).",
+)
+@click.option(
+    "--max-hops",
+    type=click.IntRange(min=1),
+    help="Longest path where they need not be disjoint (default: the diameter + 1).",
+)
+@click.option(
+    "--max-parts",
+    type=click.IntRange(min=1),
+    help="Most parts that a message is shared out in (default: 720).",
+)
+@click.option(
+    "--out",
+    type=OUTPUT,
+    metavar="FILE",
+    help="Write the table: .csv or .json; - is standard output.",
+)
+@click.option(
+    "--format", "format_name", type=LiveChoice(path_formats), help="Instead of the suffix."
+)
+@solver_options
+@json_option
+def paths(
+    recipe: str | None,
+    graph: str | None,
+    disjoint: bool,
+    deadlock_free: bool,
+    virtual_channels: bool,
+    num_paths: int | None,
+    max_hops: int | None,
+    max_parts: int | None,
+    out: str | None,
+    format_name: str | None,
+    json_path: str | None,
+    choice: SolverChoice,
+) -> int:
+    """Find paths of every pair of nodes for an all-to-all, and the share that each carries.
+
+    By default the paths make up an optimal flow over short paths. The all-to-all time over them is
+    exact, with what no shares of such paths and no routing at all can beat, and a cycle of links
+    that may wait for each other, if there is one. Exit code 1 if --deadlock-free finds no order of
+    the nodes to go by: --virtual-channels frees the paths of any graph of deadlock, on switches
+    with so many separate buffers a link.
+
+    \b
+    Example:
+      ocs-codesign paths 'Torus((4, 4))' --deadlock-free --out paths.csv
+    """
+    source = GivenGraph.of(recipe, graph)
+    is_disjoint = disjoint or deadlock_free
+    if num_paths is not None and not is_disjoint:
+        raise click.UsageError("--paths is for --disjoint and --deadlock-free")
+    if max_hops is not None and is_disjoint:
+        raise click.UsageError("--max-hops is not for --disjoint and --deadlock-free")
+    if deadlock_free and virtual_channels:
+        raise click.UsageError("--deadlock-free paths need no --virtual-channels")
+    if format_name is not None and out is None:
+        raise click.UsageError("--format is for --out")
+    check_outputs(json_path, out)
+    from ocs_codesign.faces.answers.build import paths_json, paths_sections
+    from ocs_codesign.schedules.paths import table_files
+    from ocs_codesign.schedules.paths.throughput import throughput
+
+    if out is not None and format_name is None:
+        format_name = CSV if out == STDOUT else table_files.path_format(out)
+    topology = source.topology()
+    if deadlock_free and not _has_order(topology):
+        return _refuse(source, topology, json_path)
+    kind = "deadlock-free" if deadlock_free else "disjoint" if disjoint else "optimal"
+    with progress("Finding paths") as shown, choice.solving() as options:
+        began = time.monotonic()
+        table = _table(topology, kind, num_paths or max_hops, max_parts, options)
+        shown.tell_phase("Solving the all-to-all", 0, 0)
+        best = throughput(topology, options.after(time.monotonic() - began))
+        shown.tell_phase("Looking for deadlock", 0, 0)
+        found = None
+        if virtual_channels:
+            from ocs_codesign.schedules.paths.channels import with_channels
+
+            found = with_channels(table, options.after(time.monotonic() - began))
+            table = found.table
+        answer = {**_named(source), **paths_json(kind, table, best, found)}
+        shown.tell_phase("Writing the table", 0, 0)
+        if out is not None and out != STDOUT:
+            table_files.save_path_table(table, out, format_name)
+    answer["out"] = None if out == STDOUT else out
+    if out == STDOUT:
+        table_files.check_size(table)
+        for block in table_files.FORMATS[format_name or CSV](table):
+            click.echo(block, nl=False)
+    emit(answer, json_path, () if out == STDOUT else paths_sections(answer))
+    return 0
+
+
+def _named(source: GivenGraph) -> dict[str, str | None]:
+    """What the table is of."""
+    label = None if source.recipe is None else source.recipe.label()
+    return {"recipe": source.recipe_text, "label": label, "graph": source.graph_name}
+
+
+def _has_order(topology: Topology) -> bool:
+    from ocs_codesign.schedules.paths.channels import has_up_down_order
+
+    topology.diameter()  # ValueError unless it is strongly connected
+    return has_up_down_order(topology)
+
+
+def _refuse(source: GivenGraph, topology: Topology, json_path: str | None) -> int:
+    """Say that there are no up*/down* paths of all pairs, and return the exit code for it."""
+    from ocs_codesign.schedules.paths.channels import NO_ORDER
+
+    answer = {"recipe": source.recipe_text, "graph": source.graph_name, "nodes": topology.num_nodes}
+    emit(
+        {**answer, "routing": None, "status": NO_ORDER},
+        json_path,
+        [f"No up*/down* paths: {NO_ORDER}. --virtual-channels frees other paths of deadlock."],
+    )
+    return NEGATIVE
+
+
+def _table(
+    topology: Topology, kind: str, limit: int | None, max_parts: int | None, options: Options
+) -> PathTable:
+    """The table of that kind; ``limit`` is of hops or of paths, whichever it has."""
+    from ocs_codesign.schedules.paths.channels import up_down_table
+    from ocs_codesign.schedules.paths.tables import MAX_PARTS, disjoint_path_table, path_table
+
+    if kind == "optimal":
+        return path_table(topology, limit, max_parts or MAX_PARTS, options)
+    make = up_down_table if kind == "deadlock-free" else disjoint_path_table
+    return make(topology, limit or DEFAULT_PATHS, max_parts or MAX_PARTS, options)

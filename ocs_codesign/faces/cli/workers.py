@@ -1,0 +1,103 @@
+"""Where long work runs: processes on this machine, or the workers of a Dask scheduler."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ocs_codesign.faces.cli.interruption import interruptions
+from ocs_codesign.faces.cli.progress import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Executor
+
+    from ocs_codesign.faces.cli.progress import Progress
+
+
+def workers_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options --workers and --dask, as the arguments ``workers`` and ``dask``."""
+    command = click.option(
+        *("--dask", "--scheduler-address", "dask"),
+        metavar="ADDRESS",
+        help="A Dask scheduler to work on instead.",
+    )(command)
+    return click.option(
+        "--workers", type=click.IntRange(1), help="Local processes; all cores by default."
+    )(command)
+
+
+@contextmanager
+def long_work(
+    phase: str, kept: str, workers: int | None, scheduler: str | None
+) -> Iterator[tuple[Progress, Executor, int]]:
+    """The progress of work that takes long, where its tasks run, and how many at once.
+
+    A Ctrl-C ends the command with exit code 130 and says that what is ``kept`` is.
+    """
+    try:
+        with (
+            interruptions(),
+            progress(phase) as shown,
+            executor_of(workers, scheduler) as (executor, number),
+        ):
+            yield shown, executor, number
+    except KeyboardInterrupt:
+        click.echo(f"Interrupted: {kept}.", err=True)
+        raise click.exceptions.Exit(130) from None
+
+
+@contextmanager
+def executor_of(workers: int | None, scheduler: str | None) -> Iterator[tuple[Executor, int]]:
+    """Where tasks run, and how many at once: local processes, or a Dask scheduler's workers."""
+    if scheduler is not None:
+        with _dask(scheduler) as found:
+            yield found
+        return
+    import multiprocessing
+    import os
+    from concurrent.futures import ProcessPoolExecutor
+
+    number = workers or os.cpu_count() or 1
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(number, mp_context=context, initializer=_end_with_parent)
+    try:
+        yield executor, number
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Let this process end when the one that started it does, even if that is killed.
+
+    A worker holds both ends of the queue of work, so that it would wait, or work on, for ever.
+    """
+    import os
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait
+    from threading import Thread
+
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            wait([parent.sentinel])
+            os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _dask(address: str) -> Iterator[tuple[Executor, int]]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError(
+            "work on a cluster needs the extra dask: pip install 'ocs-codesign[dask]'"
+        ) from None
+    with Client(address, timeout="10s") as client:
+        number = sum(client.nthreads().values())
+        with client.get_executor() as executor:
+            yield executor, max(1, number)

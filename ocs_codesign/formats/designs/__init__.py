@@ -1,1 +1,0 @@
-"""Designs on disk: a schedule and the record that explains it."""

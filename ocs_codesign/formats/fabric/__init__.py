@@ -1,1 +1,0 @@
-"""Fabric files: switches, planes and hosts, from YAML or JSON."""

@@ -1,1 +1,0 @@
-"""Graph formats: topologies as edge lists, GraphML, node-link JSON and DOT."""

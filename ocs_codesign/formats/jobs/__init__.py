@@ -1,1 +1,0 @@
-"""Files of jobs, and of budgets for what they send."""

@@ -1,1 +1,0 @@
-"""Programs of ranks on disk: the formats that runtimes and simulators read."""

@@ -1,0 +1,35 @@
+"""Made by .ci/public_names.py: names and where they are defined."""
+
+from ocs_codesign.graphs.expansions.degree import Degree as Degree
+from ocs_codesign.graphs.expansions.line import Line as Line
+from ocs_codesign.graphs.expansions.product import Power as Power
+from ocs_codesign.graphs.expansions.product import Product as Product
+from ocs_codesign.graphs.expansions.reverse import Bidirected as Bidirected
+from ocs_codesign.graphs.expansions.reverse import Transpose as Transpose
+from ocs_codesign.graphs.families.cayley import Cayley as Cayley
+from ocs_codesign.graphs.families.cayley import Lift as Lift
+from ocs_codesign.graphs.families.dense import Complete as Complete
+from ocs_codesign.graphs.families.dense import CompleteBipartite as CompleteBipartite
+from ocs_codesign.graphs.families.dense import Hamming as Hamming
+from ocs_codesign.graphs.families.named import Named as Named
+from ocs_codesign.graphs.families.rings import BiRing as BiRing
+from ocs_codesign.graphs.families.rings import Circulant as Circulant
+from ocs_codesign.graphs.families.rings import DirectedCirculant as DirectedCirculant
+from ocs_codesign.graphs.families.rings import Hypercube as Hypercube
+from ocs_codesign.graphs.families.rings import Torus as Torus
+from ocs_codesign.graphs.families.rings import UniRing as UniRing
+from ocs_codesign.graphs.families.shifts import DeBruijn as DeBruijn
+from ocs_codesign.graphs.families.shifts import GeneralizedKautz as GeneralizedKautz
+from ocs_codesign.graphs.families.shifts import Kautz as Kautz
+from ocs_codesign.graphs.families.shifts import ModifiedDeBruijn as ModifiedDeBruijn
+from ocs_codesign.graphs.formats.graph_files import import_graph as import_graph
+from ocs_codesign.graphs.groups.cyclic import Cyclic as Cyclic
+from ocs_codesign.graphs.groups.cyclic import DirectProduct as DirectProduct
+from ocs_codesign.graphs.groups.cyclic import Permutations as Permutations
+from ocs_codesign.graphs.groups.semidirect import Affine as Affine
+from ocs_codesign.graphs.groups.semidirect import Dicyclic as Dicyclic
+from ocs_codesign.graphs.groups.semidirect import Dihedral as Dihedral
+from ocs_codesign.graphs.groups.semidirect import Semidirect as Semidirect
+from ocs_codesign.graphs.recipe import Recipe as Recipe
+from ocs_codesign.graphs.text import parse as parse
+from ocs_codesign.graphs.text import parse_network as parse_network

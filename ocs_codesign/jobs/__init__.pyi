@@ -1,0 +1,32 @@
+"""Made by .ci/public_names.py: names and where they are defined."""
+
+from ocs_codesign.jobs.budgets import BudgetProblem as BudgetProblem
+from ocs_codesign.jobs.budgets import allocate as allocate
+from ocs_codesign.jobs.cluster_design.candidates import Candidate as Candidate
+from ocs_codesign.jobs.cluster_design.candidates import Joining as Joining
+from ocs_codesign.jobs.cluster_design.cluster import JobCluster as JobCluster
+from ocs_codesign.jobs.cluster_design.cluster import PortPrices as PortPrices
+from ocs_codesign.jobs.cluster_design.cluster import SearchSpace as SearchSpace
+from ocs_codesign.jobs.cluster_design.cluster import TrainedModel as TrainedModel
+from ocs_codesign.jobs.cluster_design.cluster import divisions as divisions
+from ocs_codesign.jobs.cluster_design.cluster import memory_bytes as memory_bytes
+from ocs_codesign.jobs.cluster_design.group_loads import RankPlacement as RankPlacement
+from ocs_codesign.jobs.cluster_design.group_loads import placements as placements
+from ocs_codesign.jobs.cluster_design.outcomes import JobOutcome as JobOutcome
+from ocs_codesign.jobs.cluster_design.planning import CodesignPlan as CodesignPlan
+from ocs_codesign.jobs.cluster_design.planning import codesign as codesign
+from ocs_codesign.jobs.files.job_cluster_files import load_job_cluster as load_job_cluster
+from ocs_codesign.jobs.files.job_files import load_job as load_job
+from ocs_codesign.jobs.files.job_files import load_training as load_training
+from ocs_codesign.jobs.fused import Accelerator as Accelerator
+from ocs_codesign.jobs.fused import FusedOperator as FusedOperator
+from ocs_codesign.jobs.job_draft import JobDraft as JobDraft
+from ocs_codesign.jobs.job_graph import JobGraph as JobGraph
+from ocs_codesign.jobs.layers import LayerTimes as LayerTimes
+from ocs_codesign.jobs.models.building import Parallel as Parallel
+from ocs_codesign.jobs.models.layer import Recommender as Recommender
+from ocs_codesign.jobs.models.layer import ResidualNetwork as ResidualNetwork
+from ocs_codesign.jobs.models.layer import Transformer as Transformer
+from ocs_codesign.jobs.policies import compare_policies as compare_policies
+from ocs_codesign.jobs.reconfigured.planning import plan_iteration as plan_iteration
+from ocs_codesign.jobs.reconfigured.prices import configured as configured

@@ -1,0 +1,248 @@
+"""Traces of PyTorch's profiler as jobs: the kernels of one rank, and its collectives.
+
+The ``traceEvents`` of a rank say when its kernels ran. Kernels of the NCCL library with the
+attributes ``Collective name``, ``In msg nelems``, ``Out msg nelems``, ``dtype`` and ``Group size``
+are collectives; all others, and the time in which nothing ran, are computation. Which ranks a group
+has is in ``Process Group Ranks``, or ``Global rank start`` and ``Global rank stride``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, final
+
+from ocs_codesign.core.files.naming import shown
+from ocs_codesign.jobs.job_draft import JobDraft
+
+if TYPE_CHECKING:
+    from ocs_codesign.jobs.job_graph import JobGraph
+
+
+MAX_KERNELS, MAX_RANKS = 1_000_000, 2**20
+_TICKS_OF_MICRO = 1000
+_MAX_MICROS = 1e12
+_ELEMENT_BYTES = {
+    **dict.fromkeys(("double", "float64", "long", "int64"), 8),
+    **dict.fromkeys(("float", "float32", "int", "int32"), 4),
+    **dict.fromkeys(("half", "float16", "bfloat16", "short", "int16"), 2),
+    **dict.fromkeys(("byte", "char", "bool", "int8", "uint8", "float8_e4m3fn", "float8_e5m2"), 1),
+}
+_COLLECTIVES = {
+    **{name: name for name in ("allreduce", "allgather", "alltoall", "broadcast", "reduce")},
+    "reducescatter": "reduce-scatter",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """From when until when it ran (ticks); what it sends, with M and ranks, if a collective.
+
+    ``between`` are the first and the last of its ranks, and ``step`` that between two of them: 0 if
+    it is not always the same, or not known.
+    """
+
+    begin: int
+    end: int
+    collective: str = ""
+    size_bytes: int = 0
+    num_ranks: int = 1
+    between: tuple[int, int] = (0, 0)
+    step: int = 0
+
+
+def is_profile(value: Any) -> bool:
+    """Whether the content of a JSON file is a trace of the profiler."""
+    return isinstance(value, dict) and isinstance(value.get("traceEvents"), list)
+
+
+def job_of_profile(value: dict[str, Any], *, ranks_alone: bool = False) -> JobGraph:
+    """The job of the kernels in a trace, of one class of all ranks.
+
+    They are as many as ``distributedInfo`` says, or else as the groups have. With ``ranks_alone``
+    groups of some of the ranks must have ranks in even steps, which the trace says.
+
+    Computation is one stream in the order in which it ran. A collective waits for the computation
+    that had ended when it began, or for the collective before it. Computation that began after an
+    idle time during a collective, when that had ended, waits for it; so does the end. Raises
+    ValueError, with the event and the rule, for what is no such trace.
+    """
+    kernels = [
+        kernel
+        for number, event in enumerate(value["traceEvents"])
+        if (kernel := _kernel(event, number)) is not None
+    ]
+    if not kernels:
+        raise ValueError("traceEvents has no kernel: the trace is of processors without any")
+    if len(kernels) > MAX_KERNELS:
+        raise ValueError(f"traceEvents has {len(kernels)} kernels: at most {MAX_KERNELS} are read")
+    computes = _streams([kernel for kernel in kernels if not kernel.collective])
+    messages = sorted(
+        (kernel for kernel in kernels if kernel.collective), key=lambda one: (one.begin, one.end)
+    )
+    ranks = max(_world_size(value), *(max(one.num_ranks, one.between[1] + 1) for one in kernels))
+    for kernel in messages if ranks_alone else ():
+        if kernel.num_ranks not in (1, ranks) and not kernel.step:
+            raise ValueError(
+                f"a group of {kernel.num_ranks} of {ranks} ranks does {kernel.collective}: "
+                "'Process Group Ranks' does not say which, in even steps"
+            )
+    return _job(computes, messages, ranks)
+
+
+def _world_size(value: dict[str, Any]) -> int:
+    """The ranks that the trace says there are, 1 if it does not."""
+    told = value.get("distributedInfo")
+    told = told.get("world_size") if isinstance(told, dict) else None
+    if told is None:
+        return 1
+    if isinstance(told, bool) or not isinstance(told, int) or not 1 <= told <= MAX_RANKS:
+        raise ValueError(
+            f"distributedInfo.world_size is {shown(told)}: it is from 1 to {MAX_RANKS}"
+        )
+    return told
+
+
+def _kernel(event: Any, number: int) -> _Kernel | None:
+    """The kernel of an event, None for another kind of event."""
+    if not isinstance(event, dict) or event.get("ph") != "X":
+        return None
+    if str(event.get("cat")).lower() not in ("kernel", "gpu_memcpy", "gpu_memset"):
+        return None
+    where = f"traceEvents[{number}]"
+    begin, lasts = (_micros(event, key, where) for key in ("ts", "dur"))
+    span = round(begin * _TICKS_OF_MICRO), round((begin + lasts) * _TICKS_OF_MICRO)
+    args = event.get("args")
+    args = args if isinstance(args, dict) else {}
+    if "nccl" not in str(event.get("name")).lower():
+        return _Kernel(*span)
+    told = args.get("Collective name")
+    if not isinstance(told, str):
+        raise ValueError(
+            f"{where} is a kernel of NCCL without 'Collective name': PyTorch 2.2 and later say it"
+        )
+    plain = told.lower().replace("_", "").removeprefix("nccl:").removesuffix("base")
+    name = _COLLECTIVES.get(plain.removesuffix("v"))
+    if name is None:
+        raise ValueError(f"{where} is a {shown(told)}: {', '.join(_COLLECTIVES)} are read")
+    element = _ELEMENT_BYTES.get(str(args.get("dtype")).lower())
+    if element is None:
+        raise ValueError(f"{where} has the dtype {shown(args.get('dtype'))}: it is not known")
+    largest = max(_count(args, key, where) for key in ("In msg nelems", "Out msg nelems"))
+    ranks = max(1, _count(args, "Group size", where))
+    if ranks > MAX_RANKS:
+        raise ValueError(f"{where} has a group of {ranks}: at most {MAX_RANKS} are read")
+    return _Kernel(*span, name, largest * element, ranks, *_members(args, ranks, where))
+
+
+def _members(args: dict[str, Any], num_ranks: int, where: str) -> tuple[tuple[int, int], int]:
+    """The first and the last rank of a group, and the step between two, 0 if none is known."""
+    told = args.get("Process Group Ranks")
+    parts = told.strip("[] ").split(",") if isinstance(told, str) else told
+    parts = parts if isinstance(parts, list) else []
+    parts = [part.strip() if isinstance(part, str) else part for part in parts]
+    is_cut = "..." in parts
+    head = parts[: parts.index("...")] if is_cut else parts
+    try:
+        ranks = [int(part) for part in head]
+        tail = [int(part) for part in parts if part != "..."][len(head) :]
+    except (TypeError, ValueError):
+        ranks = tail = []
+    if not ranks:
+        start, step = (args.get(f"Global rank {key}") for key in ("start", "stride"))
+        if not (type(start) is int and type(step) is int and start >= 0 and step > 0):
+            return (0, num_ranks - 1), 0
+        ranks, is_cut, tail = [start, start + step][:num_ranks], num_ranks > 2, []
+    whole = [*ranks, *tail]
+    if sorted(set(whole)) != whole or not 0 <= whole[0] <= whole[-1] < MAX_RANKS:
+        raise ValueError(f"{where} has the group {shown(told)}: ranks ascend, from 0 on")
+    if len(whole) > num_ranks or (not is_cut and len(whole) < num_ranks):
+        raise ValueError(f"{where} has a group of {num_ranks} ranks: it names {len(whole)}")
+    steps = {other - one for one, other in pairwise(ranks)}
+    step = steps.pop() if len(steps) == 1 else 0
+    last = whole[-1] if tail or not is_cut else whole[0] + step * (num_ranks - 1)
+    is_even = step > 0 and last == whole[0] + step * (num_ranks - 1)
+    return (whole[0], min(last, MAX_RANKS - 1)), step if is_even else 0
+
+
+def _micros(event: dict[str, Any], key: str, where: str) -> float:
+    value = event.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{where}.{key} is {shown(value)}: it must be a number of microseconds")
+    if not math.isfinite(value) or not 0 <= value <= 1e4 * _MAX_MICROS:
+        raise ValueError(f"{where}.{key} is {shown(value)}: it must not be negative, nor so large")
+    return float(value)
+
+
+def _count(args: dict[str, Any], key: str, where: str) -> int:
+    value = args.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**50:
+        raise ValueError(f"{where}.args[{key!r}] is {shown(value)}: it must be a whole number")
+    return value
+
+
+def _streams(kernels: list[_Kernel]) -> list[tuple[int, int]]:
+    """When some stream computed: intervals that do not touch, in order."""
+    joined: list[tuple[int, int]] = []
+    for kernel in sorted(kernels, key=lambda one: one.begin):
+        if joined and kernel.begin <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], kernel.end)
+        else:
+            joined.append((kernel.begin, kernel.end))
+    return joined
+
+
+def _job(computes: list[tuple[int, int]], messages: list[_Kernel], ranks: int) -> JobGraph:
+    draft = JobDraft(1, [ranks])
+    # A collective comes before what begins with it.
+    events = [(kernel.begin, 0, (number, kernel.end)) for number, kernel in enumerate(messages)]
+    events += [(begin, 1, (begin, end)) for begin, end in _cut(computes, messages)]
+    begin_all = min(event[0] for event in events)
+    last: list[int] = []  # the computation before
+    now = begin_all  # what computation has been written until
+    running: list[tuple[int, int]] = []  # collectives that nothing waits for yet: end and node
+    before: list[int] = []  # the collective before
+    for begin, is_computation, (one, other) in sorted(events):
+        if not is_computation:
+            kernel = messages[one]
+            if not running and begin > now:
+                last, now = [draft.compute(0, begin - now, last, label="idle")], begin
+            (node,) = draft.collective(
+                *(kernel.collective, (0,), kernel.size_bytes, {0: [*last, *before]}),
+                num_ranks=kernel.num_ranks,
+                between=kernel.between,
+                label=kernel.collective,
+            )
+            before = [node]
+            running.append((other, node))
+            continue
+        ended = [node for end, node in running if end <= begin]
+        if begin > now and ended:  # it was idle, and what it waited for had come
+            latest = max(end for end, _ in running if end <= begin)
+            last = [*last, *ended]
+            running = [pair for pair in running if pair[0] > begin]
+            now = max(now, latest)
+        if begin > now and not running:
+            last, now = [draft.compute(0, begin - now, last, label="idle")], begin
+        last = [draft.compute(0, other - begin, last, label="computation")]
+        now = max(now, other)
+    draft.compute(0, 0, [*last, *(node for _, node in running)], label="end")
+    return draft.graph()
+
+
+def _cut(computes: list[tuple[int, int]], messages: list[_Kernel]) -> list[tuple[int, int]]:
+    """The intervals, cut where a collective begins: what came before is what it waited for."""
+    begins = sorted({kernel.begin for kernel in messages})
+    pieces, at = [], 0
+    for begin, end in computes:
+        rest = begin
+        while at < len(begins) and begins[at] <= begin:
+            at += 1
+        while at < len(begins) and begins[at] < end:
+            pieces.append((rest, begins[at]))
+            rest = begins[at]
+            at += 1
+        pieces.append((rest, end))
+    return pieces

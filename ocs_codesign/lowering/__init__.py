@@ -1,1 +1,0 @@
-"""RankProgram: a verified schedule as operations of ranks."""

@@ -1,1 +1,0 @@
-"""Reconfiguration: schedules that change circuits, what the change costs and when it pays."""

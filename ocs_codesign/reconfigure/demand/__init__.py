@@ -1,1 +1,0 @@
-"""Demand matrices to configurations and durations of circuit switches."""

@@ -1,1 +1,0 @@
-"""The frontier with reconfiguration: steps, t_b and configurations."""

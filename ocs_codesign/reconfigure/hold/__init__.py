@@ -1,1 +1,0 @@
-"""Hold: which design to hold when, if the whole fabric stops for a change of circuits."""

@@ -1,1 +1,0 @@
-"""All-to-all over configurations held in turn, with the best routing over them."""

@@ -1,1 +1,0 @@
-"""Schedules that change circuits, verified against the circuits up in each step."""

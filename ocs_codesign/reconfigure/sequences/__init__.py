@@ -1,1 +1,0 @@
-"""Sequences of Cayley digraphs for all-to-all, searched and solved."""

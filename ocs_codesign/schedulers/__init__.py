@@ -1,1 +1,0 @@
-"""Schedulers: (topology, collective) in, Schedule out."""

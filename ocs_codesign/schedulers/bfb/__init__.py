@@ -1,1 +1,0 @@
-"""BFB: breadth-first broadcast schedules with the least load in every step."""

@@ -1,1 +1,0 @@
-"""Exact schedules of small graphs: cuts, flows and mixed-integer programs."""

@@ -1,1 +1,0 @@
-"""Forests: collectives along spanning trees in many pieces, as fast as the network allows."""

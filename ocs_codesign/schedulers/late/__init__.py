@@ -1,1 +1,0 @@
-"""Late schedules: the best of so many steps over any routes, by columns that are made as needed."""

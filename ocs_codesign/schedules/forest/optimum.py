@@ -1,0 +1,297 @@
+"""The highest rate at which trees can serve a collective on a network, with its proof."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.core.compute.cuts import Cut, bottleneck, first_short
+from ocs_codesign.core.demand import Demand, demands_of
+from ocs_codesign.core.network import MAX_BANDWIDTH
+from ocs_codesign.core.networks.builders import as_network
+from ocs_codesign.schedules.forest.shares import SharedLinks, Tenant, best_shares, mixed_spanning
+from ocs_codesign.schedules.forest.task import GroupTask, best_spanning, forwarding, group_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from numpy.typing import NDArray
+
+    from ocs_codesign.core.collective import Collective
+    from ocs_codesign.core.given import NetworkLike
+    from ocs_codesign.core.network import Network
+    from ocs_codesign.schedules.forest.task import Tasks
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """The least time of long messages, over all schedules in which switches forward what they get.
+
+    A unit of demand takes ``inv_rate`` times what a unit of capacity takes for it, in as many
+    pieces as one likes. ``tasks`` say what every group asks, and which switches that copy or add up
+    its trees span. Where they need ``shares`` of the links, these are the program's exact optimum,
+    else the trees attain their narrowest cut. Of several rates that shares have each is that of a
+    kind of trees, which spans other switches: there are the tasks of one kind after the other.
+    ``cut`` is the narrowest around hosts, None for more than one group. No schedule takes less than
+    ``least_inv_rate``; that is less than ``inv_rate`` only where it is not known how switches that
+    copy or add up could reach it.
+    """
+
+    network: Network
+    demand: Demand
+    tasks: tuple[GroupTask, ...]
+    inv_rate: Fraction
+    cut: Cut | None
+    shares: SharedLinks | None
+    least_inv_rate: Fraction
+
+    @property
+    def rate(self) -> Fraction:
+        """Units of capacity for every unit of demand."""
+        return 1 / self.inv_rate
+
+    @property
+    def is_attained(self) -> bool:
+        """Whether schedules come as close as one likes to a rate that none exceeds."""
+        return self.inv_rate == self.least_inv_rate
+
+    @property
+    def algbw(self) -> Fraction:
+        """M over the time it takes, in the network's unit of bandwidth."""
+        return self.demand.message_units / self.inv_rate
+
+    @property
+    def t_b(self) -> Fraction:
+        """The time in M/B, B being the largest bandwidth out of a host."""
+        return self.network.host_bandwidth() / self.algbw
+
+    @property
+    def least_t_b(self) -> Fraction:
+        """The t_b that no schedule goes below."""
+        return self.t_b * self.least_inv_rate / self.inv_rate
+
+    @property
+    def num_kinds(self) -> int:
+        """Kinds of trees that have each a rate of their own."""
+        return 1 if self.shares is None else len(self.shares.rates)
+
+    @property
+    def trees(self) -> tuple[Fraction, int]:
+        """(U, k): U times capacities are integers in which k trees a unit of a root fit; least k.
+
+        Of the shares where there are some, of the first group if there are more.
+        """
+        return self.trees_of(0)
+
+    def trees_of(self, at: int) -> tuple[Fraction, int]:
+        """The same of the kind of trees that a task is of, at its rate and of its first group."""
+        shares, each = self.shares, len(self.tasks) // self.num_kinds
+        kind = at // each
+        given = self.tasks[0].problem.capacity.tolist()
+        distinct = set(given if shares is None else shares.capacity[kind * each])
+        rate = self.rate if shares is None else shares.rates[kind]
+        # U * rate = k and U times every capacity must be whole.
+        down, up = rate.numerator, rate.denominator
+        divisor = Fraction(down)
+        for value in distinct:
+            divisor = _common_divisor(divisor, Fraction(value * up))
+        scale = up / divisor
+        return scale, int(scale * rate)
+
+    def parts(self, at: int) -> list[Fraction]:
+        """What the trees of a task have of the bandwidth of every link of the network."""
+        task, bandwidth = self.tasks[at], self.network.bandwidth.tolist()
+        problem = task.problem
+        shares = problem.capacity.tolist() if self.shares is None else self.shares.capacity[at]
+        # A link takes the part of its bandwidth that its pair of nodes has.
+        columns = (problem.tail.tolist(), problem.head.tolist(), shares, problem.capacity.tolist())
+        part = {
+            (tail, head): Fraction(share) / most
+            for tail, head, share, most in zip(*columns, strict=True)
+        }
+        pairs = zip(*(ends.tolist() for ends in task.ends(self.network)), strict=True)
+        return [
+            part.get(pair, Fraction(0)) * width
+            for pair, width in zip(pairs, bandwidth, strict=True)
+        ]
+
+    def leaving(self) -> NDArray[np.int64]:
+        """Ids of the network links that leave the cut: only they can raise the rate, if any."""
+        if self.cut is None:
+            return np.zeros(0, dtype=np.int64)
+        tail, head = self.tasks[0].ends(self.network)
+        return np.flatnonzero(self.cut.side[tail] & ~self.cut.side[head])
+
+
+def _common_divisor(one: Fraction, other: Fraction) -> Fraction:
+    """The largest number of which both are whole multiples."""
+    numerator = gcd(one.numerator * other.denominator, other.numerator * one.denominator)
+    return Fraction(numerator, one.denominator * other.denominator)
+
+
+def optimum(network: NetworkLike, collective: Collective | Demand) -> Optimum:
+    """The highest rate of a collective that copies or adds up: allgather, broadcast, reduce, ...
+
+    Shards may be unequal, groups run side by side at one rate, hosts outside of a group pass on
+    what they get. An allreduce is two demands: ``allreduce.allreduce_at_once`` takes both. Raises
+    ValueError for it and for what moves, such as an all-to-all, and if a rank cannot be reached.
+    Source: Edmonds (1973); Zhao et al., ForestColl (2024).
+
+    >>> from ocs_codesign.core.collective import Collective
+    >>> from ocs_codesign.core.networks.servers import boxes
+    >>> found = optimum(boxes(2, 8, 300, 25, outer=2), Collective.ALLGATHER)
+    >>> found.inv_rate, found.trees, (found.cut.weight, found.cut.capacity), found.algbw
+    (Fraction(3, 65), (Fraction(3, 5), 13), (15, 325), Fraction(1040, 3))
+    """
+    network, demand = as_network(network), collective
+    if not isinstance(demand, Demand):
+        demand, *second = demands_of(demand, network.num_hosts)
+        if second:
+            raise ValueError("an allreduce is two demands: ask for each, or for both at once")
+    tasks = tuple(group_tasks(network, demand))
+    if not tasks:
+        raise ValueError("nothing is to be sent: no host wants what another has")
+    cut = _narrowest(tasks[0]) if len(tasks) == 1 else None
+    plain = forwarding(tasks)
+    if cut is not None and plain[0].is_balanced:
+        return Optimum(network, demand, plain, cut.inv_rate, cut, None, cut.inv_rate)
+    most, shares = at_one_rate(tasks)
+    rate = most
+    if any(task.able.any() for task in tasks):
+        hosts = network.num_hosts
+        spanned, reached = best_spanning(tasks, hosts, at_one_rate, most)
+        tasks, (rate, shares) = mixed_spanning(tasks, spanned, reached, hosts, most)
+    return Optimum(network, demand, tasks, 1 / rate, cut, shares, 1 / most)
+
+
+def _narrowest(task: GroupTask) -> Cut:
+    try:
+        return bottleneck(task.problem)
+    except ValueError as error:
+        if not task.is_sum:
+            raise
+        raise ValueError(f"{error}, when links are turned round for the sum") from None
+
+
+def at_one_rate(tasks: Tasks) -> tuple[Fraction, SharedLinks | None]:
+    """The highest rate that every task can have, and its shares where no cut alone attains it."""
+    if len(tasks) == 1 and tasks[0].is_balanced:
+        return 1 / bottleneck(tasks[0].problem).inv_rate, None
+    weights = [task.problem.weight for task in tasks]
+    tenants = [
+        Tenant(task, np.where(weight > 0, 0, -1), weight)
+        for task, weight in zip(tasks, weights, strict=True)
+    ]
+    shares = best_shares(tenants)
+    return shares.total_rate, shares
+
+
+# What a change of the network does to an optimum: upgrades that help, losses that hurt, slack.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RateLoss:
+    """What is left of the rate, from 0 to 1, when ``what`` is lost: 0 if a host is cut off."""
+
+    what: str
+    rate_left: Fraction
+
+
+def helpful_links(found: Optimum) -> list[int]:
+    """Links of which one alone, were it wider, would raise the rate; they leave the cut.
+
+    There is often none: where several cuts are as narrow, all have to be widened. Empty where
+    there is no cut.
+
+    >>> from ocs_codesign.core.collective import Collective
+    >>> from ocs_codesign.core.network import Network
+    >>> two = Network(2, 2, [0, 1], [1, 0], [1, 5])
+    >>> helpful_links(optimum(two, Collective.ALLGATHER))
+    [0]
+    """
+    return [link for link in found.leaving().tolist() if _wider(found, link) < found.inv_rate]
+
+
+def _wider(found: Optimum, link: int) -> Fraction:
+    network = found.network
+    bandwidth = network.bandwidth.copy()
+    bandwidth[link] = min(MAX_BANDWIDTH, 2 * int(bandwidth.sum()))
+    return optimum(network.changed(bandwidth), found.demand).inv_rate
+
+
+def losses(found: Optimum, on_progress: Callable[[int, int], None] | None = None) -> list[RateLoss]:
+    """What is left of the rate when one cable or one switch is lost, the worst first.
+
+    A cable is all links between two nodes, both ways. Hosts stay: a demand is of all of them.
+    """
+    network = found.network
+    ends = np.sort([network.tail, network.head], axis=0).T
+    cables, cable_of = np.unique(ends, axis=0, return_inverse=True)
+    switches = range(network.num_hosts, network.num_nodes)
+    total, told = len(cables) + len(switches), []
+    for at, (one, other) in enumerate(cables.tolist()):
+        lost = np.flatnonzero(cable_of.ravel() == at).tolist()
+        what = f"cable {network.name(one)} - {network.name(other)}"
+        told.append(RateLoss(what, _rate_left(found, network.without(links=lost))))
+        if on_progress is not None:
+            on_progress(at + 1, total)
+    for at, switch in enumerate(switches):
+        left = network.without(nodes=[switch])
+        told.append(RateLoss(f"switch {network.name(switch)}", _rate_left(found, left)))
+        if on_progress is not None:
+            on_progress(len(cables) + at + 1, total)
+    return sorted(told, key=lambda loss: loss.rate_left)
+
+
+def _rate_left(found: Optimum, network: Network) -> Fraction:
+    try:
+        return found.inv_rate / optimum(network, found.demand).inv_rate
+    except ValueError:
+        return Fraction(0)
+
+
+def spare_bandwidth(
+    found: Optimum,
+    links: Collection[int],
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[Fraction]:
+    """How much of the bandwidth of each of these links alone no cut needs at the optimal rate.
+
+    Raises ValueError where links are shared by groups or by unbalanced switches.
+    """
+    if found.shares is not None:
+        raise ValueError("what shared links can spare is not known")
+    spare = []
+    for done, link in enumerate(links, 1):
+        spare.append(_spare(found, link))
+        if on_progress is not None:
+            on_progress(done, len(links))
+    return spare
+
+
+def _spare(found: Optimum, link: int) -> Fraction:
+    """By Newton's method: the link has what the cuts found so far need, until none is short."""
+    network, task = found.network, found.tasks[0]
+    problem = task.problem
+    tail, head = (int(ends[link]) for ends in task.ends(network))
+    width = int(network.bandwidth[link])
+    if tail == head:
+        return Fraction(width)
+    arc = int(np.flatnonzero((problem.tail == tail) & (problem.head == head))[0])
+    up, down = found.inv_rate.numerator, found.inv_rate.denominator
+    # In parts of 1 / up of the bandwidth, in which all that has to pass is whole.
+    capacity, own = problem.capacity.astype(object) * up, problem.weight.astype(object) * down
+    full, ranks = int(capacity[arc]), np.flatnonzero(problem.is_rank)
+    capacity[arc] = full - width * up
+    while True:
+        position, outside = first_short(problem, ranks, 0, capacity, own)
+        if position == len(ranks):
+            return Fraction(full - int(capacity[arc]), up)
+        enters = ~outside[problem.tail] & outside[problem.head]
+        capacity[arc] += int(own[~outside].sum()) - int(capacity[enters].sum())

@@ -1,0 +1,457 @@
+"""Switches split off: links through them become arcs between ranks, each a path with a capacity.
+
+A relay is a node that is no rank. Its links are paired, what comes in with what goes out, so that
+ranks alone are left and the optimal rate with them. Pairing everything with everything in even
+parts keeps trees low, but may cost rate: it is kept only where it does not. Otherwise links are
+paired one by one, as much as no cut minds. Source: Mader's splitting-off; Frank; Bang-Jensen,
+Frank and Jackson (1995).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd, lcm
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ocs_codesign.core.compute.cuts import Dissemination, first_short
+from ocs_codesign.core.topology import before, starts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    _Spread = Callable[..., tuple[NDArray[np.int64], int] | None]
+
+
+# Arcs: paths of links with a capacity, joined end to end.
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Arcs:
+    """Paths from ``tail`` to ``head`` (int64) with a ``capacity`` (int64) each.
+
+    An arc below ``num_links`` is a link; others are arc ``left`` and then arc ``right``.
+    """
+
+    num_links: int
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    capacity: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+    def paths(self, arcs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The links of some arcs, end to end, without the rounds that one may make.
+
+        Those of arc number i are ``links[start[i] : start[i + 1]]`` of what comes: start and links.
+        """
+        links, owner = arcs, np.arange(len(arcs))
+        while (links >= self.num_links).any():
+            is_joined = links >= self.num_links
+            place = np.cumsum(1 + is_joined) - 1
+            rest = np.repeat(links, 1 + is_joined)
+            rest[place[is_joined]] = self.right[links[is_joined]]
+            rest[place[is_joined] - 1] = self.left[links[is_joined]]
+            links, owner = rest, np.repeat(owner, 1 + is_joined)
+        num_nodes = int(max(self.tail.max(), self.head.max())) + 1
+        visits = np.sort(owner * num_nodes + self.head[links])
+        again = np.unique(visits[1:][visits[1:] == visits[:-1]] // num_nodes)
+        kept = np.ones(len(links), dtype=bool)
+        for which in again.tolist():
+            mine = np.flatnonzero(owner == which)
+            kept[mine] = _without_rounds(self.tail[links[mine]], self.head[links[mine]])
+        return starts_of(np.bincount(owner[kept], minlength=len(arcs))), links[kept]
+
+    def with_capacity(self, capacity: NDArray[np.int64]) -> Arcs:
+        """The same paths with other capacities."""
+        return Arcs(self.num_links, self.tail, self.head, capacity, self.left, self.right)
+
+    def joined(
+        self, left: NDArray[np.int64], right: NDArray[np.int64], capacity: NDArray[np.int64]
+    ) -> Arcs:
+        """These and arcs that are one and then another; what they carry is no longer theirs."""
+        left_over = self.capacity.copy()
+        np.subtract.at(left_over, left, capacity)
+        np.subtract.at(left_over, right, capacity)
+        proper = self.tail[left] != self.head[right]
+        left, right, capacity = left[proper], right[proper], capacity[proper]
+        return Arcs(
+            self.num_links,
+            np.concatenate([self.tail, self.tail[left]]),
+            np.concatenate([self.head, self.head[right]]),
+            np.concatenate([left_over, capacity]),
+            np.concatenate([self.left, left]),
+            np.concatenate([self.right, right]),
+        )
+
+
+def _without_rounds(tail: NDArray[np.int64], head: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which links of a walk are left of it without what comes back to where it has been."""
+    rest: list[int] = []
+    for at, end in enumerate(head.tolist()):
+        rest.append(at)
+        tails = tail[rest].tolist()
+        if end in tails:
+            del rest[tails.index(end) :]
+    return np.isin(np.arange(len(tail)), rest)
+
+
+# Even parts: what comes in spread over what goes out, as evenly as whole numbers can be.
+
+
+MAX_CAPACITY = 2**40
+"""Capacities that even parts may make necessary; beyond, links are paired one by one."""
+
+
+def exact_parts(
+    into: NDArray[np.int64],
+    out: NDArray[np.int64],
+    may: NDArray[np.bool_],
+    _from: NDArray[np.int64],
+    _to: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], int] | None:
+    """Every ``into`` over the ``out`` that it ``may`` go to by capacity, times a scale."""
+    weight = np.where(may, out, 0)
+    total = weight.sum(axis=1)
+    if not total.all():
+        return None
+    shares = into[:, None] * weight
+    scale = lcm(*(total // np.gcd(total, np.gcd.reduce(shares, axis=1))).tolist())
+    return (shares * scale // total[:, None], scale) if scale <= MAX_CAPACITY else None
+
+
+def whole_parts(
+    into: NDArray[np.int64],
+    out: NDArray[np.int64],
+    may: NDArray[np.bool_],
+    from_kind: NDArray[np.int64],
+    to_kind: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], int] | None:
+    """The same rounded to whole parts, so that not all round up at the same place.
+
+    Everyone deals to the kinds that follow its own, in turn, and begins where the one of its kind
+    before it has left off in a round of them all: where all are alike, what comes out is even.
+    """
+    kinds, of = np.unique(np.concatenate([from_kind, to_kind]), return_inverse=True)
+    mine, theirs = of[: len(into)], of[len(into) :]
+    order = np.argsort(theirs, kind="stable")
+    sorted_kind = theirs[order]
+    # Column places turned so that the kind after one's own is the first.
+    turn = np.searchsorted(sorted_kind, mine, side="right")
+    column = order[(turn[:, None] + np.arange(len(out))) % len(out)]
+    weight = np.take_along_axis(np.where(may, out, 0), column, axis=1)
+    until = np.cumsum(weight, axis=1)
+    total = until[:, -1]
+    if not total.all():
+        return None
+    begin = before(mine, into)
+    whole = np.bincount(mine, into, len(kinds)).astype(np.int64)[mine]
+    if int(into.max()) * int(total.max()) * int(whole.max()) >= 2**61:
+        return None
+    line = (into * whole)[:, None] * np.pad(until, [(1, 0), (0, 0)][::-1])
+    line = (line + (begin * total)[:, None]) // (total * whole)[:, None]
+    amount = np.zeros(may.shape, dtype=np.int64)
+    np.put_along_axis(amount, column, np.diff(line, axis=1), axis=1)
+    return amount, 1
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """Arcs between ranks in which ``num_trees`` trees a unit of weight fit."""
+
+    arcs: Arcs
+    num_trees: int
+
+
+def split_off(
+    problem: Dissemination,
+    tail: NDArray[np.integer],
+    head: NDArray[np.integer],
+    capacity: NDArray[np.int64],
+    num_trees: int,
+) -> Split:
+    """Arcs between the ranks of a problem, whose links are taken one by one with this capacity.
+
+    ``num_trees`` trees a unit of weight must fit, in the sense of cuts, and relays let out what
+    they let in.
+    """
+    arcs = _links(tail, head, capacity)
+    split = Split(arcs, num_trees)
+    for relays, group in _levels(problem, arcs):
+        split = _one_level(problem, split, relays, group)
+    return split
+
+
+def near_ranks(
+    problem: Dissemination,
+    tail: NDArray[np.integer],
+    head: NDArray[np.integer],
+    capacity: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Sets of ranks (rows, bool over nodes) that are nearer to each other than slow relays bring.
+
+    Such are the hosts of a box: trees may do well to enter it just once.
+    """
+    sets = [np.zeros((0, problem.num_nodes), dtype=bool)]
+    for _, group in _levels(problem, _links(tail, head, capacity)):
+        mine = np.where(problem.is_rank, group, -1)
+        labels, sizes = np.unique(mine[problem.is_rank], return_counts=True)
+        several = labels[(sizes > 1) & (sizes < problem.is_rank.sum())]
+        sets.append(mine == several[:, None])
+    return np.unique(np.concatenate(sets), axis=0)
+
+
+def _links(
+    tail: NDArray[np.integer], head: NDArray[np.integer], capacity: NDArray[np.int64]
+) -> Arcs:
+    none = np.full(len(tail), -1)
+    proper = np.where(tail == head, 0, capacity)
+    return Arcs(len(tail), tail.astype(np.int64), head.astype(np.int64), proper, none, none)
+
+
+def _one_level(
+    problem: Dissemination, split: Split, relays: list[int], group: NDArray[np.int64]
+) -> Split:
+    """Relays split off in even parts, whole ones if possible, if these keep the rate."""
+    for spread in (whole_parts, exact_parts):
+        even = _evenly(split, relays, group, spread)
+        if even is not None and _keeps_rate(problem, even):
+            return even
+    if len(relays) == 1:
+        return _one_by_one(problem, split, relays[0])
+    for relay in relays:
+        split = _one_level(problem, split, [relay], group)
+    return split
+
+
+def _levels(problem: Dissemination, arcs: Arcs) -> Iterator[tuple[list[int], NDArray[np.int64]]]:
+    """Relays by rising number of neighbours and falling capacity; groups of nodes that are near.
+
+    Nodes are of one group if links lead from one to the other that are faster than those of the
+    relays, or relays of earlier levels do.
+    """
+    neighbours = np.zeros(problem.num_nodes, dtype=np.int64)
+    fastest = np.zeros(problem.num_nodes, dtype=np.int64)
+    used = arcs.capacity > 0
+    ends = np.stack([arcs.tail, arcs.head])[:, used]
+    pairs = np.unique(np.sort(ends, axis=0), axis=1)
+    for end in (0, 1):
+        np.add.at(neighbours, pairs[end], 1)
+        np.maximum.at(fastest, ends[end], arcs.capacity[used])
+    is_series = neighbours <= 2
+    keys: dict[tuple[bool, int, int], list[int]] = {}
+    for relay in np.flatnonzero(~problem.is_rank & (neighbours > 0)).tolist():
+        key = (not is_series[relay], -int(fastest[relay]), int(neighbours[relay]))
+        keys.setdefault(key, []).append(relay)
+    done = problem.is_rank.copy()
+    for key in sorted(keys):
+        near = done[arcs.tail] & done[arcs.head] & used
+        yield keys[key], _components(problem.num_nodes, arcs.tail[near], arcs.head[near])
+        done[keys[key]] = True
+
+
+def _components(
+    num_nodes: int, tail: NDArray[np.int64], head: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    matrix = coo_array((np.ones(len(tail)), (tail, head)), shape=(num_nodes, num_nodes))
+    labels: NDArray[np.int64] = connected_components(matrix, directed=False)[1].astype(np.int64)
+    return labels
+
+
+def _evenly(
+    split: Split, relays: list[int], group: NDArray[np.int64], spread: _Spread
+) -> Split | None:
+    """What comes into relays spread over what goes out; None if that is more than goes out.
+
+    Between groups it stays in none, within one it does not turn back.
+    """
+    pending: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]] = []
+    touched: set[int] = set()
+    links = _Incidence(split.arcs, len(group))
+    for relay in relays:
+        if relay in touched:
+            split, pending, touched = _joined(split, pending), [], set()
+            links = _Incidence(split.arcs, len(group))
+        arcs, (into, out) = split.arcs, links.at(relay)
+        if not len(into) or not len(out):
+            continue
+        source, target = arcs.tail[into], arcs.head[out]
+        may = group[source][:, None] != group[target]
+        kinds = (group[source], group[target])
+        if not may.any():
+            may, kinds = source[:, None] != target, (source, target)
+        # In lumps of all trees of a root, if that goes: a tree then need not be divided.
+        widths = (arcs.capacity[into], arcs.capacity[out])
+        lump = gcd(split.num_trees, *np.concatenate(widths).tolist())
+        parts = spread(widths[0] // lump, widths[1] // lump, may, *kinds)
+        if parts is None or parts[1] * int(arcs.capacity.max()) > MAX_CAPACITY:
+            return None
+        amount, scale = parts[0] * lump, parts[1]
+        if (amount.sum(axis=0) > scale * arcs.capacity[out]).any():
+            return None
+        row, column = np.nonzero(amount)
+        pending.append((into[row], out[column], amount[row, column], scale))
+        touched.update(source.tolist(), target.tolist())
+    split = _joined(split, pending)
+    return split if int(split.arcs.capacity.max()) <= MAX_CAPACITY else None
+
+
+class _Incidence:
+    """The arcs into and out of every node that have a capacity."""
+
+    def __init__(self, arcs: Arcs, num_nodes: int) -> None:
+        live = np.flatnonzero(arcs.capacity > 0)
+        self.by_end = []
+        for end in (arcs.head, arcs.tail):
+            order = live[np.argsort(end[live], kind="stable")]
+            self.by_end.append((order, np.searchsorted(end[order], np.arange(num_nodes + 1))))
+
+    def at(self, node: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Those into a node, and those out of it."""
+        into, out = (order[first[node] : first[node + 1]] for order, first in self.by_end)
+        return into, out
+
+
+def _joined(
+    split: Split,
+    parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]],
+) -> Split:
+    """Arcs joined in amounts of which each has its scale."""
+    if not parts:
+        return split
+    scale = lcm(*(part[3] for part in parts))
+    wider = split.arcs.with_capacity(split.arcs.capacity * scale)
+    left, right = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
+    amount = np.concatenate([part[2] * (scale // part[3]) for part in parts])
+    return Split(wider.joined(left, right, amount), split.num_trees * scale)
+
+
+def _remaining(problem: Dissemination, split: Split) -> tuple[Dissemination, NDArray[np.int64]]:
+    """The problem over the arcs there are, and what every node sends."""
+    arcs = split.arcs
+    live = arcs.capacity > 0
+    ends = (arcs.tail[live], arcs.head[live], arcs.capacity[live])
+    return Dissemination(problem.is_rank, problem.weight, *ends), split.num_trees * problem.weight
+
+
+def _keeps_rate(problem: Dissemination, split: Split) -> bool:
+    left, own = _remaining(problem, split)
+    ranks = np.flatnonzero(problem.is_rank)
+    return first_short(left, ranks, 0, left.capacity, own)[0] == len(ranks)
+
+
+def _one_by_one(problem: Dissemination, split: Split, relay: int) -> Split:
+    """Links into a relay joined to links out of it, as much of each pair as no cut minds."""
+    into = np.flatnonzero((split.arcs.head == relay) & (split.arcs.capacity > 0)).tolist()
+    out = np.flatnonzero((split.arcs.tail == relay) & (split.arcs.capacity > 0)).tolist()
+    for source in into:
+        tail = split.arcs.tail[source]
+        # From the next one on, so that not all of them begin with the same; back comes last.
+        heads = split.arcs.head[out]
+        order = np.lexsort([out, heads <= tail, heads == tail])
+        for target in [out[at] for at in order]:
+            split = _joined_as_far(problem, split, source, target)
+    return split
+
+
+def _joined_as_far(problem: Dissemination, split: Split, source: int, target: int) -> Split:
+    """The two arcs joined by the most that leaves the rate as it is."""
+    ranks = np.flatnonzero(problem.is_rank)
+    arcs = split.arcs
+    most = int(min(arcs.capacity[source], arcs.capacity[target]))
+    before, own = _remaining(problem, split)
+    while most > 0:
+        pair = (np.array([source]), np.array([target]), np.array([most]))
+        joined = Split(arcs.joined(*pair), split.num_trees)
+        left, _ = _remaining(problem, joined)
+        position, outside = first_short(left, ranks, 0, left.capacity, own)
+        if position == len(ranks):
+            return joined
+        slack = before.cut(~outside).capacity - int(own[~outside].sum())
+        most = min(slack, most - 1)
+    return split
+
+
+def without_common_divisor(split: Split) -> Split:
+    """The same with capacities and trees as small as they can be."""
+    common = gcd(split.num_trees, *split.arcs.capacity[split.arcs.capacity > 0].tolist())
+    smaller = split.arcs.with_capacity(split.arcs.capacity // common)
+    return Split(smaller, split.num_trees // common)
+
+
+# Whole capacities made balanced at relays again, after rounding, by lowering some of them.
+#
+# Where as much or more leads into every relay than out, links into one of too much can always be
+# lowered: every set of nodes that a link enters with nothing to spare has a rank in common with
+# all others of this relay, so one that all of them enter would be served without the relay
+# (Frank's uncrossing). Links out of a relay that gets too little must be lowered first, and that
+# may fail.
+
+
+def balanced_within(
+    problem: Dissemination, capacity: NDArray[np.int64], own: NDArray[np.int64]
+) -> NDArray[np.int64] | None:
+    """Capacities of at most these, in which all ranks get what nodes send (``own``) through relays.
+
+    Relays, the nodes that are no ranks, let out what they let in. None if there are no such
+    capacities, or none were found; ``capacity`` itself if it is balanced.
+
+    >>> from ocs_codesign.core.compute.cuts import Dissemination
+    >>> is_rank = np.array([True, True, True, False])
+    >>> tail, head = np.array([[0, 1, 2, 3, 3, 3], [3, 3, 3, 0, 1, 2]])
+    >>> one = Dissemination(is_rank, is_rank.astype(int), tail, head, np.zeros(6, int))
+    >>> balanced_within(one, np.array([2, 3, 2, 2, 2, 2]), one.weight)
+    array([2, 2, 2, 2, 2, 2])
+    """
+    left = capacity.copy()
+    ranks = np.flatnonzero(problem.is_rank)
+    if first_short(problem, ranks, 0, left, own)[0] < len(ranks):
+        return None
+    for sign, ends in ((-1, problem.tail), (1, problem.head)):
+        while (wrong := np.flatnonzero(sign * _surplus(problem, left) > 0)).size:
+            for relay in wrong.tolist():
+                excess = int(sign * _surplus(problem, left)[relay])
+                links = np.flatnonzero((ends == relay) & (left > 0))
+                for link in links[np.argsort(-left[links], kind="stable")].tolist():
+                    excess -= _lowered(problem, left, own, link, excess)
+                if excess > 0:
+                    return None
+    return left
+
+
+def _surplus(problem: Dissemination, capacity: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How much more leads into every relay than out; 0 for ranks."""
+    surplus = np.zeros(problem.num_nodes, dtype=np.int64)
+    np.add.at(surplus, problem.head, capacity)
+    np.subtract.at(surplus, problem.tail, capacity)
+    return np.where(problem.is_rank, 0, surplus)
+
+
+def _lowered(
+    problem: Dissemination,
+    capacity: NDArray[np.int64],
+    own: NDArray[np.int64],
+    link: int,
+    most: int,
+) -> int:
+    """Lower the capacity of a link by as much as no cut minds, at most so much; by how much."""
+    ranks = np.flatnonzero(problem.is_rank)
+    lowered = min(most, int(capacity[link]))
+    capacity[link] -= lowered
+    while lowered:
+        position, outside = first_short(problem, ranks, 0, capacity, own)
+        if position == len(ranks):
+            break
+        enters = ~outside[problem.tail] & outside[problem.head]
+        lacks = int(own[~outside].sum()) - int(capacity[enters].sum())
+        capacity[link] += lacks
+        lowered -= lacks
+    return lowered

@@ -1,1 +1,0 @@
-"""Discrete events in whole ticks: when every transfer of a collective runs on a network."""

@@ -1,1 +1,0 @@
-"""Symmetry: automorphisms and the quotients that they save work with."""

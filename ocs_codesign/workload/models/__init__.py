@@ -1,1 +1,0 @@
-"""Models of training: what their layers compute and send, and how ranks divide them."""

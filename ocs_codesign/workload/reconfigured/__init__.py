@@ -1,1 +1,0 @@
-"""When a job's circuits change inside an iteration, and back before the next one."""

@@ -1,0 +1,213 @@
+"""What all commands share: examples, groups, names of options, files, -v and -q, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from ocs_codesign.faces.cli import COMMANDS, SECTIONS, app, main
+from ocs_codesign.faces.cli.spellings import RENAMED, as_spelled_now
+
+STEPS = "configuration,size\nring,1MiB\nstar,1MiB\nring,1MiB\n"
+MODEL = ["--planes", "2", "--bandwidth", "400Gb/s", "--delta", "1us"]
+
+
+def all_commands() -> dict[str, click.Command]:
+    """Every command by its full name, groups included."""
+    found: dict[str, click.Command] = {}
+    for name in COMMANDS:
+        command = app.get_command(None, name)
+        found[name] = command
+        if isinstance(command, click.Group):
+            found |= {f"{name} {inner}": one for inner, one in command.commands.items()}
+    return found
+
+
+EVERY = all_commands()
+
+
+def example_lines(name: str) -> list[str]:
+    """The commands in a help text, one a line."""
+    text = click.Context(EVERY[name]).get_help() if name else click.Context(app).get_help()
+    found = re.search(r"\n  Example:\n((?:    .*\n)+)", text)
+    assert found is not None, f"{name}: no example"
+    return [line.strip() for line in found[1].replace("\\\n", " ").splitlines()]
+
+
+LONG = {"catalogue export", "catalogue verify", "demand", "paths", "run", "select"}
+"""Examples that take seconds, or MPI: test_docs.py and test_execute_mpi.py run their like."""
+
+
+@pytest.mark.parametrize("name", ["", *EVERY])
+def test_the_example_of_every_help_is_right(name):
+    lines = example_lines(name)
+    assert any(f"{line} ".startswith(f"ocs-codesign {name}".strip() + " ") for line in lines)
+    for line in lines:
+        words = shlex.split(line.partition(" > ")[0])[1:]
+        while isinstance(command := EVERY[words[0]], click.Group):
+            words = [f"{words[0]} {words[1]}", *words[2:]]
+        command.make_context(words[0], words[1:])
+
+
+@pytest.mark.parametrize("name", sorted({"", *EVERY} - LONG))
+def test_the_example_of_every_help_runs(name, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for line in example_lines(name):
+        command, _, file = line.partition(" > ")
+        assert main(shlex.split(command)[1:]) == 0, line
+        out, err = capsys.readouterr()
+        assert (err, bool(out)) == ("", True)
+        if file:
+            Path(file).write_text(out, encoding="utf-8")
+
+
+def test_help_groups_every_command_once(capsys):
+    assert main(["--help"]) == 0
+    help_text = capsys.readouterr().out
+    for section, names in SECTIONS.items():
+        (part,) = re.findall(rf"\n{section}:\n((?:  .*\n)+)", help_text)
+        assert re.findall(r"^  (\S+)", part, re.MULTILINE) == list(names)
+    assert "\nCommands:" not in help_text
+
+
+SHARED = ("alpha", "bandwidth", "delta", "delta_per_circuit", "fabric_path", "overlap", "start")
+
+
+def test_one_thing_has_one_name():
+    names = {key: {} for key in SHARED}
+    for command_name, command in EVERY.items():
+        for param in command.params:
+            if isinstance(param, click.Option):
+                for spelled in param.opts:
+                    assert spelled not in RENAMED.get(command_name, {}), (command_name, spelled)
+                if param.name in names:
+                    names[param.name][command_name] = param.opts[0]
+    for key, spelled in names.items():
+        assert set(spelled.values()) == {f"--{key.removesuffix('_path').replace('_', '-')}"}, key
+    assert set(names["fabric_path"]) == {"deploy", "select", "survive"}
+    assert set(names["delta"]) == {
+        *("demand", "iterate", "plan", "planes", "rewire", "sequence", "simulate"),
+    }
+
+
+def test_what_is_needed_is_marked():
+    for name in ("plan", "planes", "demand"):
+        help_text = click.Context(EVERY[name]).get_help()
+        for option in ("--delta", "--bandwidth"):
+            (told,) = re.findall(rf"\n  {option} .*?(?=\n  -)", help_text, re.DOTALL)
+            assert "[required]" in told, (name, option)
+
+
+def test_files_complete():
+    seen = 0
+    for name, command in EVERY.items():
+        for param in command.params:
+            metavar = param.metavar or ""
+            if metavar.strip("[]") in ("FILE", "DIR", "TRACE", "NEIGHBOURS.csv"):
+                seen += 1
+                assert isinstance(param.type, click.Path), (name, param.name)
+    assert seen > 40
+
+
+def test_shell_completion():
+    environment = {**os.environ, "COMP_WORDS": "ocs-codesign planes --de", "COMP_CWORD": "2"}
+    command = [sys.executable, "-m", "ocs_codesign"]
+    for shell, expected in (("bash", "plain,--delta\nplain,--delta-per-circuit\n"), ("zsh", None)):
+        environment["_OCS_CODESIGN_COMPLETE"] = f"{shell}_complete"
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        assert "--delta-per-circuit" in done.stdout
+        assert expected in (None, done.stdout)
+
+
+@pytest.mark.parametrize("name", sorted(RENAMED))
+def test_earlier_spellings_mean_the_same(name):
+    known = {spelled for param in EVERY[name].params for spelled in param.opts}
+    known |= {spelled for param in EVERY[name].params for spelled in param.secondary_opts}
+    for earlier in RENAMED[name]:
+        first, *_ = as_spelled_now(name, [f"{earlier}"])
+        assert first in known
+        assert earlier not in known
+
+
+def test_an_earlier_spelling_runs(capsys, tmp_path):
+    steps = tmp_path / "steps.csv"
+    steps.write_text(STEPS, encoding="utf-8")
+    answers = []
+    for words in (["--latency=5us", "--held", "ring,-"], ["--alpha", "5us", "--start", "ring,-"]):
+        assert main(["planes", str(steps), *MODEL, *words, "--json", "-"]) == 0
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1]
+    assert main(["planes", str(steps), "--warm", "--start", "cold", *MODEL]) == 2
+    assert "--start is given 2 times" in capsys.readouterr().err
+
+
+def run(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ocs_codesign", *arguments],
+        capture_output=True, text=True, check=False, timeout=120, **options,
+    )  # fmt: skip
+
+
+def test_standard_input_and_output():
+    done = run("planes", "-", *MODEL, "--json", "-", input=STEPS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["file"] == "stdin"
+    graph = run("topology", "Complete(3)", "--out", "-").stdout
+    done = run("cost", "--graph", "-", input=graph)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Complete" not in done.stdout
+    done = run("cost", "--graph", "-", input="")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: /dev/stdin: ")
+
+
+def test_verbose_and_quiet(capsys, tmp_path):
+    words = ["build", "Complete(3)", "--out", str(tmp_path / "design")]
+    assert main([*words, "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert main(["--verbose", *words]) == 0
+    out, err = capsys.readouterr()
+    assert "Complete(3)" in out
+    assert [line.split(" s  ")[1] for line in err.splitlines()] == [
+        "Building the schedule",
+        "Writing the design",
+    ]
+    assert main(words) == 0
+    assert capsys.readouterr() == (out, "")
+    assert main(["-q", "cost", "Complet(3)"]) == 2
+    assert capsys.readouterr().err.startswith("Error: ")
+    assert main(["-q", "cost", "Complete(3)", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["recipe"] == "Complete(3)"
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no terminals here")
+@pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True)])
+def test_no_color(value, coloured):
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "NO_COLOR": value, "TERM": "xterm-256color"}
+    command = [sys.executable, "-m", "ocs_codesign", "cost", "Complete(3)"]
+    with subprocess.Popen(command, stdout=theirs, env=environment) as child:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                block = os.read(ours, 4096)
+            except OSError:  # the other side is closed
+                break
+            if not block:
+                break
+            shown += block
+    os.close(ours)
+    assert child.returncode == 0
+    assert (b"\x1b[" in shown) is coloured

@@ -1,0 +1,308 @@
+"""Searches between the fewest steps and the least t_b: exact scores, seeds, and what they find."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+import pytest
+from folders import DATA
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import permutation_digraph
+
+from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.compute.kernels import compiled
+from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.topology import Topology
+from ocs_codesign.graphs.expansions.edits import Excise, Swap
+from ocs_codesign.graphs.families.affine import AffineSpliced
+from ocs_codesign.graphs.families.cayley import Lift
+from ocs_codesign.graphs.text import parse
+from ocs_codesign.schedules.breadth_first.loads import bfb_loads
+from ocs_codesign.schedules.design import Question, measure
+from ocs_codesign.search import lifts as swaps
+from ocs_codesign.search.bases import Effort
+from ocs_codesign.search.edited import (
+    _edit,
+    _row,
+    _sampled,
+    _scored,
+    edited_recipes,
+    filled,
+    neighbours,
+    open_steps,
+)
+from ocs_codesign.search.frontiers import frontier
+from ocs_codesign.search.generators import _groups, _representatives, affine_recipes
+from ocs_codesign.search.lifts import annealed, swapped, swaps_between
+from ocs_codesign.search.move_kernels import measure as score
+from ocs_codesign.search.pool import measured_both_ways
+from ocs_codesign.search.score_kernels import score_affine, splice
+
+DATA = DATA / "every_size.txt"
+
+
+def shares(degree):
+    unit = lcm(*range(1, degree + 1))
+    return unit, np.array([0] + [unit // s.bit_count() for s in range(1, 1 << degree)])
+
+
+@pytest.mark.parametrize(("nodes", "degree"), [(13, 3), (12, 2), (15, 3), (21, 4), (30, 3)])
+def test_affine_scores_are_exact_bfb_loads(nodes, degree):
+    unit, share = shares(degree)
+    rng = np.random.default_rng(nodes)
+    units = np.array([q for q in range(1, nodes) if np.gcd(q, nodes) == 1])
+    scored = 0
+    for _ in range(40):
+        q = int(rng.choice(units))
+        shifts = np.array([rng.permutation(nodes)[:degree]])
+        recipe = AffineSpliced(nodes, q, tuple(shifts[0].tolist()))
+        into = np.empty(nodes * degree, dtype=np.int32)
+        looped = np.empty(nodes * degree, dtype=np.int64)
+        compiled(splice)(nodes, q, shifts[0], into, looped)
+        topology = recipe.topology()
+        expected = sorted(zip(topology.head.tolist(), topology.tail.tolist(), strict=True))
+        assert sorted(zip(np.arange(nodes * degree) // degree, into, strict=True)) == expected
+        least, best = np.full(nodes + 1, 1 << 60), np.full(nodes + 1, -1)
+        turn = np.arange(nodes)
+        arrays = (np.array([q]), shifts, turn, share, 1 << 40, least, best)
+        compiled(score_affine)(nodes, *arrays)
+        if (topology.distances() < 0).any():
+            assert (best == -1).all()
+            continue
+        loads, scored = bfb_loads(topology), scored + 1
+        assert np.flatnonzero(best == 0)[0] == len(loads)
+        assert Fraction(int(least[len(loads)]), unit) == sum(loads)
+    assert scored > 5
+
+
+def test_groups_permute_shifts_and_stand_for_receivers():
+    assert [len(group) for group in _groups(1021, 4)] == [4, 3, 2, 1]
+    assert [len(group) for group in _groups(509, 2)] == [2, 1]
+    for nodes, degree in ((61, 4), (45, 3), (997, 3)):
+        for group in _groups(nodes, degree):
+            assert {a * b % nodes for a in group for b in group} == set(group)
+            reached = {x * a % nodes for x in _representatives(nodes, group) for a in group}
+            assert reached == set(range(nodes))
+
+
+@pytest.mark.parametrize("question", [Question(61, 4), Question(45, 3), Question(20, 2)])
+def test_affine_digraphs_that_are_found(question):
+    found = affine_recipes(question, Effort(work=2**14))
+    assert found == affine_recipes(question, Effort(work=2**14))
+    assert found
+    for recipe in found:
+        assert question.is_answered_by(recipe)
+        assert measure(recipe).cost.steps < 12
+    assert affine_recipes(question, Effort(work=0)) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [Question(4, 2), Question(5, 3), Question(6, 4), Question(3, 2), Question(7, 2, True)],
+)
+def test_affine_search_ends_where_there_is_little_to_find(question):
+    assert isinstance(affine_recipes(question, Effort(work=2**8)), list)
+
+
+@given(st.integers(2, 70), st.integers(2, 5), st.integers(0, 3))
+def test_scores_of_swaps_are_exact_bfb_loads(nodes, degree, seed):
+    topology = permutation_digraph(nodes, degree, seed)
+    slots, _ = swaps._slots(topology)
+    unit, share = shares(degree)
+    share = np.concatenate([share, share])[: 1 << max(3, degree)] if degree < 3 else share
+    words = np.empty((2, nodes, -(-nodes // 64)), dtype=np.uint64)
+    confined = np.empty((nodes, len(share)), dtype=np.int32)
+    work = (words[0], words[1], np.empty(nodes, dtype=np.int64), confined)
+    busy = np.zeros(nodes, dtype=np.int64)
+    distances = topology.distances()
+    far, total, _, num_busy = compiled(score)(slots, share, nodes, work, busy, 1e18)
+    assert far == (distances < 0).sum()
+    assert 0 < num_busy <= nodes
+    if not far:
+        assert Fraction(int(total), unit) == sum(bfb_loads(topology))
+    far, *_ = compiled(score)(slots, share, 2, work, busy, 1e18)
+    assert far == ((distances > 2) | (distances < 0)).sum()
+
+
+@given(st.integers(3, 20), st.integers(1, 3), st.integers(0, 99))
+def test_swaps_lead_to_the_wanted_links(nodes, degree, seed):
+    topology = permutation_digraph(nodes, degree, seed)
+    heads = np.random.default_rng(seed).permutation(topology.head)
+    pairs = swaps_between(topology, topology.tail.astype(np.int64), heads)
+    head = topology.head.tolist()
+    for one, other in pairs:
+        head[one], head[other] = head[other], head[one]
+    found = sorted(zip(topology.tail.tolist(), head, strict=True))
+    assert found == sorted(zip(topology.tail.tolist(), heads.tolist(), strict=True))
+    assert len(pairs) < max(2, topology.num_links)
+
+
+@pytest.mark.parametrize("question", [Question(12, 2), Question(14, 3), Question(14, 3, True)])
+def test_climbs_never_make_a_start_worse(question):
+    start = annealed(question, 9, 1, seed=3)
+    costs = [measure(start).cost]
+    for moves in (20, 200, 2000):
+        recipe = swapped(question, start, costs[0].steps, moves, seed=1)
+        assert question.is_answered_by(recipe)
+        assert recipe == swapped(question, start, costs[0].steps, moves, seed=1)
+        assert parse(repr(recipe)) == recipe
+        costs.append(measure(recipe).cost)
+        assert costs[-1].steps <= costs[0].steps
+    assert [cost.t_b for cost in costs[1:]] == sorted((c.t_b for c in costs[1:]), reverse=True)
+    assert costs[-1].t_b < costs[0].t_b
+    assert isinstance(recipe, Swap)
+
+
+@pytest.mark.parametrize(
+    ("question", "steps", "t_b"),
+    [
+        (Question(9, 2), 3, "8/9"),
+        (Question(18, 2), 4, "19/18"),
+        (Question(15, 4, True), 2, "16/15"),
+        (Question(18, 3, True), 3, "1"),
+        (Question(29, 4, True), 3, "28/29"),
+        (Question(32, 3, True), 4, "31/32"),
+    ],
+)
+def test_annealing_reaches_what_is_known_of_small_sizes(question, steps, t_b):
+    recipe = annealed(question, steps, 20_000, seed=1)
+    assert isinstance(recipe, Lift)
+    assert question.is_answered_by(recipe)
+    cost = measure(recipe).cost
+    assert cost.steps <= steps
+    assert cost.t_b <= Fraction(t_b)
+
+
+def test_no_two_way_digraph_of_odd_ports():
+    assert annealed(Question(9, 3, True), 4, 10, seed=1) is None
+    assert annealed(Question(30, 2), 4, 10, seed=1) is None  # too few steps to be found
+
+
+def test_neighbours_are_near_and_good():
+    question = Question(997, 3)
+    near = neighbours(question)
+    assert near
+    assert near == sorted(near, key=near.index)
+    for design in near:
+        assert 0 < abs(design.recipe.num_nodes - 997) <= 8
+        assert design.cost_of(Collective.ALLGATHER).t_b < Fraction(21, 20)
+
+
+def test_edits_of_neighbours_are_seeded():
+    question = Question(29, 3)
+    near = neighbours(question)[:3]
+    found = edited_recipes(question, near, 2**20, seed=1)
+    assert found == edited_recipes(question, near, 2**20, seed=1)
+    assert found != edited_recipes(question, near, 2**20, seed=2)
+    assert all(question.is_answered_by(recipe) for recipe in found)
+    assert edited_recipes(question, [], 2**20, seed=1) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        ("Cayley(Cyclic(16), (1, 3, 5))", 15),
+        ("DirectedCirculant(13, (1, 3))", 14),
+        ("Line(Complete(4))", 10),
+        ("Line(Complete(4))", 14),
+        ("GeneralizedKautz(3, 14)", 12),
+        ("GeneralizedKautz(4, 19)", 21),
+        ("AffineSpliced(17, 3, (0, 1, 5))", 16),
+    ],
+)
+def test_edits_are_scored_exactly(text, nodes):
+    """What the kernel keeps has the cost that BFB has on what the recipe builds."""
+    start = measure(text, "allreduce")
+    found = edited_recipes(Question(nodes, start.recipe.degree), [start], 2**22, seed=3)
+    assert found
+    costs = [measure(recipe).cost for recipe in found]
+    assert [cost.steps for cost in costs] == sorted({cost.steps for cost in costs})
+    assert [cost.t_b for cost in costs] == sorted((c.t_b for c in costs), reverse=True)
+    best = costs[-1]
+    question = Question(nodes, start.recipe.degree)
+    assert best not in [
+        measure(recipe).cost for recipe in edited_recipes(question, [start], 2**22, 3, [best])
+    ]
+    beaten = Cost(best.steps, best.t_b + Fraction(1, 1000))
+    again = edited_recipes(question, [start], 2**22, 3, [beaten])
+    assert best in [measure(recipe).cost for recipe in again]
+
+
+def test_every_cut_and_insertion_has_the_load_of_what_is_built():
+    """Row by row: the compiled loops, run as written, against BFB on the recipe's topology."""
+    base = parse("GeneralizedKautz(3, 11)")
+    rng = np.random.default_rng(5)
+    for wanted in (10, 12):
+        topology = base.topology()
+        rows = _sampled(base, topology, [], wanted, 12, rng)
+        for row in rows:
+            least = np.full(8, 1 << 60, dtype=np.int64)
+            best = _scored(topology, row[None], wanted, least)
+            try:
+                loads = bfb_loads(_edit(base, (_row(base, [], row, wanted),), wanted).topology())
+            except ValueError:  # a loop that cannot be joined
+                assert (best < 0).all()
+                continue
+            assert least[-1] == sum(loads) * 6
+            assert (best >= 0).argmax() == len(loads)
+
+
+def test_steps_that_are_open():
+    question = Question(37, 4)
+    bad = measure("GeneralizedKautz(4, 37)", "allreduce")
+    assert open_steps([], question) == [3, 4, 5, 6]
+    assert open_steps([bad], question) == [3, 4, 5, 6]
+    good = measure("DirectedCirculant(37, (1, 5, 8, 17))", "allreduce")
+    assert len(open_steps([good], question)) <= good.cost_of(Collective.ALLGATHER).steps - 3
+
+
+def test_filling_improves_a_prime():
+    question, effort = Question(37, 4), Effort(work=2**14)
+    known = [measure("GeneralizedKautz(4, 37)", "allreduce")]
+    found = filled(question, known, [], effort, measured_both_ways)
+    assert found == filled(question, known, [], effort, measured_both_ways)
+    assert min(one.cost_of(Collective.ALLGATHER).t_b for one in found) < Fraction(44, 37)
+    assert filled(question, known, [], Effort(work=0), measured_both_ways) == []
+
+
+def wanted():
+    """The lines that must be met, and recipes of designs that meet them: nodes, degree, ..."""
+    for line in DATA.read_text().splitlines():
+        if line and not line.startswith("#"):
+            nodes, degree, two_way, steps, t_b, recipe = line.split(maxsplit=5)
+            yield (
+                Question(int(nodes), int(degree), two_way == "1"),
+                int(steps),
+                Fraction(t_b),
+                recipe,
+            )
+
+
+@pytest.mark.parametrize("row", list(wanted()), ids=lambda row: f"{row[0].num_nodes}-{row[1]}")
+def test_stored_designs_meet_what_is_wanted(row):
+    question, steps, t_b, text = row
+    recipe = parse(text)
+    assert question.is_answered_by(recipe)
+    loads = bfb_loads(recipe.topology())
+    assert len(loads) <= steps
+    assert recipe.topology().t_b(sum(loads)) <= t_b
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", list(wanted()), ids=lambda row: f"{row[0].num_nodes}-{row[1]}")
+def test_a_cold_search_finds_as_good(row):
+    question, steps, t_b, _ = row
+    both = question.bidirectional
+    sizes = (question.num_nodes, question.degree)
+    answer = frontier(*sizes, bidirectional=both, effort=Effort(seed=2))
+    costs = [one.cost for one in answer.candidates]
+    assert any(cost.steps <= steps and cost.t_b <= t_b for cost in costs)
+
+
+def test_a_topology_of_one_kind_is_left_alone():
+    ring = Topology(4, [0, 1, 2, 3], [1, 2, 3, 0])
+    assert swaps_between(ring, ring.tail.astype(np.int64), ring.head.astype(np.int64)) == ()
+    assert Excise.__final__
