@@ -35,6 +35,7 @@ from ocs_codesign.circuits.step_matched import matched, reuse_plan
 from ocs_codesign.core.bounds import bound
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost, split_dominated, undominated
+from ocs_codesign.core.progress import counted
 from ocs_codesign.graphs.families.rings import BiRing, DirectedCirculant, UniRing
 from ocs_codesign.graphs.families.shifts import DeBruijn
 from ocs_codesign.schedules.design import Design, Known, Question, measure
@@ -42,14 +43,12 @@ from ocs_codesign.search.frontiers import frontier, joint_frontier
 from ocs_codesign.search.pareto import Frontier, point_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.search.bases import Effort
-
-    Progress = Callable[[str, int, int], None]
 
 
 # Allreduce over a product of small topologies, one after the other: a configuration a factor.
@@ -93,7 +92,6 @@ def factored_allreduces(
     num_nodes: int,
     degree: int,
     max_configurations: int | None = None,
-    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> tuple[FactoredAllreduce, ...]:
     """Allreduces over two or more factors, undominated in steps, t_b and configurations.
 
@@ -105,9 +103,7 @@ def factored_allreduces(
     most = None if max_configurations is None else (max_configurations + 1) // 2
     sizes = [size for size in range(2, num_nodes // 2 + 1) if num_nodes % size == 0]
     options: list[Design] = []
-    for done, size in enumerate(sizes):
-        if on_progress is not None:
-            on_progress("factors", done, len(sizes))
+    for size in counted(sizes, "factors"):
         options += factor_options(size, degree)
     every = (
         FactoredAllreduce(tuple(sorted(chosen, key=_excess)))
@@ -248,10 +244,9 @@ def alltoall_candidates(
     degree: int,
     max_configurations: int,
     effort: Effort | None = None,
-    on_progress: Progress | None = None,
 ) -> list[Design]:
     """Static designs, searched sequences, the direct one, and Bruck on reusable circuits."""
-    found = list(_static_alltoalls(num_nodes, degree, on_progress))
+    found = list(_static_alltoalls(num_nodes, degree))
     effort = effort or EFFORT
     if num_nodes <= MAX_NODES:
         for phases in _numbers_to_search(num_nodes, degree, max_configurations):
@@ -260,7 +255,7 @@ def alltoall_candidates(
                 2, min(effort.num_measured, _SOLVED_COLUMNS // (num_nodes * (degree + 1) * phases))
             )
             limited = replace(effort, num_measured=most)
-            found += _searched(num_nodes, degree, phases, limited, on_progress)
+            found += _searched(num_nodes, degree, phases, limited)
     direct = direct_sequence(num_nodes, degree)
     if 1 < len(direct) <= max_configurations:
         cost = Cost(len(direct), direct_time(num_nodes, degree), len(direct))
@@ -275,13 +270,12 @@ def allreduce_candidates(
     num_nodes: int,
     degree: int,
     max_configurations: int,
-    on_progress: Progress | None = None,
 ) -> list[Design]:
     """Static designs, products of small topologies, and step-matched algorithms."""
-    found = list(_static_allreduces(num_nodes, degree, on_progress))
+    found = list(_static_allreduces(num_nodes, degree))
     found += [
         _design(Collective.ALLREDUCE, FACTORED, factored.cost, name=factored.label())
-        for factored in factored_allreduces(num_nodes, degree, max_configurations, on_progress)
+        for factored in factored_allreduces(num_nodes, degree, max_configurations)
     ]
     if num_nodes <= MAX_NODES and not num_nodes & (num_nodes - 1):
         for name in ("recursive-doubling", "recursive-doubling-full"):
@@ -292,17 +286,13 @@ def allreduce_candidates(
     return found
 
 
-def _static_alltoalls(
-    num_nodes: int, degree: int, on_progress: Progress | None
-) -> Iterator[Design]:
-    answer = joint_frontier(num_nodes, degree, with_allgather=False, on_progress=on_progress)
+def _static_alltoalls(num_nodes: int, degree: int) -> Iterator[Design]:
+    answer = joint_frontier(num_nodes, degree, with_allgather=False)
     for design in answer.candidates:
         yield from with_steps(replace(design, maker=STATIC), design.cost.t_b)
 
 
-def _static_allreduces(
-    num_nodes: int, degree: int, on_progress: Progress | None
-) -> Iterator[Design]:
+def _static_allreduces(num_nodes: int, degree: int) -> Iterator[Design]:
     """What the finder knows, and for small messages exchanges of all of M.
 
     In an allgather of whole vectors every node reduces for itself. In a de Bruijn digraph there is
@@ -314,11 +304,9 @@ def _static_allreduces(
         name = what + recipe.label()
         return _design(Collective.ALLREDUCE, STATIC, cost, (recipe,), name=name)
 
-    for candidate in frontier(
-        num_nodes, degree, Collective.ALLREDUCE, on_progress=on_progress
-    ).candidates:
+    for candidate in frontier(num_nodes, degree, Collective.ALLREDUCE).candidates:
         yield static(candidate.recipe, "", candidate.cost)
-    gathers = frontier(num_nodes, degree, Collective.ALLGATHER, on_progress=on_progress)
+    gathers = frontier(num_nodes, degree, Collective.ALLGATHER)
     fewest = gathers.candidates[0]
     cost = Cost(fewest.cost.steps, num_nodes * fewest.cost.t_b)
     yield static(fewest.recipe, "allgather of whole vectors on ", cost)
@@ -347,10 +335,8 @@ def _numbers_to_search(num_nodes: int, degree: int, most: int) -> list[int]:
     return numbers if numbers[-1] >= last else [*numbers, last]
 
 
-def _searched(
-    num_nodes: int, degree: int, phases: int, effort: Effort, on_progress: Progress | None
-) -> Iterator[Design]:
-    found = search_sequences(num_nodes, degree, phases, effort=effort, on_progress=on_progress)
+def _searched(num_nodes: int, degree: int, phases: int, effort: Effort) -> Iterator[Design]:
+    found = search_sequences(num_nodes, degree, phases, effort=effort)
     maker = SEQUENCE if phases > 1 else STATIC
     best = _design(Collective.ALLTOALL, maker, found.alltoall.cost, found.recipes)
     yield from with_steps(best, found.alltoall.bound)
@@ -434,7 +420,6 @@ def reconfigured_frontier(
     *,
     max_configurations: int = MAX_CONFIGURATIONS,
     effort: Effort | None = None,
-    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Frontier:
     """The frontier of static designs and of those that hold up to so many configurations in turn.
 
@@ -458,9 +443,9 @@ def reconfigured_frontier(
     if max_configurations < 1:
         raise ValueError(f"{max_configurations} configurations: there must be at least 1")
     if collective == Collective.ALLTOALL:
-        found = alltoall_candidates(num_nodes, degree, max_configurations, effort, on_progress)
+        found = alltoall_candidates(num_nodes, degree, max_configurations, effort)
     else:
-        found = allreduce_candidates(num_nodes, degree, max_configurations, on_progress)
+        found = allreduce_candidates(num_nodes, degree, max_configurations)
     known = [design for design in found if design.measured or not design.changes]
     front, rest = split_dominated(known, lambda design: point_of(design, CRITERIA))
     unsolved = tuple(design for design in found if not design.measured and design.changes)

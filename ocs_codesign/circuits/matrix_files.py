@@ -25,10 +25,10 @@ import numpy as np
 
 from ocs_codesign.circuits.demand.matrix import MAX_NODES, DemandMatrix
 from ocs_codesign.core.files.atomic import decoded, errors_at
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import read_plain_text
 from ocs_codesign.core.files.records import NUMBER, Format, delimiter_of, is_comment, read_file
 from ocs_codesign.core.quantities import exact, parse_size
+from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,6 +16,7 @@ import numpy as np
 
 from ocs_codesign.circuits.phases import phased_alltoall, sequence_bound
 from ocs_codesign.core.compute.kernels import for_work
+from ocs_codesign.core.progress import counted, tell_phase
 from ocs_codesign.graphs.families.cayley import Cayley
 from ocs_codesign.graphs.families.rings import DirectedCirculant
 from ocs_codesign.graphs.groups.cyclic import Cyclic
@@ -24,15 +25,13 @@ from ocs_codesign.search.generators import multiplication_table
 from ocs_codesign.search.small_groups import groups_of_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from ocs_codesign.circuits.phases import PhasedAlltoall
     from ocs_codesign.graphs.groups.group import Group
     from ocs_codesign.graphs.recipe import Recipe
-
-    Progress = Callable[[str, int, int], None]
 
 
 # Sequences of configurations for all-to-all: circulants and Cayley digraphs of one group in turn.
@@ -174,14 +173,13 @@ def search_sequences(
     *,
     circulant: bool = False,
     effort: Effort | None = None,
-    on_progress: Progress | None = None,
 ) -> FoundSequence:
     """The best sequence of C Cayley digraphs of degree d found for all-to-all, with its bound.
 
     All sequences are ranked where they are few, else a seeded search anneals the generators;
     sequences with the fewest hops are solved exactly, then those that differ in one generator from
     the best. ``circulant`` keeps to the cyclic group. The same question always has the same answer;
-    ``on_progress(phase, done, total)`` is told how far it is. Raises ValueError unless
+    Raises ValueError unless
     2 <= N <= MAX_NODES, 1 <= d < N and C >= 1.
 
     >>> found = search_sequences(9, 2, 2)
@@ -197,8 +195,7 @@ def search_sequences(
     most = 1 if circulant else max(1, effort.num_groups)
     groups = tuple(islice(groups_of_order(num_nodes), most))
     least_hops = int(bound * num_nodes)
-    tell = on_progress or (lambda *_: None)
-    search = _Search(groups, degree, num_configurations, effort, least_hops, tell)
+    search = _Search(groups, degree, num_configurations, effort, least_hops)
     search.rank()
     search.solve(sorted(search.ranked))
     search.climb()
@@ -233,7 +230,6 @@ class _Search:
     phases: int
     effort: Effort
     least_hops: int
-    tell: Progress
     ranked: set[_Ranked] = field(default_factory=set)
     solved: set[_Ranked] = field(default_factory=set)
     num_ranked: int = 0
@@ -302,8 +298,7 @@ class _Search:
         walk = self.nodes * self.degree * self.phases
         rounds = min(_MAX_ROUNDS, work // (walk * _RUNS * max(1, len(groups))))
         walk_on = for_work(anneal, rounds * walk)
-        for done, number in enumerate(groups):
-            self.tell(f"{self.phases} configurations: ranking", done, len(groups))
+        for number in counted(groups, f"{self.phases} configurations: ranking"):
             if isinstance(self.groups[number], Cyclic):
                 self.rank_all(number, self.plain_sequences())
             for run in range(first_run, first_run + _RUNS):
@@ -367,7 +362,7 @@ class _Search:
             if done == most:
                 self.is_exhaustive = False
                 return improved
-            self.tell(f"{self.phases} configurations: solving", done, most)
+            tell_phase(f"{self.phases} configurations: solving", done, most)
             sequence = cayley_sequence(self.groups[ranked.group], ranked.generators)
             solved = phased_alltoall([recipe.topology() for recipe in sequence])
             self.solved.add(ranked)

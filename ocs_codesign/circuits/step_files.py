@@ -29,7 +29,6 @@ from ocs_codesign.circuits.hold.trace import MAX_JOBS, Job, Trace
 from ocs_codesign.circuits.planes.problem import MAX_CONFIGURATIONS, MAX_MATRIX, MAX_STEPS
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.core.files.atomic import errors_at
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import path_text
 from ocs_codesign.core.files.records import (
     Format,
@@ -42,6 +41,7 @@ from ocs_codesign.core.files.records import (
     within,
 )
 from ocs_codesign.core.quantities import parse_size, parse_time
+from ocs_codesign.core.shown import shown
 
 MAX_STEP_BYTES = 16 * 2**20
 """Bytes of the largest file that is read."""

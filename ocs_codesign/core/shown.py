@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    pass
+
+from typing import TYPE_CHECKING
+
 from ocs_codesign.core.registry import provided
 
 if TYPE_CHECKING:
@@ -41,3 +46,9 @@ class Tabular(Shown):
         """The rows as a data frame of pandas; times in seconds, exact numbers stay Fractions."""
         frame: DataFrame = provided("data frame of a value")(self)
         return frame
+
+
+def shown(value: object) -> str:
+    """A value for an error message, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -15,6 +15,7 @@ from ocs_codesign.core.cost import split_dominated
 from ocs_codesign.core.network import Network
 from ocs_codesign.core.networks.builders import star
 from ocs_codesign.core.networks.servers import ACROSS, CARD, GPU, INNER, OUTER, RAILS, servers
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import exact, parse_bandwidth
 from ocs_codesign.core.topology import Topology, host_diameter
 from ocs_codesign.graphs.families.rings import Circulant, DirectedCirculant
@@ -27,15 +28,13 @@ from ocs_codesign.search.frontiers import frontier
 from ocs_codesign.search.pareto import baseline_recipes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from ocs_codesign.core.network import Network
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.schedules.forest.optimum import Optimum
-
-    Progress = Callable[[str, int, int], None]
 
 
 # Cluster: servers of GPUs whose NICs have optical ports, before it is said what joins these.
@@ -434,7 +433,6 @@ def score_cluster(
     collective: Collective,
     recipes: Sequence[Recipe | str] = (),
     messages: Sequence[Fraction] = (),
-    on_progress: Progress | None = None,
     *,
     each_rail: bool = False,
 ) -> ScoredCluster:
@@ -455,7 +453,7 @@ def score_cluster(
     if each_rail:
         choices = [_one_each(cluster, given)]
     else:
-        wanted = _given(asked, given) if given else _known(asked, on_progress)
+        wanted = _given(asked, given) if given else _known(asked)
         choices = [cluster.of_cards(choice) for choice in wanted]
     if has_rails and not given:
         ports = [card.num_ports for card in cluster.cards]
@@ -465,7 +463,7 @@ def score_cluster(
     orders = (False, True) if cluster.wiring == ACROSS else (False,)
     plans = [(choice, order) for choice in choices for order in orders]
     compared = [(one, order) for one in beside if one not in choices for order in orders]
-    scoring = _Scoring(cluster, collective, len(plans) + len(compared) + 2, on_progress)
+    scoring = _Scoring(cluster, collective, len(plans) + len(compared) + 2)
     scored = [scoring.joined(*plan, damaged_links=True) for plan in plans]
     others = [scoring.joined(*plan, damaged_links=False) for plan in compared]
     if has_rails:
@@ -482,11 +480,9 @@ def score_cluster(
 class _Scoring:
     """Makes designs of a cluster one by one, and tells how far it is."""
 
-    def __init__(
-        self, cluster: Cluster, collective: Collective, total: int, on_progress: Progress | None
-    ) -> None:
+    def __init__(self, cluster: Cluster, collective: Collective, total: int) -> None:
         self.cluster, self.collective, self.unit_Bps = cluster, collective, cluster.unit()[1]
-        self.done, self.total, self.on_progress = 0, total, on_progress
+        self.done, self.total = 0, total
         self.cut_off: list[tuple[tuple[Recipe, ...], str]] = []
 
     def joined(
@@ -500,8 +496,7 @@ class _Scoring:
         self, recipes: tuple[Recipe, ...], name: str, network: Network, by_rail: bool = False
     ) -> ClusterDesign | None:
         """The design of a network; None, and noted, if a GPU is cut off."""
-        if self.on_progress is not None:
-            self.on_progress(SCORING, self.done, self.total)
+        tell_phase(SCORING, self.done, self.total)
         self.done += 1
         parts = self.collective.halves()
         try:
@@ -535,12 +530,12 @@ def _products(each: Iterable[Sequence[Recipe]]) -> list[tuple[Recipe, ...]]:
     return list(islice(product(*each), MAX_CHOICES))
 
 
-def _known(asked: Sequence[Question], on_progress: Progress | None) -> list[tuple[Recipe, ...]]:
+def _known(asked: Sequence[Question]) -> list[tuple[Recipe, ...]]:
     """The frontiers of the questions, and all combinations where these are several."""
-    return _products([_frontier(question, on_progress) for question in asked])
+    return _products([_frontier(question) for question in asked])
 
 
-def _frontier(question: Question, on_progress: Progress | None) -> list[Recipe]:
+def _frontier(question: Question) -> list[Recipe]:
     """The frontier, what is stored of it if anything is; of fewer ports if these are too many."""
     nodes, ports = question.num_nodes, question.degree
     degree = next(d for d in range(min(ports, nodes - 1), 0, -1) if ports % d == 0)
@@ -549,7 +544,7 @@ def _frontier(question: Question, on_progress: Progress | None) -> list[Recipe]:
         stored = stored_frontier(store.entries(question), Collective.ALLGATHER)
     if stored:
         return [entry.design().recipe for entry in stored]
-    found = frontier(nodes, degree, bidirectional=question.bidirectional, on_progress=on_progress)
+    found = frontier(nodes, degree, bidirectional=question.bidirectional)
     return [design.recipe for design in found.candidates]
 
 

@@ -13,11 +13,12 @@ from ocs_codesign.core.bounds import topology_bound
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.components import strong_components
 from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.progress import counted
 from ocs_codesign.core.topology import Symmetry, Topology
 from ocs_codesign.schedules.design import measure_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -226,7 +227,6 @@ def survivability(
     collective: Collective | str = Collective.ALLGATHER,
     *,
     max_columns: int = MAX_COLUMNS,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> Survivability:
     """What every single loss of these kinds leaves: components, exact BFB cost and all-to-all time.
 
@@ -247,9 +247,7 @@ def survivability(
     cases = [(kind, case) for kind in wanted for case in _cases(configuration, kind)]
     known: dict[object, Remainder] = {b"": intact}
     losses = []
-    for number, (kind, (name, lost, node, key)) in enumerate(cases):
-        if on_progress is not None:
-            on_progress(number, len(cases))
+    for kind, (name, lost, node, key) in counted(cases):
         if key not in known:
             known[key] = remainder(survivors(topology, lost, node), unit, gathering, max_columns)
         losses.append(Loss(kind, name, int(np.count_nonzero(lost)), known[key]))

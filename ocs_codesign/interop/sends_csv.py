@@ -30,11 +30,11 @@ from ocs_codesign.core.collective import CUSTOM, Collective
 from ocs_codesign.core.demand import SUM
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import decoded, errors_at
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import read_plain_text
 from ocs_codesign.core.files.records import RecordLayout, count_to, parse_records
 from ocs_codesign.core.plans import GET, PUT, RECEIVE, RECEIVE_ADD, SEND, SIGNAL, WAIT
 from ocs_codesign.core.schedule import Messages, Schedule
+from ocs_codesign.core.shown import shown
 from ocs_codesign.core.topology import MAX_STEPS, Topology
 from ocs_codesign.interop.msccl.order import levels
 

@@ -31,8 +31,6 @@ from ocs_codesign.verification.schedules import verify
 from ocs_codesign.verification.sends import FORWARD_ONLY, Abilities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ocs_codesign.core.given import TopologyLike
     from ocs_codesign.core.schedule import Schedule
     from ocs_codesign.core.topology import Topology
@@ -247,7 +245,6 @@ def build(
     recipe: TopologyLike,
     collective: Collective | str = Collective.ALLGATHER,
     schedule: str = BEST,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> Design:
     """The verified design of a recipe: with the best schedule, or that of a scheduler by name.
 
@@ -259,11 +256,8 @@ def build(
     """
     recipe, collective = as_recipe_or_topology(recipe), Collective.parse_gathering(collective)
     if schedule != BEST or not isinstance(recipe, Recipe):
-        return _made(recipe, collective, BFB if schedule == BEST else schedule, on_progress)
-    halves = [
-        _made(recipe, half, _better_half(recipe, half).maker, on_progress)
-        for half in collective.halves()
-    ]
+        return _made(recipe, collective, BFB if schedule == BEST else schedule)
+    halves = [_made(recipe, half, _better_half(recipe, half).maker) for half in collective.halves()]
     if len(halves) == 1:
         return halves[0]
     made = halves[0].schedule.then(halves[1].schedule)
@@ -275,12 +269,11 @@ def _made(
     recipe: Recipe | Topology,
     collective: Collective,
     scheduler: str,
-    on_progress: Callable[[int, int], None] | None,
 ) -> Design:
     from ocs_codesign.schedules.registry import Task, made_by
 
     known = recipe if isinstance(recipe, Recipe) else None
-    task = Task(as_topology(recipe), collective, known, on_progress=on_progress)
+    task = Task(as_topology(recipe), collective, known)
     made = made_by(scheduler, task)
     if made.schedule is None:
         raise ValueError(f"scheduler {scheduler} finds no {collective.name} of {recipe!r}")
@@ -291,10 +284,9 @@ def _made(
 def build_topology(
     topology: Topology,
     collective: Collective | str = Collective.ALLGATHER,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> Design:
     """The verified BFB design on any topology."""
-    return verified(None, bfb(topology, collective, on_progress), BFB)
+    return verified(None, bfb(topology, collective), BFB)
 
 
 def _better_half(

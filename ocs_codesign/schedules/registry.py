@@ -39,7 +39,7 @@ class Task:
     ``steps``, ``chunks``, ``max_chunks``, ``trees`` (of a unit of a root), ``height`` (hops of a
     tree) and ``parts`` (of what it carries) are limits, None for the maker's own; ``message`` is
     the size that it should be fast for, in chunks of ``min_chunk`` bytes or more; ``options`` are
-    those of a solver; ``on_progress(done, total)`` is told how far it is. ``network`` is what the
+    those of a solver. ``network`` is what the
     links of the topology are, None for links between hosts. ``algorithm_options`` are those of a
     classic algorithm and of its rank map; ``seed``, ``latency_model`` and ``message_bytes``, M,
     are what greedy synthesis begins with and counts time by.
@@ -52,7 +52,6 @@ class Task:
     chunks: int | None = None
     max_chunks: int | None = None
     options: Options | None = None
-    on_progress: Callable[[int, int], None] | None = None
     trees: int | None = None
     height: int | None = None
     parts: int | None = None
@@ -169,7 +168,7 @@ def _in_turn(make: Callable[[Task], Made], task: Task) -> Made:
 def _bfb(task: Task) -> Made:
     from ocs_codesign.schedules.breadth_first.assembly import bfb
 
-    return Made(bfb(task.topology, task.collective, task.on_progress), "bfb")
+    return Made(bfb(task.topology, task.collective), "bfb")
 
 
 def _expansion(task: Task) -> Made:
@@ -209,7 +208,6 @@ def _late(task: Task) -> Made:
         task.collective,
         task.options or MINUTE,
         task.max_chunks or MAX_CHUNKS,
-        task.on_progress,
     )
     return Made(found.schedule, f"late, {found.status}", found.bound)
 
@@ -237,14 +235,12 @@ def _forest(task: Task) -> Made:
     if task.collective.name == Collective.ALLREDUCE.name:
         return _forest_allreduce(task, network)
     if task.message is None:
-        limits = (task.trees, task.parts, task.on_progress)
+        limits = (task.trees, task.parts)
         found = optimum(network, task.collective)
         pipeline, parts = near_optimum(found, task.collective, *limits, height=task.height)
         best = Contender("forest", pipeline.cost(parts), pipeline, parts)
         return _piped(task, best, found.least_t_b, ())
-    field = contenders(
-        *(network, task.collective, task.trees, task.topology, task.on_progress, task.height)
-    )
+    field = contenders(*(network, task.collective, task.trees, task.topology, task.height))
     (size,) = task.message.sizes_bytes
     least_chunk = MIN_CHUNK_BYTES if task.min_chunk is None else task.min_chunk
     choice = field.choice(task.message.model, size, task.parts, least_chunk)
@@ -272,7 +268,7 @@ def _forest_allreduce(task: Task, network: Network) -> Made:
     )
     from ocs_codesign.schedules.forest.pipeline import MAX_CHUNKS, allreduce_pipelines
 
-    limits = (task.trees, task.on_progress, task.height)
+    limits = (task.trees, task.height)
     pipelines, bound = allreduce_pipelines(network, task.collective, *limits)
     found: list[Contender] = []
     for maker, pipeline in pipelines.items():
@@ -326,7 +322,6 @@ def _greedy(task: Task) -> Made:
         network=task.network,
         message_bytes=task.message_bytes,
         model=task.latency_model or PIPELINED,
-        on_progress=task.on_progress,
     )
     witness = check_timed(made.timed, made.links.delay, chunk_ticks=made.links.busy)
     if witness is not None:

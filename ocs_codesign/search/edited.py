@@ -12,6 +12,7 @@ from ocs_codesign.core.bounds import bound, fewest_steps
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.kernels import compiled
 from ocs_codesign.core.cost import undominated
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.graphs.expansions.edits import Excise, Insert, Swap
 from ocs_codesign.schedules.design import Question
 from ocs_codesign.search.catalogue.store import Catalogue
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from ocs_codesign.search.bases import Effort
 
     Measure = Callable[[list[Recipe]], list[Design]]
-    Progress = Callable[[str, int, int], None]
 
 
 MAX_DISTANCE = 8
@@ -254,7 +254,6 @@ def filled(
     near: list[Design],
     effort: Effort,
     measure: Measure,
-    on_progress: Progress | None = None,
 ) -> list[Design]:
     """Measured designs for the steps at which the known ones are not close to the least t_b.
 
@@ -269,8 +268,7 @@ def filled(
         steps = open_steps([*scored, *found], question)
         if not steps:
             break
-        if on_progress is not None:
-            on_progress("searches between the fewest steps and the least t_b", number, 4)
+        tell_phase("searches between the fewest steps and the least t_b", number, 4)
         recipes = search(question, [*scored, *found], near, effort, steps)
         known = {design.recipe for design in (*scored, *found)}
         found += measure([recipe for recipe in recipes if recipe not in known])

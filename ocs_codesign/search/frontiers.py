@@ -10,6 +10,7 @@ from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.cost import Cost, no_worse, split_dominated
 from ocs_codesign.core.given import whole
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.schedules.design import BFB, Design, Known, Question
 from ocs_codesign.schedules.paths.throughput import columns_to_solve
 from ocs_codesign.search.alltoall.solving import Solving, alltoall_graph
@@ -28,7 +29,7 @@ from ocs_codesign.search.pareto import (
 from ocs_codesign.search.pool import pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from ocs_codesign.core.cost import CostModel, Point
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from ocs_codesign.schedules.design import Question
     from ocs_codesign.search.alltoall.solving import Solved
     from ocs_codesign.search.bases import Effort
-
-    Progress = Callable[[str, int, int], None]
 
 
 MAX_NODES = 2**20
@@ -53,7 +52,6 @@ def frontier(
     forests: bool = False,
     fresh: bool = False,
     effort: Effort | None = None,
-    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Frontier:
     """The frontier of all recipes the finder knows for N nodes of degree d.
 
@@ -62,7 +60,7 @@ def frontier(
     each direction, as many fabrics force; with ``forests`` the least t_b of any schedule on a
     topology counts as well, which spanning trees come near to; sizes that the shipped catalogue has
     searched are looked up unless ``fresh``, as the answer's ``origin`` says; ``effort`` limits the
-    search; ``on_progress(phase, done, total)`` is told how far it is. The same question always has
+    search. The same question always has
     the same answer. Raises ValueError unless 2 <= N <= MAX_NODES and 1 <= d < N, or if no topology
     of the size is known.
 
@@ -71,7 +69,7 @@ def frontier(
     """
     collective = Collective.parse_gathering(collective)
     question = _question(num_nodes, degree, bidirectional)
-    known = pool(question, effort, on_progress, fresh=fresh, passes_for=[collective])
+    known = pool(question, effort, fresh=fresh, passes_for=[collective])
     scored = [design.of(collective) for design in known.designs]
     candidates, dominated = with_forests(scored) if forests else pareto(scored)
     if not candidates:
@@ -96,7 +94,6 @@ def joint_frontier(
     bidirectional: bool = False,
     fresh: bool = False,
     effort: Effort | None = None,
-    on_progress: Callable[[str, int, int], None] | None = None,
     options: Options | None = None,
 ) -> Frontier:
     """Which topologies serve all-to-all best, and with ``with_allgather`` both collectives.
@@ -115,11 +112,11 @@ def joint_frontier(
 
     question = _question(num_nodes, degree, bidirectional)
     collectives = [Collective.ALLTOALL] + [Collective.ALLGATHER] * with_allgather
-    known = pool(question, effort, on_progress, fresh=fresh, passes_for=collectives)
+    known = pool(question, effort, fresh=fresh, passes_for=collectives)
     designs = [one for one in known.designs if one.measured]
     criteria = WITH_ALLGATHER if with_allgather else ALLTOALL_ALONE
     options = options or DEFAULT_OPTIONS
-    found = rank_jointly(question, designs, criteria, on_progress, options, known.times)
+    found = rank_jointly(question, designs, criteria, options, known.times)
     if not found.candidates and not found.unsolved:
         raise ValueError(_nothing_known(question))
     return replace(found, origin=known.origin, alltoall=known.times)
@@ -231,7 +228,6 @@ def best_jointly(
 def designs_serving(
     question: Question,
     collectives: Collection[Collective],
-    on_progress: Progress | None = None,
     *,
     catalogue: str | Path | None = None,
     effort: Effort | None = None,
@@ -248,14 +244,14 @@ def designs_serving(
         raise ValueError("there are no collectives that designs should serve")
     times: Mapping[Recipe, Fraction] = {}
     if known is None:
-        found = pool(question, effort, on_progress, catalogue, passes_for=collectives)
+        found = pool(question, effort, catalogue, passes_for=collectives)
         known, times = found.designs, found.times
     designs = [one for one in known if one.measured]
     criteria = criteria_of(collectives)
     if Collective.ALLTOALL in collectives:
         large = [one for one in designs if one.recipe not in times and _columns(one) > MAX_COLUMNS]
         small = [one for one in designs if one not in large]
-        ranked = rank_jointly(question, small, criteria, on_progress, options, times)
+        ranked = rank_jointly(question, small, criteria, options, times)
         return replace(ranked, unsolved=(*ranked.unsolved, *large))
     collective = next(one for one in GATHERING if one in collectives)
     scored = [design.of(collective) for design in designs]
@@ -267,7 +263,6 @@ def rank_jointly(
     question: Question,
     designs: Iterable[Design],
     criteria: tuple[str, ...],
-    on_progress: Progress | None = None,
     options: Options = DEFAULT_OPTIONS,
     times: Mapping[Recipe, Fraction] | None = None,
 ) -> Frontier:
@@ -276,7 +271,7 @@ def rank_jointly(
     ``times`` are exact all-to-all times that are known of some: these are not solved.
     """
     solving = Solving(options, times)
-    search = _Search(solving, criteria, on_progress, baseline_recipes(question))
+    search = _Search(solving, criteria, baseline_recipes(question))
     found = search.sketched([search.bounded(design) for design in designs])
     answer = _frontier(question, search.settled(found), criteria)
     return replace(answer, stopped=solving.stopped)
@@ -290,11 +285,10 @@ class _Search:
         self,
         solving: Solving,
         criteria: tuple[str, ...],
-        on_progress: Progress | None,
         always: Collection[Recipe],
     ) -> None:
         self._solving, self._criteria = solving, criteria
-        self._on_progress, self._always = on_progress, always
+        self._always = always
 
     def bounded(self, gather: Design) -> Design:
         """What distances alone say of the all-to-all of a topology with this allgather."""
@@ -318,7 +312,7 @@ class _Search:
 
         answer = sorted(found, key=cost)
         for place, one in enumerate(answer):
-            self._tell("all-to-all, roughly", place, len(answer))
+            tell_phase("all-to-all, roughly", place, len(answer))
             is_known = self._solving.is_settled(one.recipe)
             if is_known or not self._is_beaten(one, answer, Fraction(0)):
                 answer[place] = _routed(one, self._solving.sketch(one.recipe))
@@ -335,7 +329,7 @@ class _Search:
 
         answer = sorted(found, key=promise)
         for place, one in enumerate(answer):
-            self._tell("all-to-all", place, len(answer))
+            tell_phase("all-to-all", place, len(answer))
             is_asked = one.recipe in self._always
             if is_asked or not self._is_beaten(one, answer, self._solving.error(one.recipe)):
                 answer[place] = _routed(one, self._solving.settle(one.recipe))
@@ -350,10 +344,6 @@ class _Search:
             for other in others
             if other.measured and other is not one
         )
-
-    def _tell(self, phase: str, done: int, total: int) -> None:
-        if self._on_progress is not None:
-            self._on_progress(phase, done, total)
 
 
 def _routed(design: Design, routing: Solved | None) -> Design:

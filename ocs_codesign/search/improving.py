@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
+from ocs_codesign.core.progress import tell
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import can_confirm, measure, predict
 from ocs_codesign.search.alltoall.search import alltoall_recipes
@@ -36,7 +37,7 @@ from ocs_codesign.search.pool import (
 from ocs_codesign.search.sweep import Answered, QuestionTasks, as_entry, today
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from concurrent.futures import Executor
     from fractions import Fraction
     from pathlib import Path
@@ -74,7 +75,6 @@ def improve(
     effort: Effort | None = None,
     seconds: float | None = None,
     above: Collection[GapLine] = (),
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> Improved:
     """Search on for stored questions that have a gap to the bound, the largest gap first.
 
@@ -114,8 +114,7 @@ def improve(
                 searched.add(question)
                 better |= {question} if number else set()
                 added += number
-                if on_progress is not None:
-                    on_progress(total - len(waiting) - len(running), total)
+                tell(total - len(waiting) - len(running), total)
             if not waiting and not running and ends_at is not None and not is_over:
                 waiting = _by_gap(catalogue, wanted, above)
                 total += len(waiting)
@@ -259,7 +258,6 @@ def time_alltoall(
     *,
     effort: Effort | None = None,
     seconds: float | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> AlltoallPass:
     """Work out and store all-to-all times of stored questions, the smallest first.
 
@@ -294,8 +292,7 @@ def time_alltoall(
                 untimed += sum(value is None for value in found.times.values())
                 timed += sum(value is not None for value in found.times.values())
                 done += 1
-                if on_progress is not None:
-                    on_progress(done, total)
+                tell(done, total)
     return AlltoallPass(done, timed, untimed, added)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, final
 from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.cost import Cost, split_dominated
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
+from ocs_codesign.core.progress import counted
 from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.graphs.recipe import Expanded, Recipe
 from ocs_codesign.schedules.breadth_first.loads import is_measurable, line_bfb_loads
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from ocs_codesign.search.bases import Effort
     from ocs_codesign.search.catalogue.entry import Entry, Provenance
 
-    SearchProgress = Callable[[str, int, int], None]
-    Progress = Callable[[str, int, int], None]
 
 _SCORED = (Collective.ALLGATHER, Collective.ALLREDUCE)
 _KEPT_PER_STEPS = 3
@@ -85,7 +84,6 @@ def candidates_from(
     question: Question,
     answers: Answers,
     effort: Effort,
-    on_progress: SearchProgress | None = None,
     max_work: int | None = None,
 ) -> list[Design]:
     """Bases of a question, and expansions of the answers to all that they start from.
@@ -100,7 +98,7 @@ def candidates_from(
         for collective in _SCORED
         for design in islice(_by_promise(list(predicted.values()), collective), budget)
     )
-    measured = measured_designs(chosen, on_progress, max_work)
+    measured = measured_designs(chosen, max_work)
     return measured + [design for recipe, design in predicted.items() if recipe not in chosen]
 
 
@@ -111,17 +109,14 @@ def work_of_part(question: Question, part: Question) -> int:
 
 def measured_designs(
     recipes: Iterable[Recipe],
-    on_progress: SearchProgress | None = None,
     max_work: int | None = None,
 ) -> list[Design]:
     """The recipes measured for both halves of an allreduce, but not verified."""
     wanted, most = list(recipes), max_work or _MAX_WORK
-    measured = []
-    for done, recipe in enumerate(wanted):
-        if on_progress is not None:
-            on_progress("measuring", done, len(wanted))
-        measured.append(measure(recipe, Collective.ALLREDUCE, confirm=False, max_work=most))
-    return measured
+    return [
+        measure(recipe, Collective.ALLREDUCE, confirm=False, max_work=most)
+        for recipe in counted(wanted, "measuring")
+    ]
 
 
 def confirmed(scored: list[Design]) -> tuple[list[Design], list[Design]]:
@@ -282,7 +277,6 @@ class Pool:
 def pool(
     question: Question,
     effort: Effort | None = None,
-    on_progress: Progress | None = None,
     catalogue: str | Path | None = None,
     *,
     fresh: bool = False,
@@ -300,8 +294,8 @@ def pool(
     effort = effort or Effort()
     answers: Answers | None
     if effort.work < Effort().work:
-        parts = _answers(question, effort, None, on_progress)
-        return Pool(_verified(searched(question, parts, effort, (), on_progress)[0], effort))
+        parts = _answers(question, effort, None)
+        return Pool(_verified(searched(question, parts, effort, ())[0], effort))
     with Catalogue(catalogue) as store:
         entries = store.entries(question)
         known = [entry.design() for entry in entries]
@@ -317,9 +311,9 @@ def pool(
                 is_done = is_done or _passed(question, origin, known, passes_for)
             if is_done:
                 return Pool(_with_compared(question, known, effort), origin, times)
-        answers = None if origin else _answers(question, effort, store, on_progress)
+        answers = None if origin else _answers(question, effort, store)
     near = neighbours(question, catalogue)
-    found = searched(question, answers, effort, known, on_progress, near)[0]
+    found = searched(question, answers, effort, known, near)[0]
     return Pool(_verified(found, effort), times=times)
 
 
@@ -339,7 +333,6 @@ def searched(
     answers: Answers | None,
     effort: Effort,
     known: Iterable[Design] = (),
-    on_progress: Progress | None = None,
     near: Iterable[Design] = (),
 ) -> tuple[list[Design], list[Recipe]]:
     """What is known and what is found beside it, and which of that the search for all-to-all found.
@@ -349,14 +342,14 @@ def searched(
     """
     scored = list(known)
     if answers is not None:
-        scored = _joined(scored, candidates_from(question, answers, effort, on_progress))
+        scored = _joined(scored, candidates_from(question, answers, effort))
     scored = _with_compared(question, scored, effort)
-    scored = _joined(scored, measured_designs(lifts(question, scored, effort), on_progress))
-    more = filled(question, scored, list(near), effort, measured_both_ways, on_progress)
+    scored = _joined(scored, measured_designs(lifts(question, scored, effort)))
+    more = filled(question, scored, list(near), effort, measured_both_ways)
     scored = _joined(scored, more)
     share = replace(effort, work=effort.work // ALLTOALL_SHARE)
-    found = alltoall_recipes(question, share, on_progress)
-    return _joined(scored, measured_designs(with_transposes(found), on_progress)), found
+    found = alltoall_recipes(question, share)
+    return _joined(scored, measured_designs(with_transposes(found))), found
 
 
 def measured_both_ways(recipes: Iterable[Recipe]) -> list[Design]:
@@ -387,9 +380,7 @@ def smaller_answers(entries: Iterable[Entry]) -> tuple[SmallerAnswer, ...]:
     return tuple(SmallerAnswer.of(entry.design()) for entry in entries)
 
 
-def _answers(
-    question: Question, effort: Effort, store: Catalogue | None, on_progress: Progress | None
-) -> Answers:
+def _answers(question: Question, effort: Effort, store: Catalogue | None) -> Answers:
     """Answers to all that expansions to the question start from; what is stored is looked up."""
 
     def is_stored(one: Question) -> bool:
@@ -397,9 +388,7 @@ def _answers(
 
     behind = [one for one in questions_behind([question], is_stored) if one != question]
     answers: Answers = {}
-    for done, part in enumerate(behind):
-        if on_progress is not None:
-            on_progress("smaller topologies", done, len(behind))
+    for part in counted(behind, "smaller topologies"):
         if store is not None and is_stored(part):
             answers[part] = smaller_answers(store.entries(part))
             continue

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from ocs_codesign import __version__
 from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.progress import tell
 from ocs_codesign.search.bases import Effort
 from ocs_codesign.search.catalogue.entry import Entry, Provenance, certified
 from ocs_codesign.search.catalogue.store import Catalogue
@@ -107,13 +108,12 @@ def sweep(
     *,
     command: str,
     effort: Effort | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> int:
     """Answer all questions, and those behind them, that the catalogue at ``path`` has not.
 
     What is stored with less work than the effort's is improved by local searches. Returns the
     number of questions answered now. ``command`` is stored as their provenance;
-    ``on_progress(done, total)`` counts questions. Whatever ends the sweep, answers that were stored
+    Whatever ends the sweep, answers that were stored
     stay. A task whose worker dies is tried again, three times in all.
     """
     effort = effort or Effort()
@@ -144,8 +144,7 @@ def sweep(
                     *(command, __version__, effort.seed, spent, effort.work), day=today()
                 )
                 catalogue.record(question, result.entries, provenance)
-                if on_progress is not None:
-                    on_progress(len(todo) - len(waiting) - len(running), len(todo))
+                tell(len(todo) - len(waiting) - len(running), len(todo))
         return len(todo)
 
 

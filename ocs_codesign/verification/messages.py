@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocs_codesign.core.network import direct_routes
+from ocs_codesign.core.progress import tell
 from ocs_codesign.core.schedule import Messages
 from ocs_codesign.verification.schedules import verify_on
 from ocs_codesign.verification.sends import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from ocs_codesign.core.plans import Book
@@ -257,9 +256,7 @@ def check_channels(
 # Independent check of books: every plan does what is demanded, over links that the network has.
 
 
-def check_book(
-    book: Book, on_progress: Callable[[int, int], None] | None = None
-) -> list[Witness | None]:
+def check_book(book: Book) -> list[Witness | None]:
     """Of every page the first thing that is wrong with its plan, None if nothing is."""
     found: list[Witness | None] = []
     for page in book.pages:
@@ -268,6 +265,5 @@ def check_book(
             found.append(check_messages(plan))
         else:
             found.append(verify_on(direct_routes(plan.topology, book.network), plan).witness)
-        if on_progress is not None:
-            on_progress(len(found), len(book.pages))
+        tell(len(found), len(book.pages))
     return found

@@ -14,6 +14,7 @@ from ocs_codesign.circuits.hold import plan as dynamic_program
 from ocs_codesign.circuits.hold.break_even import break_even
 from ocs_codesign.circuits.hold.plan import SwitchProblem, price_plan, switch_plan
 from ocs_codesign.circuits.hold.trace import ceases_to_pay, paying
+from ocs_codesign.core.progress import heard_by
 
 
 def test_known_pieces():
@@ -133,9 +134,9 @@ def test_a_part_is_a_part_of_the_whole():
     for max_solves in (4, 20, 60, 200):
         for around in (0, 3, 150, 5000):
             told = []
-            tell = lambda *at, told=told: told.append(at)  # noqa: E731
-            part = break_even(gapped(), around=around, max_solves=max_solves, on_progress=tell)
-            assert [done for done, _ in told] == sorted({done for done, _ in told})
+            with heard_by(lambda *at, told=told: told.append(at)):
+                part = break_even(gapped(), around=around, max_solves=max_solves)
+            assert [done for _, done, _ in told] == sorted({done for _, done, _ in told})
             assert part.pieces[0].begin <= around
             assert part.pieces[-1].end is None or around <= part.pieces[-1].end
             assert all(left.end == right.begin for left, right in pairwise(part.pieces))

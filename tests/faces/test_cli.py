@@ -17,6 +17,7 @@ from interrupts import interrupted
 
 import ocs_codesign
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS
+from ocs_codesign.core.progress import tell
 from ocs_codesign.faces.cli import COMMANDS, app, main
 from ocs_codesign.faces.cli.build import ROOTED
 from ocs_codesign.faces.cli.progress import Progress, progress
@@ -250,10 +251,10 @@ def test_interruption_of_a_kernel(monkeypatch, cause, is_bug):
 INTERRUPTED_WHILE = {
     "building": """
 import ocs_codesign.faces.cli.progress as progress
-def tell(self, done, total):
+def hear(self, phase, done, total):
     print("ready", flush=True)
     time.sleep(0.01)
-progress.Progress.tell = tell
+progress.Progress.hear = hear
 """,
     "writing": """
 import zipfile
@@ -326,16 +327,16 @@ def test_piped_tables_are_plain_and_complete():
 
 def test_progress_is_silent_when_nobody_watches(capsys, monkeypatch):
     monkeypatch.setattr("ocs_codesign.faces.cli.progress.DELAY_S", 0)
-    with progress("Working") as shown:
-        shown.tell(1, 2)
+    with progress("Working"):
+        tell(1, 2)
     assert capsys.readouterr() == ("", "")
 
 
 def test_long_work_says_now_and_then_what_it_does_where_no_terminal_shows_it(capsys, monkeypatch):
     monkeypatch.setattr("ocs_codesign.faces.cli.progress.SILENCE_S", 0.01)
     said = ""
-    with progress("Working") as shown:
-        shown.tell(1, 2000)
+    with progress("Working"):
+        tell(1, 2000)
         while said.count("\n") < 2:
             said += capsys.readouterr().err
     assert "Working, 1 of 2,000: 0 s so far\n" in said
@@ -345,9 +346,9 @@ def test_long_work_says_now_and_then_what_it_does_where_no_terminal_shows_it(cap
 def test_progress_appears_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     shown = Progress("Working")
-    shown.tell(0, 10)
+    shown.hear(None, 0, 10)
     shown.show()
-    shown.tell_phase("Closing [bold]", 5, 10)
+    shown.hear("Closing [bold]", 5, 10)
     shown.close()
     shown.show()
     out, err = capsys.readouterr()

@@ -9,6 +9,7 @@ import pytest
 from fake_frontier import FakeFrontier, candidate
 
 from ocs_codesign.core.collective import GATHERING, Collective
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.faces.answers.frontier import MAX_DOMINATED_ROWS, origin_sentence
 from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.handle import handle
@@ -29,11 +30,11 @@ def found(monkeypatch):
     """Let the finder answer with two candidates and a number of dominated ones."""
 
     def arrange(dominated: int = 1):
-        def find(num_nodes, degree, collective, *, bidirectional, forests, fresh, on_progress):
+        def find(num_nodes, degree, collective, *, bidirectional, forests, fresh):
             assert not bidirectional
             assert not fresh
             assert not forests
-            on_progress("Scoring", 1, 2)
+            tell_phase("Scoring", 1, 2)
             front = (
                 candidate(QUICK, 6, Fraction(261, 256)),
                 candidate(SLOW, 7, Fraction(1023, 1024)),

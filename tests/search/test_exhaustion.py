@@ -12,6 +12,7 @@ from slow_bfb import slow_bfb_loads
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.progress import heard_by
 from ocs_codesign.faces.cli import main
 from ocs_codesign.graphs.families.cayley import Lift
 from ocs_codesign.graphs.groups.cyclic import Cyclic
@@ -110,7 +111,8 @@ def test_pauses_change_nothing(monkeypatch):
     monkeypatch.setattr(visits, "_CLASSES_A_VISIT", 7)
     monkeypatch.setattr(visits, "_KEPT", 5)
     told = []
-    again = exhaust(Question(7, 2), simple=True, alltoall=True, on_progress=told.append)
+    with heard_by(lambda *progress: told.append(progress)):
+        again = exhaust(Question(7, 2), simple=True, alltoall=True)
     assert (again.num_classes, again.num_labelled) == (whole.num_classes, whole.num_labelled)
     assert [one.cost for one in again.alltoall] == [one.cost for one in whole.alltoall]
     assert again.allgather == whole.allgather

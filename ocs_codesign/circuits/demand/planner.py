@@ -27,6 +27,7 @@ from ocs_codesign.circuits.demand.matrix import (
     on_switches,
 )
 from ocs_codesign.circuits.demand.search import line_bound, search, search_levels
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import exact, exact_time
 
 if TYPE_CHECKING:
@@ -111,7 +112,6 @@ def plan_demand(
     num_switches: int = 1,
     bandwidth_Bps: Fraction | float = 1,  # noqa: N803 - the unit keeps its case
     effort: DemandEffort | None = None,
-    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> DemandPlan:
     """Configurations of ``num_switches`` circuit switches that serve the demand, and their bound.
 
@@ -143,7 +143,7 @@ def plan_demand(
         return DemandPlan(demand, *model, nothing, (), none, zero, zero, LINES, "nothing to do")
     effort = effort or DemandEffort()
     ticks = demand_ticks(demand, bandwidth, delta)
-    work = _Work(ticks, num_switches, effort, on_progress or (lambda *_: None), time.monotonic())
+    work = _Work(ticks, num_switches, effort, time.monotonic())
     plan, method, bound, proof = work.done()
     # On every switch the longest first.
     order = sorted(range(len(plan.times)), key=lambda at: (plan.switch[at], -plan.times[at]))
@@ -169,7 +169,6 @@ class _Work:
     ticks: DemandTicks
     num_switches: int
     effort: DemandEffort
-    tell: Callable[[str, int, int], None]
     began_s: float
 
     def done(self) -> tuple[TickPlan, str, Fraction, str]:
@@ -179,7 +178,7 @@ class _Work:
         ticks, switches, effort = self.ticks, self.num_switches, self.effort
         bound, proof = line_bound(ticks, switches), LINES
         nodes = effort.nodes_for(search_levels(ticks))
-        self.tell("Covering the demand", 0, 0)
+        tell_phase("Covering the demand")
         start, method = greedy(ticks, switches)
         cover = self._improved(start, bound, effort.seed, searched=nodes > 0)
         method += "; local search" if cover.cost[0] < start.cost[0] else ""
@@ -251,7 +250,7 @@ class _Work:
         limit_s = self.effort.time_limit_s
 
         def goes_on(done: int) -> bool:
-            self.tell(phase, min(done, most), most if most <= _MOST_SHOWN else 0)
+            tell_phase(phase, min(done, most), most if most <= _MOST_SHOWN else 0)
             is_over = limit_s is not None and time.monotonic() - self.began_s >= share * limit_s
             return done < most and not is_over
 

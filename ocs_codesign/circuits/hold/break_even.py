@@ -17,10 +17,9 @@ import numpy as np
 
 from ocs_codesign.circuits.change import OpenRange
 from ocs_codesign.circuits.hold.plan import DynamicProgram, switches_of
+from ocs_codesign.core.progress import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from ocs_codesign.circuits.hold.plan import SwitchProblem
@@ -189,13 +188,12 @@ def break_even(
     *,
     around: Fraction | int = 0,
     max_solves: int = MAX_SOLVES,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> BreakEven:
     """All optimal plans of a problem while its ``delta`` and ``first`` are scaled by a factor.
 
     With a delta of 1 the factor is the cost of a switch itself. The search begins at ``around`` and
     takes two plans a piece at most; after ``max_solves`` it stops, half of them spent above.
-    ``on_progress(parts done, all)`` is told how far it is. Raises ValueError if no plan serves all
+    Raises ValueError if no plan serves all
     steps, for a negative factor, too few solves for a single piece, or too many different gaps and
     switching costs.
 
@@ -208,7 +206,7 @@ def break_even(
     if around < 0:
         raise ValueError(f"around is {around}: a factor cannot be negative")
     search = LineSearch(problem)
-    envelope = _Envelope(search, max_solves, on_progress)
+    envelope = _Envelope(search, max_solves)
     pieces = envelope.pieces(Fraction(around))
     if not pieces:
         raise ValueError(f"max_solves is {max_solves}: not even one piece was found")
@@ -222,10 +220,8 @@ class _Envelope:
         self,
         search: LineSearch,
         max_solves: int,
-        on_progress: Callable[[int, int], None] | None,
     ) -> None:
         self.search, self.left = search, max_solves
-        self.tell = on_progress or (lambda *_: None)
 
     def pieces(self, around: Fraction) -> list[BreakEvenPiece]:
         """Pieces in ascending order, none over a turn, as far as the solves reach."""
@@ -239,13 +235,13 @@ class _Envelope:
         found: list[BreakEvenPiece] = []
         self.left -= kept
         for done, span in enumerate(above):
-            self.tell(done, parts)
+            tell(done, parts)
             found += self._in_span(span)
             if self.left < 0:
                 break
         self.left = max(self.left, 0) + kept
         for done, span in enumerate(below, len(above)):
-            self.tell(done, parts)
+            tell(done, parts)
             more = self._in_span(span)
             if self.left < 0 or not found:
                 break  # what was found first does not reach to what is known already

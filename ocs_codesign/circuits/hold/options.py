@@ -12,6 +12,7 @@ from ocs_codesign.core.bounds import bound, topology_bound
 from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.networks.builders import direct
+from ocs_codesign.core.progress import counted
 from ocs_codesign.core.quantities import exact
 from ocs_codesign.schedules.design import measure
 from ocs_codesign.schedules.forest.choice import Contender, contenders
@@ -19,7 +20,7 @@ from ocs_codesign.schedules.paths.throughput import throughput
 from ocs_codesign.search.pareto import fat_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -118,7 +119,6 @@ def recipe_option(recipe: Recipe, collectives: Iterable[Collective]) -> FabricOp
 def recipe_options(
     recipes: Sequence[Recipe],
     collectives: Iterable[Collective],
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[FabricOption, ...]:
     """The options of several recipes of one size, each recipe once.
 
@@ -126,13 +126,8 @@ def recipe_options(
     """
     distinct = list(dict.fromkeys(recipes))
     check_alike(distinct)
-    options = []
     wanted = tuple(collectives)
-    for done, recipe in enumerate(distinct):
-        if on_progress is not None:
-            on_progress(done, len(distinct))
-        options.append(recipe_option(recipe, wanted))
-    return tuple(options)
+    return tuple(recipe_option(recipe, wanted) for recipe in counted(distinct))
 
 
 def check_alike(recipes: Sequence[Recipe]) -> None:

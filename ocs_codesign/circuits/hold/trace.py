@@ -29,7 +29,7 @@ from ocs_codesign.core.quantities import exact
 from ocs_codesign.verification.plans import check_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -445,14 +445,13 @@ def plan_trace(
     *,
     start: int | None = None,
     max_solves: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> TracePlan:
     """Which option to hold for every job of a trace, exactly.
 
     The whole fabric stops for a switch, except for what a gap hides. ``start`` is the option that
     is held before the trace; None if none is: then the first one pays too with
     ``reconfiguration.cold_start``, and is up already without. ``max_solves`` limits the search for
-    break-even factors, of which ``on_progress`` is told. Raises ValueError for no options, a job
+    break-even factors. Raises ValueError for no options, a job
     that none of them can serve, and options of several sizes or without a topology where what a
     circuit adds has to be counted.
 
@@ -485,7 +484,7 @@ def plan_trace(
     if witness is not None:
         raise RuntimeError(f"the plan of the trace fails: {witness}")
     limit = _max_solves(problem) if max_solves is None else max_solves
-    found = break_even(scaled, around=here, max_solves=limit, on_progress=on_progress)
+    found = break_even(scaled, around=here, max_solves=limit)
     end = found.pieces[-1].end
     return TracePlan(
         trace,

@@ -30,7 +30,7 @@ from ocs_codesign.schedules.stepped.alltoall import MAX_CHUNKS
 from ocs_codesign.verification.circuits import verify_program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -92,7 +92,6 @@ def build_sequence(
     steps_each: int | Sequence[int] | None = None,
     max_chunks: int = MAX_CHUNKS,
     options: Options = DEFAULT_OPTIONS,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> ProgramDesign:
     """The verified program that has the topologies, perhaps of recipes, up one after the other.
 
@@ -100,7 +99,7 @@ def build_sequence(
     all as bring everything everywhere). An all-to-all is optimal for these steps but for chunks; an
     allgather takes at every step what there is, a reduce-scatter is its mirror image, and an
     allreduce goes through the configurations and back. Steps that turn out useless are left out.
-    ``on_progress(done, total)`` hears of the steps of gathering. Raises ValueError if nodes, ports
+    Raises ValueError if nodes, ports
     or link speeds differ, or the steps are too few.
 
     >>> from ocs_codesign.graphs.text import parse
@@ -121,7 +120,7 @@ def build_sequence(
     if collective == Collective.ALLTOALL:
         made, bound = sequence_alltoall(topologies, used, max_chunks, options)
     else:
-        made = sequence_gather(topologies, used, collective, on_progress)
+        made = sequence_gather(topologies, used, collective)
     program, schedule, kept = made
     maker = "eager" if bound is None else "time-stepped"
     return verified_program(program, schedule, maker, recipes, kept if recipes else (), bound)

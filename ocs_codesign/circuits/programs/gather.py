@@ -20,6 +20,7 @@ from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.compute.symmetry import Quotient, quotient_and_images
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
+from ocs_codesign.core.progress import tell
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import in_neighbours
 from ocs_codesign.schedules.breadth_first.assembly import links_by_ends, rows_of
@@ -28,7 +29,7 @@ from ocs_codesign.schedules.stepped.alltoall import MAX_ARCS, MAX_CHUNKS, assemb
 from ocs_codesign.schedules.stepped.time_network import WAIT, chunk_flow, time_network, walks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -47,15 +48,13 @@ def sequence_gather(
     configurations: Sequence[Topology],
     used: Sequence[int],
     collective: Collective | str = Collective.ALLGATHER,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[CircuitProgram, Schedule, tuple[int, ...]]:
     """The program and schedule of a collective over configurations in turn, and which are used.
 
     An allgather and a reduce-scatter have configuration ``used[step - 1]`` up in every step, an
     allreduce is the reduce-scatter and then the allgather over the same steps backwards, so that
-    nothing changes in between. Steps that are not needed are left out. ``on_progress(done, total)``
-    hears of the steps of each half. Raises ValueError if the steps do not bring all to all, or for
-    an all-to-all.
+    nothing changes in between. Steps that are not needed are left out. Raises ValueError
+    if the steps do not bring all to all, or for an all-to-all.
 
     >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
     >>> rings = [DirectedCirculant(9, (1, 2)).topology(), DirectedCirculant(9, (3, 6)).topology()]
@@ -66,19 +65,17 @@ def sequence_gather(
     layers = layered(configurations)
     check_nodes(layers.topology.num_nodes)
     if collective == Collective.ALLGATHER:
-        return programmed(layers, used, _allgather(layers, used, on_progress))
+        return programmed(layers, used, _allgather(layers, used))
     backwards = tuple(used)[::-1]
-    mirrored = _allgather(layers.transpose(), backwards, on_progress)
+    mirrored = _allgather(layers.transpose(), backwards)
     scatter_steps = backwards[: mirrored.num_steps][::-1]
     if collective == Collective.REDUCE_SCATTER:
         return programmed(layers, scatter_steps, mirrored.reversed())
-    gather = _allgather(layers, backwards, on_progress)
+    gather = _allgather(layers, backwards)
     return programmed(layers, (*scatter_steps, *backwards), mirrored.reversed().then(gather))
 
 
-def _allgather(
-    layers: Layers, used: Sequence[int], on_progress: Callable[[int, int], None] | None
-) -> Schedule:
+def _allgather(layers: Layers, used: Sequence[int]) -> Schedule:
     """The allgather over the links of ``layers.topology``; it ends as early as it can."""
     arrival = arrivals(layers.configurations, used, np.arange(layers.topology.num_nodes)).T
     into = {number: _InLinks.of(layers, number) for number in set(used)}
@@ -90,8 +87,7 @@ def _allgather(
         part = into[number].rows(_asked(arrival, step), int(load * chunks), chunks)
         part[4] = step
         parts.append(part)
-        if on_progress is not None:
-            on_progress(step, len(loads))
+        tell(step, len(loads))
     return Schedule(layers.topology, Collective.ALLGATHER, chunks, *np.concatenate(parts, axis=1))
 
 

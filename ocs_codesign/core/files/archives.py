@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, final
 
-from ocs_codesign.core.files.naming import shown
+from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.core.shown import shown
 from ocs_codesign.core.topology import MAX_LINKS, Topology
 
 if TYPE_CHECKING:
@@ -88,9 +89,3 @@ def speed_of(value: object) -> int:
     raise ValueError(
         f"{shown(value)} is not a link speed: it must be a positive integer below 2^31"
     )
-
-
-def shown(value: object) -> str:
-    """A value for an error message, cut to a readable length."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

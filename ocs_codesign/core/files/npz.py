@@ -19,8 +19,8 @@ from ocs_codesign.core.files.archives import (
     check_size,
     open_regular,
 )
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import read_plain_text
+from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar, final
 
 from ocs_codesign.core.files.atomic import decoded
-from ocs_codesign.core.files.naming import shown
+from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

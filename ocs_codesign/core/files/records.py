@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, final
 
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import decoded, errors_at
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import read_plain_text
 from ocs_codesign.core.quantities import exact
 from ocs_codesign.core.registry import later
+from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

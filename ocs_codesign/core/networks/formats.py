@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocs_codesign.core.files.atomic import decoded, errors_at
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import read_plain_text
 from ocs_codesign.core.files.records import Format, both, read_file
 from ocs_codesign.core.network import MAX_BANDWIDTH, NANOSECOND, Network
+from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from ocs_codesign.core.files.atomic import decoded
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.networks.formats import network_of, network_record
+from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
     import networkx as nx

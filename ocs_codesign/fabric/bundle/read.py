@@ -21,7 +21,6 @@ from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import Design, Known
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.bundle.check.plans import State
 
 
-def read_bundle(directory: str | Path, on_phase: Callable[[str], None] | None = None) -> Deployment:
+def read_bundle(directory: str | Path) -> Deployment:
     """The deployment in a directory or its zip: ``write_bundle`` writes the same bytes of it again.
 
     Raises OSError if something cannot be read, and ValueError if the directory is no bundle or
     anything in it is wrong, with the first finding.
     """
-    verdict = check_bundle(directory, on_phase=on_phase)
+    verdict = check_bundle(directory)
     plant, state = verdict.plant, verdict.state
     if not verdict.ok or plant is None or state is None:
         more = f" (and {verdict.num_findings - 1} more)" if verdict.num_findings > 1 else ""

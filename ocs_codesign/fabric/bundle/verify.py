@@ -10,7 +10,7 @@ from ocs_codesign.fabric.bundle.check.bundle import BundleVerdict, check_directo
 from ocs_codesign.graphs.text import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    pass
 
 
 LIMIT = 1000
@@ -21,7 +21,6 @@ def check_bundle(
     observed: str | Path | None = None,
     *,
     limit: int = LIMIT,
-    on_phase: Callable[[str], None] | None = None,
 ) -> BundleVerdict:
     """Check a bundle, and observed neighbours if there are any, from cables and circuits up.
 
@@ -31,6 +30,5 @@ def check_bundle(
     no manifest of a bundle, or the zip is broken.
     """
     neighbours = None if observed is None else Path(observed)
-    tell = on_phase or (lambda _: None)
     with as_directory(Path(directory), "a bundle") as place:
-        return check_directory(place, neighbours, parse, limit, tell)
+        return check_directory(place, neighbours, parse, limit)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.core.collective import GATHERING, Collective
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.fabric.deployments.deploy import (
     DEPENDS_ON_CABLES,
     Deployment,
@@ -33,7 +34,7 @@ from ocs_codesign.search.catalogue.entry import stored_frontier
 from ocs_codesign.search.catalogue.store import Catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -138,7 +139,6 @@ def extended(
     *,
     message_bytes: Fraction | float | None = None,
     prefer: Prefer | str = Prefer.ANY,
-    on_phase: Callable[[str], None] | None = None,
 ) -> Deployment:
     """More configurations on the laid cables; those that are there stay as they are.
 
@@ -147,8 +147,7 @@ def extended(
     """
     there = [NamedRecipe(made.name, made.recipe) for made in deployment.configurations]
     kinds = checked_kinds([*there, *wanted], collectives)[: len(collectives)]
-    tell = on_phase or (lambda _: None)
-    tell("Fitting circuits to the cables")
+    tell_phase("Fitting circuits to the cables")
     base = deployment.configuration(deployment.up).configuration
     made = list(deployment.configurations)
     for named in wanted:
@@ -156,8 +155,8 @@ def extended(
             configuration = on_cables(base, named, prefer)
         except InfeasibleError as error:
             raise _with_new_cables(deployment, [*there, *wanted], named, error) from None
-        made.append(designed(named.recipe, configuration, kinds, tell, message_bytes))
-    tell("Planning changes")
+        made.append(designed(named.recipe, configuration, kinds, message_bytes))
+    tell_phase("Planning changes")
     work = Work(f"add {' '.join(named.name for named in wanted)}", ())
     configurations = tuple(made)
     changes = all_changes(configurations)
@@ -270,24 +269,22 @@ def redesigned(
     deployment: Deployment,
     lost: Failures,
     name: str = NAME,
-    on_phase: Callable[[str], None] | None = None,
 ) -> tuple[Deployment, ConfigurationChange]:
     """The redesign brought up; configurations that need what is lost are torn down."""
-    tell = on_phase or (lambda _: None)
     if name in deployment.names:
         raise ValueError(f"name {name!r} is given twice")
-    tell("Searching stored designs")
+    tell_phase("Searching stored designs")
     made = redesign(deployment, lost, name)
     up = deployment.configuration(deployment.up)
     kinds = [bounded.collective for bounded in up.designs]
-    new = designed(made.recipe, made.configuration, kinds, tell)
+    new = designed(made.recipe, made.configuration, kinds)
     cabling = made.configuration.cabling
     kept = [
         replace(one, configuration=replace(one.configuration, cabling=cabling))
         for one in deployment.configurations
         if one.name not in made.lost
     ]
-    tell("Planning changes")
+    tell_phase("Planning changes")
     change = change_from_held(joined_ports(up.configuration), made.configuration)
     change = replace(change, before=replace(change.before, name=up.name))
     title = f"redesign as {name} without {' '.join(lost.components())}"

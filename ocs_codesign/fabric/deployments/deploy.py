@@ -10,6 +10,7 @@ import numpy as np
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.shown import Shown
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.embedding.embed import Prefer, embed, planes_in
@@ -23,7 +24,7 @@ from ocs_codesign.graphs.text import as_recipe
 from ocs_codesign.schedules.design import build, verified
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -214,7 +215,6 @@ def deploy(
     *,
     message_bytes: Fraction | float | None = None,
     prefer: Prefer | str = Prefer.ANY,
-    on_phase: Callable[[str], None] | None = None,
 ) -> Deployment:
     """Put recipes on one cabling of a fabric, and build and verify their schedules.
 
@@ -225,14 +225,13 @@ def deploy(
     collectives that are given twice and recipes that differ in nodes.
     """
     kinds = checked_kinds(wanted, collectives)
-    tell = on_phase or (lambda _: None)
-    tell("Laying cables")
+    tell_phase("Laying cables")
     configurations = embedded(fabric, wanted, prefer=prefer)
     made = tuple(
-        designed(named.recipe, configuration, kinds, tell, message_bytes)
+        designed(named.recipe, configuration, kinds, message_bytes)
         for named, configuration in zip(wanted, configurations, strict=True)
     )
-    tell("Planning changes")
+    tell_phase("Planning changes")
     return Deployment(configurations[0].cabling, made, all_changes(made), made[0].name)
 
 
@@ -319,7 +318,6 @@ def designed(
     recipe: Recipe,
     configuration: Configuration,
     kinds: Sequence[Collective],
-    tell: Callable[[str], object],
     message_bytes: Fraction | float | None = None,
 ) -> DeployedConfiguration:
     """A recipe whose circuits are there, with its schedules."""
@@ -327,7 +325,7 @@ def designed(
         raise RuntimeError(f"the circuits of {configuration.name} do not make its topology")
     designs = []
     for kind in kinds:
-        tell(f"Building the {kind.name} of {configuration.name}")
+        tell_phase(f"Building the {kind.name} of {configuration.name}")
         designs.append(_designed(recipe, configuration, kind, message_bytes))
     return DeployedConfiguration(recipe, configuration, tuple(designs))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.compute.factorisation import NO_LINK
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.fabric.deployments.deploy import Deployment, all_changes, designed
 from ocs_codesign.fabric.deployments.work import Work, change_steps
@@ -21,7 +22,7 @@ from ocs_codesign.fabric.rewiring.stages import Stage, connectivity
 from ocs_codesign.fabric.wiring import Configuration, cross_connect_name, port_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -190,7 +191,6 @@ def spliced(
     deployment: Deployment,
     lost: Failures,
     where: Where | str = Where.IN_PLACE,
-    on_phase: Callable[[str], None] | None = None,
     *,
     seed: int = 0,
 ) -> SplicedDeployment:
@@ -203,8 +203,7 @@ def spliced(
     lost, or a host that has no node.
     """
     failures = deployment.failures.and_also(lost)
-    tell = on_phase or (lambda _: None)
-    up = spliced_up(deployment, lost, where, on_phase, seed=seed)
+    up = spliced_up(deployment, lost, where, seed=seed)
     made: list[DeployedConfiguration] = []
     torn_down = []
     for old in deployment.configurations:
@@ -212,15 +211,15 @@ def spliced(
             if old.name == deployment.up:
                 new = up
             else:
-                tell(f"Joining circuits of {old.name}")
+                tell_phase(f"Joining circuits of {old.name}")
                 new = _spliced_one(old, lost, where, seed)
         except InfeasibleError as error:
             torn_down.append((old.name, str(error)))
             continue
         kinds = [bounded.collective for bounded in old.designs]
         recipe = new.choice.splices.recipe(old.recipe, new.choice.way)
-        made.append(designed(recipe, new.configuration, kinds, tell))
-    tell("Planning changes")
+        made.append(designed(recipe, new.configuration, kinds))
+    tell_phase("Planning changes")
     before = deployment.configuration(deployment.up).configuration
     change = change_from_held(joined_ports(before), up.configuration)
     change = replace(change, before=replace(change.before, name=before.name))
@@ -240,7 +239,6 @@ def spliced_up(
     deployment: Deployment,
     lost: Failures,
     where: Where | str = Where.IN_PLACE,
-    on_phase: Callable[[str], None] | None = None,
     most_scored: int | None = None,
     *,
     seed: int = 0,
@@ -251,8 +249,7 @@ def spliced_up(
             "circuits are joined in place of lost hosts: switches and ports have spares"
         )
     deployment.failures.and_also(lost)
-    if on_phase is not None:
-        on_phase("Joining circuits")
+    tell_phase("Joining circuits")
     up = deployment.configuration(deployment.up)
     return _spliced_one(up, lost, where, seed, most_scored)
 

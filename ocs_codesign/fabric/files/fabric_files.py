@@ -23,10 +23,10 @@ from ocs_codesign.circuits.change import ReconfigurationCost
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.core.files.archives import check_size, read_limited
 from ocs_codesign.core.files.atomic import write_files
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import NUMBER, checked_part, file_error, read_plain_text
 from ocs_codesign.core.networks.servers import SWITCH
 from ocs_codesign.core.quantities import exact
+from ocs_codesign.core.shown import shown
 from ocs_codesign.fabric.description import (
     Fabric,
     FieldError,

@@ -20,8 +20,8 @@ import numpy as np
 
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import errors_at
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.records import RecordLayout, parse_records
+from ocs_codesign.core.shown import shown
 from ocs_codesign.fabric.repairs.repair import JoinedPorts
 from ocs_codesign.fabric.rewiring.state import DARK, checked_state
 

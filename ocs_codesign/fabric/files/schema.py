@@ -17,10 +17,10 @@ from pydantic import (
     model_validator,
 )
 
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import Place
 from ocs_codesign.core.networks.servers import ACROSS, GPU, NIC, RAILS, SHARED, SWITCH, attached
 from ocs_codesign.core.quantities import exact, parse_bandwidth, parse_time
+from ocs_codesign.core.shown import shown
 from ocs_codesign.fabric.clusters import MESH, NETWORK, ONE_SWITCH, Inner
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.profiles import PROFILES, profile_named

@@ -16,9 +16,9 @@ from ocs_codesign.circuits.hold.trace import MAX_JOBS, Job
 from ocs_codesign.circuits.step_files import LEAST_GAP_S, LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.core.files.archives import check_size, read_limited
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import checked_part, file_error, read_plain_text
 from ocs_codesign.core.quantities import exact, parse_size, parse_time
+from ocs_codesign.core.shown import shown
 from ocs_codesign.fabric.files.schema import Name
 from ocs_codesign.fabric.selection.steps import AllowedChanges, Part, Workload
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ocs_codesign.circuits.hold import options
 from ocs_codesign.circuits.hold.plan import price_plan
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.shown import Tabular
 from ocs_codesign.fabric.embedding.embed import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError
@@ -166,8 +167,6 @@ def select(
     workload: Workload,
     options: Sequence[FabricOption],
     serving: Frontier | None = None,
-    *,
-    on_phase: Callable[[str], None] | None = None,
 ) -> Selection:
     """Rank designs, and plans that change between them, by the exact time that a workload takes.
 
@@ -179,8 +178,7 @@ def select(
     without a topology or of other sizes, and for a collective that an option cannot serve.
     """
     topologies = _checked_topologies(fabric, workload, options)
-    tell = on_phase or (lambda _: None)
-    tell("Embedding designs")
+    tell_phase("Embedding designs")
     fitting: list[Fitting] = []
     excluded: list[Excluded] = []
     for option, topology in zip(options, topologies, strict=True):
@@ -188,17 +186,17 @@ def select(
             fitting.append((option, embed(fabric, topology, name=option.name)))
         except InfeasibleError as error:
             excluded.append(Excluded(option.name, error.reason.value, str(error)))
-    tell("Packing trees")
+    tell_phase("Packing trees")
     fitting = [(with_forests(fabric, workload, option), each) for option, each in fitting]
     plans = sorted((_planned(workload, [fits]) for fits in fitting), key=_rank)
     fitting = [(plan.options[0], plan.embeddings[0]) for plan in plans]
     inside = None
     if plans and workload.allowed is not AllowedChanges.NONE:
-        tell("Planning changes of circuits")
+        tell_phase("Planning changes of circuits")
         for group in _sharing_cables(fitting):
             plans += _switching(workload, group)
     if plans and workload.allowed is AllowedChanges.INSIDE:
-        inside = phased_sequences(workload, fitting, tell)
+        inside = phased_sequences(workload, fitting)
         for sequence in inside.sequences:
             try:
                 plans.append(_phased(fabric, workload, sequence, fitting[0]))

@@ -23,6 +23,7 @@ from ocs_codesign.circuits.phases import num_columns, phase_network, phased_allt
 from ocs_codesign.circuits.sequences import MAX_NODES, search_sequences
 from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import exact
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.embedding.embed import embed
@@ -35,7 +36,7 @@ from ocs_codesign.search.frontiers import designs_serving
 from ocs_codesign.verification.plans import check_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -249,7 +250,6 @@ def fabric_question(fabric: Fabric) -> Question:
 def known_options(
     fabric: Fabric,
     collectives: Collection[Collective],
-    on_progress: Callable[[str, int, int], None] | None = None,
     catalogue: str | Path | None = None,
 ) -> tuple[list[FabricOption], Frontier]:
     """What serves some collectives best on a fabric, ring and torus, and all that was compared.
@@ -261,7 +261,7 @@ def known_options(
     size = f"{question.num_nodes} working hosts with {question.degree} ports"
     if not 1 <= question.degree < question.num_nodes:
         raise ValueError(f"the fabric has {size}: no design has as many ports as nodes")
-    serving = designs_serving(question, collectives, on_progress, catalogue=catalogue)
+    serving = designs_serving(question, collectives, catalogue=catalogue)
     if not serving.looked_at:
         raise ValueError(
             f"no design is known for the fabric's {size}"
@@ -333,7 +333,6 @@ class InsideVerdict:
 def phased_sequences(
     workload: Workload,
     fitting: Sequence[tuple[FabricOption, Embedding]],
-    tell: Callable[[str], None],
 ) -> InsideVerdict:
     """Sequences for the all-to-alls of a workload, none if no sequence can pay for its changes.
 
@@ -345,7 +344,7 @@ def phased_sequences(
     sequences: list[PhasedSequence] = []
     for verdict in verdicts:
         if verdict.can_gain:
-            tell(f"Searching all-to-alls of {verdict.num_configurations} configurations")
+            tell_phase(f"Searching all-to-alls of {verdict.num_configurations} configurations")
             sequences += _searched(fabric, workload, verdict.num_configurations)
     if verdicts[0].can_gain:
         sequences += _pairs(fitting)

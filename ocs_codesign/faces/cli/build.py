@@ -11,6 +11,7 @@ import click
 
 from ocs_codesign.core.collective import GATHERING as GATHERING_COLLECTIVES
 from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import exact
 from ocs_codesign.faces.answers.cost import synthesis_json, synthesis_sections
 from ocs_codesign.faces.answers.texts import WORTH_TREES_PERCENT, is_far_above
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ocs_codesign.core.cost import Cost
-    from ocs_codesign.faces.cli.progress import Progress
     from ocs_codesign.schedules.design import Design
     from ocs_codesign.schedules.registry import Made
 
@@ -267,15 +267,15 @@ def build(
     check_outputs(json_path, plot)
     if directory is not None:
         check_design_directory(directory)
-    with progress("Building the schedule") as shown:
+    with progress("Building the schedule"):
         begin = process_time()
-        design, made = _built(source, wanted, scheduler, limits, choice, shown)
+        design, made = _built(source, wanted, scheduler, limits, choice)
         if design is None:
             return refuse(made, json_path)
         if directory is None:
             return tell_times(made, json_path, process_time() - begin)
         files = {} if plot is None else {plot: picture_of_trees(made, plot)}
-        shown.tell_phase("Writing the design", 0, 0)
+        tell_phase("Writing the design", 0, 0)
         save_design(design, directory, source.graph_name)
     has_bound = source.network is None and design.collective in GATHERING_COLLECTIVES
     least = design.bound_on(design.schedule.topology) if has_bound else None
@@ -361,7 +361,6 @@ def _built(
     scheduler: str,
     limits: dict[str, Any],
     choice: SolverChoice,
-    shown: Progress,
 ) -> tuple[Design | None, Made]:
     """The verified design, None if there is none, and what its maker says of it."""
     from ocs_codesign.schedules.design import build as build_recipe
@@ -370,7 +369,7 @@ def _built(
     from ocs_codesign.verification.sends import FORWARD_ONLY, Abilities
 
     if scheduler == BEST and source.recipe is not None:
-        design = build_recipe(source.recipe, collective, BEST, shown.tell)
+        design = build_recipe(source.recipe, collective, BEST)
         return design, Made(design.schedule, design.maker)
     name = "bfb" if scheduler == BEST else scheduler
     with choice.solving(SCHEDULERS[name].limit_s) as options:
@@ -380,7 +379,6 @@ def _built(
             source.recipe,
             **limits,
             options=options,
-            on_progress=shown.tell,
             network=source.network,
         )
         made = made_by(name, task)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.core.progress import counted
 from ocs_codesign.faces.cli.options import (
     ALLTOALL,
     FILE,
@@ -152,7 +153,7 @@ def improve_command(
     if not Path(path).exists():
         raise ValueError(f"there is no catalogue at {path}")
     kept = f"the designs so far are kept in {path}"
-    with long_work("Improving", kept, workers, dask) as (shown, executor, number):
+    with long_work("Improving", kept, workers, dask) as (executor, number):
         answer = improve(
             Path(path),
             questions_of(nodes, degrees, links),
@@ -161,7 +162,6 @@ def improve_command(
             effort=Effort(seed=seed, work=factor * PASS_WORK),
             seconds=seconds,
             above=above,
-            on_progress=shown.tell,
         )
     emit(improved_json(answer, path), json_path, [improved_facts(answer, path)])
 
@@ -268,7 +268,7 @@ def alltoall_command(
     if not Path(path).exists():
         raise ValueError(f"there is no catalogue at {path}")
     kept = f"the times so far are kept in {path}"
-    with long_work("Solving all-to-alls", kept, workers, dask) as (shown, executor, number):
+    with long_work("Solving all-to-alls", kept, workers, dask) as (executor, number):
         answer = time_alltoall(
             Path(path),
             questions_of(nodes, degrees, links),
@@ -276,7 +276,6 @@ def alltoall_command(
             number,
             effort=Effort(seed=seed, work=factor * ALLTOALL_PASS_WORK),
             seconds=seconds,
-            on_progress=shown.tell,
         )
     emit(timed_json(answer, path), json_path, [timed_facts(answer, path)])
 
@@ -435,9 +434,9 @@ def verify_command(sample: int, seed: int, path: str | None, json_path: str | No
     check_outputs(json_path)
     from ocs_codesign.search.catalogue.store import Catalogue
 
-    with Catalogue(path) as store, progress("Verifying") as shown:
+    with Catalogue(path) as store, progress("Verifying"):
         store.check()
-        number, wrong = _rescored(store, sample, seed, shown)
+        number, wrong = _rescored(store, sample, seed)
     value = {"ok": not wrong, "entries": number[0], "sampled": number[1], "wrong": wrong}
     text = f"{number[0]} designs, all checksums right; {number[1]} scored again"
     emit(value, json_path, [text + (f", wrong: {'; '.join(wrong)}" if wrong else ", all right.")])
@@ -445,9 +444,7 @@ def verify_command(sample: int, seed: int, path: str | None, json_path: str | No
         raise click.exceptions.Exit(1)
 
 
-def _rescored(
-    store: Catalogue, sample: int, seed: int, shown: Any
-) -> tuple[tuple[int, int], list[str]]:
+def _rescored(store: Catalogue, sample: int, seed: int) -> tuple[tuple[int, int], list[str]]:
     """Numbers of designs and of those sampled, and the recipes whose cost is another."""
     import random
 
@@ -458,8 +455,7 @@ def _rescored(
     entries = [entry for _, entry in store.all_entries()]
     chosen = random.Random(seed).sample(entries, min(sample, len(entries)))
     wrong = []
-    for done, entry in enumerate(chosen):
-        shown.tell(done, len(chosen))
+    for entry in counted(chosen):
         candidate = measure(parse(entry.recipe))
         if (candidate.cost_of("allgather"), candidate.cost_of("reduce-scatter")) != (
             entry.allgather,

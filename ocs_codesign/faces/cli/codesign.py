@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from ocs_codesign.faces.answers.codesign import BudgetAnswer, CodesignAnswer
     from ocs_codesign.faces.answers.iteration import PolicyComparison
-    from ocs_codesign.faces.cli.progress import Progress
     from ocs_codesign.jobs.budgets import BudgetProblem
     from ocs_codesign.jobs.cluster_design.planning import CodesignPlan
     from ocs_codesign.jobs.files.budget_files import Handover, Spending
@@ -190,20 +189,19 @@ def codesign(
     from ocs_codesign.jobs.files.job_files import load_training
 
     trained, described = load_training(job), load_job_cluster(cluster)
-    with progress("Bounding divisions") as shown:
+    with progress("Bounding divisions"):
         plan = planned(
             trained,
             described,
             policies or None,
             max_simulated=simulations,
-            on_progress=shown.tell_phase,
         )
         answer = _answer(plan, directory)
         files = _files(plan, plot, top)
         for handed in answer.handed if directory is not None else ():
             files |= handed.files(directory or "")
         if bundle is not None:
-            _deploy(answer.handed, bundle, shown)
+            _deploy(answer.handed, bundle)
     if directory is not None:
         Path(directory).mkdir(parents=True, exist_ok=True)
     emit(codesign_json(answer, top), json_path, codesign_sections(answer, top), files)
@@ -231,7 +229,7 @@ def _files(plan: CodesignPlan, plot: str | None, top: int) -> dict[str, bytes]:
     return {plot: figure_bytes(figure, Path(plot).suffix)}
 
 
-def _deploy(handed: Sequence[Handover], directory: str, shown: Progress) -> None:
+def _deploy(handed: Sequence[Handover], directory: str) -> None:
     """Write the bundle, or one in a directory of its own for each of several configurations."""
     from ocs_codesign.fabric.bundle.write.bundle import BundlePlace
     from ocs_codesign.fabric.deployments.deploy import NamedRecipe, deploy
@@ -246,9 +244,8 @@ def _deploy(handed: Sequence[Handover], directory: str, shown: Progress) -> None
             [NamedRecipe(one.name, one.recipe)],
             one.collectives,
             message_bytes=one.message_bytes,
-            on_phase=shown.tell_phase,
         )
-        write(deployment, place, shown)
+        write(deployment, place)
 
 
 # ``ocs-codesign fuse``: when an operator fused with its collective pays.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import parse_size
 from ocs_codesign.faces.cli.aggregation import aggregation_option
 from ocs_codesign.faces.cli.interruption import interruptions
@@ -132,13 +133,13 @@ def compare(
     try:
         with (
             interruptions(),
-            progress("Comparing") as shown,
+            progress("Comparing"),
             executor_of(workers, dask) as (executor, number),
         ):
             kept = None if out is None else out / OUTCOMES
-            found = play_all(contests, executor, number, kept, shown.tell)
+            found = play_all(contests, executor, number, kept)
             if out is not None:
-                shown.tell_phase("Writing the book", 0, 0)
+                tell_phase("Writing the book", 0, 0)
                 _write_books(found, out)
             files = {} if plot is None else {plot: _picture(found, plot)}
     except KeyboardInterrupt:

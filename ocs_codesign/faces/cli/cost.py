@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.faces.answers.cost import (
     Costs,
     LateWalk,
@@ -106,14 +107,14 @@ def walked(
     try:
         with (
             interruptions(),
-            progress("Solving for the fewest steps") as shown,
+            progress("Solving for the fewest steps"),
             choice.solving(LIMIT_S) as given,
         ):
             for answer in exact_answers(topology, max_steps, num_chunks, collective, given):
                 answers.append(answer)
                 last = max_steps - answers[0].num_steps + 1
                 phase = f"Solving for {answer.num_steps + 1} steps"
-                shown.tell_phase(phase, len(answers), last)
+                tell_phase(phase, len(answers), last)
     except (KeyboardInterrupt, click.ClickException, ValueError, MemoryError) as error:
         if not answers:
             raise
@@ -185,7 +186,7 @@ def cost_of_late(
             f"--max-steps is {most}: {collective} takes at least {least.steps} here"
         )
     answers: list[LateAnswer] = []
-    with progress("Solving for the fewest steps") as shown, choice.solving(LIMIT_S) as options:
+    with progress("Solving for the fewest steps"), choice.solving(LIMIT_S) as options:
         began = monotonic()
         for steps in range(least.steps, most + 1):
             left = options.after(monotonic() - began)
@@ -194,7 +195,7 @@ def cost_of_late(
             answers.append(late_schedule(topology, steps, collective, left))
             if answers[-1].cost.t_b == least.t_b:
                 break
-            shown.tell_phase(f"Solving for {steps + 1} steps", len(answers), most + 1 - least.steps)
+            tell_phase(f"Solving for {steps + 1} steps", len(answers), most + 1 - least.steps)
     eager = measure_topology(topology, collective).cost
     walk = LateWalk(collective, most, least, eager, tuple(answers), asked)
     subject = source.subject(topology)
@@ -238,8 +239,8 @@ def cost_of_forests(
         )
     fields = []
     for half in halves:
-        with progress("Packing trees") as shown:
-            field = contenders(network, half, None, topology, shown.tell)
+        with progress("Packing trees"):
+            field = contenders(network, half, None, topology)
         more = [*_mapped(source, half)]
         if exact is not None:
             more += _exact(source, half, field.least.steps, exact, choice)

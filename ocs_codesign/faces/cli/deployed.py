@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.faces.cli.options import BUNDLE, FILE
 from ocs_codesign.faces.cli.output import STDOUT, check_outputs, emit
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.deployments.deploy import Deployment, Failures
     from ocs_codesign.fabric.repairs.splicing import SpliceChoice, SplicedConfiguration
     from ocs_codesign.fabric.wiring import Configuration
-    from ocs_codesign.faces.cli.progress import Progress
 
 
 COMPONENT = "host:NAME, switch:NAME, plane:0, port:SWITCH:1A or cable:C00001"
@@ -112,18 +112,18 @@ def check_outside(directory: str, option: str, path: str | None) -> None:
         raise click.UsageError(f"{option} cannot go into the bundle: its manifest lists all files")
 
 
-def read(bundle: str, shown: Progress) -> Deployment:
+def read(bundle: str) -> Deployment:
     """The deployment in a directory or a zip, after it has been checked."""
     from ocs_codesign.fabric.bundle.read import read_bundle
 
-    return read_bundle(bundle, shown.tell_phase)
+    return read_bundle(bundle)
 
 
-def write(deployment: Deployment, place: BundlePlace, shown: Progress) -> dict[str, Any]:
+def write(deployment: Deployment, place: BundlePlace) -> dict[str, Any]:
     """The manifest of the bundle that is written."""
     from ocs_codesign.faces.web.report.report import write_bundle
 
-    shown.tell_phase("Writing the bundle")
+    tell_phase("Writing the bundle")
     return place.write(lambda directory: write_bundle(deployment, directory))
 
 
@@ -194,7 +194,6 @@ def spliced_bundle(
     where: str,
     place: BundlePlace | None,
     json_path: str | None,
-    shown: Progress,
     seed: int = 0,
 ) -> int:
     """A bundle without hosts, written unless it is a question; 1 if circuits cannot be joined."""
@@ -209,12 +208,12 @@ def spliced_bundle(
     from ocs_codesign.faces.answers.sections import refusal_json, refusal_text
 
     try:
-        done = spliced(deployment, failed, where, shown.tell_phase, seed=seed)
+        done = spliced(deployment, failed, where, seed=seed)
     except InfeasibleError as error:
         emit(refusal_json(error, "repaired"), json_path, [refusal_text(error, "repaired")])
         return 1
     if place is not None:
-        write(done.deployment, place, shown)
+        write(done.deployment, place)
     splice = {
         "hosts": list(failed.hosts),
         "recipe": repr(done.deployment.configuration(done.deployment.up).recipe),

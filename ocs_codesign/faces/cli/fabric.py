@@ -24,7 +24,7 @@ from ocs_codesign.faces.cli.options import (
     prefer_option,
 )
 from ocs_codesign.faces.cli.output import check_outputs, emit, picked
-from ocs_codesign.faces.cli.progress import Progress, progress
+from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -213,8 +213,8 @@ def select(
         workload, *others = _of_messages(collectives, messages)
     else:
         workload, *others = [load_workload(workload_path)]
-    with progress("Measuring designs") as shown:
-        selection = _selected(fabric, workload, designs, catalogue_path, shown)
+    with progress("Measuring designs"):
+        selection = _selected(fabric, workload, designs, catalogue_path)
     files = {}
     if plot is not None:
         from ocs_codesign.faces.pictures import figure_bytes
@@ -248,7 +248,6 @@ def _selected(
     workload: Workload,
     designs: tuple[str, ...],
     catalogue_path: str | None,
-    shown: Progress,
 ) -> Selection:
     from ocs_codesign.circuits.hold.options import recipe_options
     from ocs_codesign.fabric.selection.ranking import select
@@ -256,10 +255,10 @@ def _selected(
 
     collectives = workload.trace.collectives
     if designs:
-        named = recipe_options(_named(fabric, designs), collectives, shown.tell)
-        return select(fabric, workload, named, on_phase=shown.tell_phase)
-    options, serving = known_options(fabric, collectives, shown.tell_phase, catalogue_path)
-    return select(fabric, workload, options, serving, on_phase=shown.tell_phase)
+        named = recipe_options(_named(fabric, designs), collectives)
+        return select(fabric, workload, named)
+    options, serving = known_options(fabric, collectives, catalogue_path)
+    return select(fabric, workload, options, serving)
 
 
 def _named(fabric: Fabric, designs: tuple[str, ...]) -> tuple[Recipe, ...]:
@@ -361,20 +360,20 @@ def deploy(
     from ocs_codesign.faces.answers.deploy import deployment_json, deployment_sections
 
     wanted = named_recipes(recipes)
-    with progress("Reading files") as shown:
+    with progress("Reading files"):
         place = where_to(bundle, directory, archive_path, json_path)
         kinds = tuple(dict.fromkeys(collectives))
         wishes: dict[str, Any] = {"prefer": prefer, "message_bytes": message}
         try:
             if bundle is None:
-                deployment = _new(fabric_path or "", wanted, kinds, wishes, shown)
+                deployment = _new(fabric_path or "", wanted, kinds, wishes)
             else:
-                deployment = _changed(read(bundle, shown), remove, wanted, kinds, wishes, shown)
+                deployment = _changed(read(bundle), remove, wanted, kinds, wishes)
         except InfeasibleError as error:
             emit(refusal_json(error), json_path, [refusal_text(error)])
             return 1
         check_names(deployment.fabric, deployment.names)
-        manifest = write(deployment, place, shown)
+        manifest = write(deployment, place)
     answer = deployment_json(deployment, manifest, place)
     emit(answer, json_path, deployment_sections(answer, deployment))
     return 0
@@ -385,7 +384,6 @@ def _new(
     wanted: Sequence[NamedRecipe],
     kinds: Sequence[str],
     wishes: dict[str, Any],
-    shown: Progress,
 ) -> Deployment:
     """On new cables."""
     from ocs_codesign.fabric.bundle.write.text import check_names
@@ -394,7 +392,7 @@ def _new(
 
     described = load_fabric(fabric_path)
     check_names(described, [named.name for named in wanted])
-    return deploy_on(described, wanted, kinds, on_phase=shown.tell_phase, **wishes)
+    return deploy_on(described, wanted, kinds, **wishes)
 
 
 def _changed(
@@ -403,7 +401,6 @@ def _changed(
     wanted: Sequence[NamedRecipe],
     kinds: Sequence[str],
     wishes: dict[str, Any],
-    shown: Progress,
 ) -> Deployment:
     """On laid cables: some torn down, then some added."""
     from ocs_codesign.fabric.bundle.write.text import check_names
@@ -415,7 +412,7 @@ def _changed(
     check_names(deployment.fabric, names)
     if not wanted:
         return deployment
-    return extended(deployment, wanted, kinds, on_phase=shown.tell_phase, **wishes)
+    return extended(deployment, wanted, kinds, **wishes)
 
 
 def named_recipes(texts: Sequence[str]) -> list[NamedRecipe]:

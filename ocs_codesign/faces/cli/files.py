@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.core.progress import tell, tell_phase
 from ocs_codesign.core.quantities import exact, parse_time
 from ocs_codesign.faces.cli.build import BEST, ROOTED, GreedyChoice
 from ocs_codesign.faces.cli.classic import option_option
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.core.plans import Book
-    from ocs_codesign.faces.cli.progress import Progress
     from ocs_codesign.interop.registry import Export, ProgramFormat
     from ocs_codesign.interop.run.launch import RunJob
     from ocs_codesign.interop.run.performance import RunOutcome
@@ -136,16 +136,16 @@ def export(
     check_export_directory(directory)
     form = FORMATS[format_name]
     sizes = (message, bandwidth, None if latency is None else exact(latency))
-    with progress("Exporting") as shown:
+    with progress("Exporting"):
         if is_book(design):
             book = verified_book(design)
-            contents, exports = _of_book(book, Path(design).name, form, message, in_place, shown)
+            contents, exports = _of_book(book, Path(design).name, form, message, in_place)
         elif form.write is None:
             raise click.UsageError(f"--to {format_name} is for books, as compare writes them")
         else:
             exports = [exported_design(design, collective, sizes, in_place)]
             contents = dict(form.write(exports[0]))
-        shown.tell_phase("Writing the files", 0, 0)
+        tell_phase("Writing the files", 0, 0)
         answer = export_json(format_name, exports, contents, directory)
         save_export(contents, answer["of"], directory)
     emit(answer, json_path, export_sections(answer, form))
@@ -185,7 +185,6 @@ def _of_book(
     form: ProgramFormat,
     message: float | None,
     in_place: bool,
-    shown: Progress,
 ) -> tuple[dict[str, bytes], list[Export]]:
     """The files of a book: all at once, or of every page in a directory of its own."""
     from ocs_codesign.interop.exports import exported, plain_name
@@ -209,7 +208,7 @@ def _of_book(
         exports.append(one)
         for file, content in form.write(one).items():
             contents[f"{one.name}/{file}"] = content
-        shown.tell(number, len(pages))
+        tell(number, len(pages))
     return contents, exports
 
 
@@ -423,12 +422,12 @@ def run(
     check_available(launcher=not is_under_mpirun())
     if is_under_mpirun():
         return run_joined(made, limit_s, show)
-    with progress("Preparing the program") as shown:
+    with progress("Preparing the program"):
         job = made()
         if ranks is None and job.program.num_ranks > MOST_UNASKED:
             number = job.program.num_ranks
             raise ValueError(f"{number} processes for {job.name}: --ranks {number} starts them")
-        shown.tell_phase(f"Running {job.program.num_ranks} ranks")
+        tell_phase(f"Running {job.program.num_ranks} ranks")
         (outcome,) = launch([job], limit_s)
     show(outcome)
     return 0 if outcome.ok else NEGATIVE

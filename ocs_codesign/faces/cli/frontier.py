@@ -65,14 +65,13 @@ def frontier_of_alltoall(
     from ocs_codesign.faces.answers.joint import joint_json, joint_sections
     from ocs_codesign.search.frontiers import joint_frontier
 
-    with progress("Searching") as shown, choice.solving() as options:
+    with progress("Searching"), choice.solving() as options:
         answer = joint_frontier(
             asked.num_nodes,
             asked.degree,
             with_allgather=asked.with_allgather,
             bidirectional=asked.bidirectional,
             fresh=asked.fresh,
-            on_progress=shown.tell_phase,
             options=options,
         )
         files = {} if plot is None else {plot: _alltoall_figure(answer, asked.messages, plot)}
@@ -128,12 +127,11 @@ def stored_by_alltoall(
 
     question, entries = nearest(store, asked)
     times = {parse(one.recipe): one.alltoall for one in entries if one.alltoall is not None}
-    with progress("Solving") as shown, choice.solving() as options:
+    with progress("Solving"), choice.solving() as options:
         answer = rank_jointly(
             question,
             [entry.design() for entry in entries],
             ALLTOALL_ALONE,
-            shown.tell_phase,
             options,
             times,
         )
@@ -209,13 +207,12 @@ def frontier_with_reconfiguration(
         reconfiguration_sections,
     )
 
-    with progress("Searching") as shown:
+    with progress("Searching"):
         answer = reconfigured_frontier(
             num_nodes,
             degree,
             collective,
             max_configurations=max_configurations or MAX_CONFIGURATIONS,
-            on_progress=shown.tell_phase,
         )
         files = {}
         if plot is not None:
@@ -326,7 +323,7 @@ def frontier(
     from ocs_codesign.faces.answers.frontier import frontier_json, frontier_sections
     from ocs_codesign.search.frontiers import frontier as find
 
-    with progress("Searching") as shown:
+    with progress("Searching"):
         answer = find(
             num_nodes,
             degree,
@@ -334,7 +331,6 @@ def frontier(
             bidirectional=bidirectional,
             forests=forests,
             fresh=fresh,
-            on_progress=shown.tell_phase,
         )
         files = {} if plot is None else {plot: _figure(answer, asked, plot)}
     sections: Iterable[Section] = frontier_sections(answer, asked, show_all=show_all)
@@ -390,11 +386,10 @@ def exhaust(
     from ocs_codesign.schedules.design import Question
     from ocs_codesign.search.exhaustion.visits import exhaust as look_at_all
 
-    with progress("Looking at all topologies") as shown:
+    with progress("Looking at all topologies"):
         found = look_at_all(
             Question(num_nodes, degree, bidirectional),
             simple=simple,
             alltoall=alltoall,
-            on_progress=lambda classes: shown.tell_phase(f"{classes:,} topologies"),
         )
     emit(exhaustion_json(found), json_path, exhaustion_sections(found))

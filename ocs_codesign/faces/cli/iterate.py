@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import click
 
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import parse_time
 from ocs_codesign.faces.cli.job_options import (
     book_option,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from ocs_codesign.faces.answers.iteration import LinkIteration
     from ocs_codesign.faces.answers.reconfiguration import ReconfiguredAnswer
     from ocs_codesign.faces.cli.job_options import AskedLinks
-    from ocs_codesign.faces.cli.progress import Progress
     from ocs_codesign.jobs.files.job_files import GivenMachine, LoadedJob
     from ocs_codesign.jobs.prices import Machine
     from ocs_codesign.jobs.reconfigured.prices import ConfiguredJob
@@ -68,9 +68,7 @@ class AskedCircuits:
     delta_s: float
     per_circuit_s: float
 
-    def configured(
-        self, job: LoadedJob, on_progress: Callable[[int, int], None] | None = None
-    ) -> ConfiguredJob:
+    def configured(self, job: LoadedJob) -> ConfiguredJob:
         """The job on these circuits; ValueError as in ``machine_of``."""
         from ocs_codesign.circuits.change import ReconfigurationCost
         from ocs_codesign.faces.cli.handles import recipe_of
@@ -79,7 +77,7 @@ class AskedCircuits:
         machine = machine_of(job)
         change = ReconfigurationCost(self.delta_s, self.per_circuit_s)
         recipes = [recipe_of(text) for text in self.recipes]
-        return configured(job.graph, machine, recipes, change, on_progress)
+        return configured(job.graph, machine, recipes, change)
 
 
 def machine_of(job: LoadedJob) -> Machine:
@@ -186,10 +184,10 @@ def iterate(
     """
     check_outputs(json_path, plot)
     if circuits is not None:
-        with progress("Measuring configurations") as shown:
+        with progress("Measuring configurations"):
             if books:
                 raise click.UsageError("give no --book: schedules are those of the configurations")
-            changed = _with_changes(job, given, links, circuits, shown)
+            changed = _with_changes(job, given, links, circuits)
             files = _picture_of_changes(changed, plot)
         from ocs_codesign.faces.answers.reconfiguration import (
             reconfigured_json,
@@ -262,7 +260,6 @@ def _with_changes(
     given: GivenMachine | None,
     links: AskedLinks | None,
     circuits: AskedCircuits,
-    shown: Progress,
 ) -> ReconfiguredAnswer:
     from ocs_codesign.faces.answers.reconfiguration import ReconfiguredAnswer
     from ocs_codesign.jobs.files.job_files import load_job
@@ -271,20 +268,16 @@ def _with_changes(
     if links is not None and links.network is not None:
         raise click.UsageError("give no --network: the links are those of the configurations")
     loaded = load_job(path, given, ranks_alone=links is not None)
-    job = circuits.configured(loaded, shown.tell)
-    shown.tell_phase("Simulating")
-
-    def told(done: int, most: int) -> None:
-        shown.tell_phase("Simulating", done, most)
-
+    job = circuits.configured(loaded)
+    tell_phase("Simulating")
     if links is None:
-        return ReconfiguredAnswer(loaded.name, loaded.text, plan_iteration(job, on_progress=told))
+        return ReconfiguredAnswer(loaded.name, loaded.text, plan_iteration(job))
     from ocs_codesign.jobs.reconfigured.clock import formula_clock
     from ocs_codesign.jobs.reconfigured.on_networks import on_networks
 
     machine = machine_of(loaded)
     placed = on_networks(job, machine, links.latency_s, cut_through=links.cut_through)
-    planned = plan_iteration(placed.job, placed.clock, told, least=placed.least)
+    planned = plan_iteration(placed.job, placed.clock, least=placed.least)
     best = planned.best
     formula = formula_clock(job, best.order, best.choice)
     return ReconfiguredAnswer(loaded.name, loaded.text, planned, formula.period_s)

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.clusters import Cluster, ClusterDesign
     from ocs_codesign.faces.answers.networks import NetworkOptimum
     from ocs_codesign.faces.answers.sections import Section
-    from ocs_codesign.faces.cli.progress import Progress
     from ocs_codesign.graphs.recipe import Recipe
 
 
@@ -101,8 +100,8 @@ def optimum(
     unit = None if aggregation is None else unit_Bps(given, bandwidth)
     if unit is None and bandwidth is not None:
         raise click.UsageError("--bandwidth is for --aggregation: rates are in the links' unit")
-    with progress("Finding the optimum") as shown:
-        found = _found(_name(network), given, with_losses, with_slack, allreduce, shown)
+    with progress("Finding the optimum"):
+        found = _found(_name(network), given, with_losses, with_slack, allreduce)
         if aggregation is not None and unit is not None:
             from ocs_codesign.schedules.compare.in_network import in_network_rates
 
@@ -131,7 +130,6 @@ def _found(
     with_losses: bool,
     with_slack: bool,
     allreduce: bool | None,
-    shown: Progress,
 ) -> NetworkOptimum:
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.faces.answers.networks import NetworkOptimum
@@ -144,10 +142,10 @@ def _found(
     if allreduce is None:
         allreduce = network.num_links <= MAX_LINKS
     rate = allreduce_optimum(network) if allreduce else None
-    lost = tuple(losses(gather, shown.tell)) if with_losses else None
+    lost = tuple(losses(gather)) if with_losses else None
     spare = None
     if with_slack:
-        spare = tuple(spare_bandwidth(gather, range(network.num_links), shown.tell))
+        spare = tuple(spare_bandwidth(gather, range(network.num_links)))
     helpful = tuple(helpful_links(gather))
     return NetworkOptimum(name, network, gather, scatter, rate, helpful, lost, spare)
 
@@ -251,13 +249,12 @@ def cluster(
     given = replace(given, lost=(*given.lost, *lost), alpha_s=alpha_s)
     if (messages and alpha_s is None) or (alpha is not None and not messages):
         raise click.UsageError("--alpha and --message are only given together")
-    with progress("Searching") as shown:
+    with progress("Searching"):
         found = score_cluster(
             given,
             Collective.parse(collective),
             [recipe_of(text) for text in recipes],
             [exact(size) for size in dict.fromkeys(messages)],
-            shown.tell_phase,
             each_rail=each_rail,
         )
     sections: Iterable[Section] = cluster_sections(found)

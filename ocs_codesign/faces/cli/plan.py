@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import parse_time
 from ocs_codesign.faces.cli.options import (
     ALPHA,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from ocs_codesign.circuits.planes.problem import PlanePlan, PlaneProblem
     from ocs_codesign.circuits.step_files import StepList
     from ocs_codesign.faces.answers.plan import PlannedTrace
-    from ocs_codesign.faces.cli.progress import Progress
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.schedules.design import Question
     from ocs_codesign.search.pareto import Frontier
@@ -116,21 +116,22 @@ def plan(
     model = CostModel(alpha, bandwidth)
     cost = ReconfigurationCost(delta, delta_per_circuit or 0, cold_start=start != WARM)
     held = None if start in {COLD, WARM} else recipe_of(start)
-    with progress("Reading the trace") as shown:
+    with progress("Reading the trace"):
         jobs = read_trace(trace)
-        shown.tell_phase("Measuring designs")
+        tell_phase("Measuring designs")
         named = dict.fromkeys([*map(recipe_of, designs), *([] if held is None else [held])])
         only_named = bool(designs) and catalogue_path is None
         options, serving = _options(
-            question, list(named), catalogue_path, jobs, shown, only_named=only_named
+            question, list(named), catalogue_path, jobs, only_named=only_named
         )
+        tell_phase("Planning")
+        tell_phase("Planning")
         planned = plan_trace(
             jobs,
             options,
             model,
             cost,
             start=None if held is None else list(named).index(held),
-            on_progress=lambda done, total: shown.tell_phase("Planning", done, total),
         )
         answer = PlannedTrace(planned, printable(Path(trace).name), question, serving)
         files = {} if plot is None else {plot: _figure(answer, Path(plot).suffix)}
@@ -142,7 +143,6 @@ def _options(
     named: list[Recipe],
     catalogue: str | None,
     trace: Trace,
-    shown: Progress,
     *,
     only_named: bool,
 ) -> tuple[list[FabricOption], Frontier | None]:
@@ -152,10 +152,10 @@ def _options(
 
     for recipe in named:
         _check_size(recipe, question)
-    options = [*recipe_options(named, trace.collectives, shown.tell)]
+    options = [*recipe_options(named, trace.collectives)]
     if only_named:
         return options, None
-    serving = designs_serving(question, trace.collectives, shown.tell_phase, catalogue=catalogue)
+    serving = designs_serving(question, trace.collectives, catalogue=catalogue)
     known = serving_options(serving, trace.collectives)
     options += [option for option in known if option.recipe not in named]
     if not options:
@@ -334,10 +334,10 @@ def _plans(
     from ocs_codesign.circuits.planes.plan import plan_planes, static_plan_of_planes
 
     other = problem.with_cost(replace(problem.cost, overlap=not problem.cost.overlap))
-    with progress("Planning") as shown, choice.solving(default_limit_s=60.0) as options:
-        plan = plan_planes(problem, method, options, shown.tell)
-        shown.tell_phase("Comparing", 0, 0)
-        compared = plan_planes(other, FAST if method == FAST else AUTO, options, shown.tell)
+    with progress("Planning"), choice.solving(default_limit_s=60.0) as options:
+        plan = plan_planes(problem, method, options)
+        tell_phase("Comparing", 0, 0)
+        compared = plan_planes(other, FAST if method == FAST else AUTO, options)
         return plan, compared, static_plan_of_planes(problem)
 
 
@@ -405,8 +405,8 @@ def demand(
 
     file = read_demand(matrix, unit)
     effort = _effort(file, exact, time_limit, seed)
-    with progress("Planning") as shown:
-        plan = plan_demand(file.demand, delta, switches, bandwidth, effort, shown.tell_phase)
+    with progress("Planning"):
+        plan = plan_demand(file.demand, delta, switches, bandwidth, effort)
         baselines = demand_baselines(plan)
     files: dict[str, bytes] = {}
     if plan_path is not None:

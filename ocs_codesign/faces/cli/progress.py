@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.core.progress import heard_by
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -53,7 +55,7 @@ def add_verbosity(command: click.Command) -> None:
 
 
 class Progress:
-    """What is being done, and how much of it; ``tell`` updates it."""
+    """What is being done, and how much of it; ``hear`` updates it."""
 
     def __init__(self, phase: str) -> None:
         self._phase, self._done, self._total = phase, 0, 0
@@ -65,12 +67,9 @@ class Progress:
         self._logs = verbosity() == VERBOSE
         self._log(phase)
 
-    def tell(self, done: int, total: int) -> None:
-        """So much of the phase is done."""
-        self.tell_phase(self._phase, done, total)
-
-    def tell_phase(self, phase: str, done: int = 0, total: int = 0) -> None:
-        """So much of a named phase is done."""
+    def hear(self, phase: str | None, done: int, total: int) -> None:
+        """So much of a named phase, or of the same, is done."""
+        phase = phase or self._phase
         if phase != self._phase:
             self._log(phase)
         self._phase, self._done, self._total = phase, done, total
@@ -125,7 +124,7 @@ class Progress:
 
 
 @contextmanager
-def progress(phase: str) -> Iterator[Progress]:
+def progress(phase: str) -> Iterator[None]:
     """A progress display for the work inside: a bar where standard error is a terminal."""
     shown = Progress(phase)
     over = threading.Event()
@@ -141,7 +140,8 @@ def progress(phase: str) -> Iterator[Progress]:
     try:
         if verbosity() != QUIET and not (verbosity() == VERBOSE and sys.stderr.isatty()):
             threading.Thread(target=watch, daemon=True).start()
-        yield shown
+        with heard_by(shown.hear):
+            yield
     finally:
         over.set()
         shown.close()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.quantities import parse_time
 from ocs_codesign.faces.cli.deployed import (
     WHERE,
@@ -174,12 +175,12 @@ def _without(
     check_outputs(json_path)
     from ocs_codesign.fabric.deployments.deploy import Failures
 
-    with progress("Reading files") as shown:
-        deployment = read(bundle, shown)
+    with progress("Reading files"):
+        deployment = read(bundle)
         if ends and ends[0] != deployment.up:
             raise ValueError(f"{deployment.up!r} is up, not {ends[0]!r}")
         lost = Failures(without)
-        return spliced_bundle(deployment, lost, where or WHERE[0], place, json_path, shown, seed)
+        return spliced_bundle(deployment, lost, where or WHERE[0], place, json_path, seed)
 
 
 def _deployed(
@@ -195,15 +196,15 @@ def _deployed(
     from ocs_codesign.fabric.files.held_files import read_joined_ports
     from ocs_codesign.faces.answers.deploy import change_json, change_sections
 
-    with progress("Reading files") as shown:
-        deployment = read(bundle, shown)
+    with progress("Reading files"):
+        deployment = read(bundle)
         if len(ends) == 2 and ends[0] != deployment.up:
             raise ValueError(f"{deployment.up!r} is up, not {ends[0]!r}")
         held = None if held_path is None else read_joined_ports(held_path, deployment.fabric)
-        shown.tell_phase("Ordering stages")
+        tell_phase("Ordering stages")
         changed, change = rewired(deployment, ends[-1], held)
         if place is not None:
-            write(changed, place, shown)
+            write(changed, place)
     answer = change_json(changed, change, place)
     emit(answer, json_path, change_sections(changed, change, place))
 
@@ -247,12 +248,12 @@ def _asked(
     )
     from ocs_codesign.faces.answers.sections import Facts
 
-    with progress("Choosing planes") as shown:
+    with progress("Choosing planes"):
         model, cost = _switches(port_model, profile, delta, delta_per_circuit)
         name, target = _named_topology(ends[-1])
         lost = None
         if without:
-            shown.tell_phase("Joining circuits")
+            tell_phase("Joining circuits")
             lost = splice_of(name, target, without, two_way=model.is_bidirectional, seed=seed)
             name, target = lost.name, lost.topology
         as_it_comes = planes_of(target, model)
@@ -279,9 +280,9 @@ def _asked(
         fixed = minimum_rewiring(state, target, model, options=options, seed=seed)
         free = None
         if free_hosts:
-            shown.tell_phase("Choosing hosts")
+            tell_phase("Choosing hosts")
             free = free_rewiring(state, target, model, options=options, seed=seed)
-        shown.tell_phase("Ordering stages")
+        tell_phase("Ordering stages")
         after = (fixed if free is None else free.rewiring).target
         timed = cost or ReconfigurationCost(0)
         plan = staged(state, after, timed, model, plane_stops=plane_stops)
@@ -376,7 +377,7 @@ def verify_bundle(bundle: str, observed: str | None, limit: int, json_path: str 
     from ocs_codesign.fabric.bundle.verify import check_bundle
     from ocs_codesign.faces.answers.rewire import verify_bundle_json, verify_bundle_sections
 
-    with progress("Reading files") as on:
-        verdict = check_bundle(bundle, observed, limit=limit, on_phase=on.tell_phase)
+    with progress("Reading files"):
+        verdict = check_bundle(bundle, observed, limit=limit)
     emit(verify_bundle_json(verdict), json_path, verify_bundle_sections(verdict))
     return 0 if verdict.ok else NEGATIVE

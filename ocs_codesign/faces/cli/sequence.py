@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.faces.cli.message_options import message_option
 from ocs_codesign.faces.cli.options import (
     COLD,
@@ -25,7 +26,6 @@ from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
     from ocs_codesign.circuits.programs.designs import ProgramDesign
-    from ocs_codesign.faces.cli.progress import Progress
 
 
 ALLTOALL, ALLREDUCE = "alltoall", "allreduce"
@@ -136,15 +136,13 @@ def sequence(
 
     check_outputs(json_path)
     check_design_directory(directory)
-    with progress("Building the schedule") as shown:
+    with progress("Building the schedule"):
         if pattern is not None:
             choice.check_unused("an all-to-all over RECIPEs")
             design = _patterned(pattern, nodes, planes or 1, overlap is True, collective)
         else:
-            design = _sequenced(
-                recipes, collective or ALLTOALL, steps_each, max_chunks, choice, shown
-            )
-        shown.tell_phase("Writing the design", 0, 0)
+            design = _sequenced(recipes, collective or ALLTOALL, steps_each, max_chunks, choice)
+        tell_phase("Writing the design", 0, 0)
         save_program(design, directory)
     time = None
     if alpha is not None and bandwidth is not None and message is not None and delta is not None:
@@ -183,7 +181,6 @@ def _sequenced(
     steps_each: int | tuple[int, ...] | None,
     max_chunks: int | None,
     choice: SolverChoice,
-    shown: Progress,
 ) -> ProgramDesign:
     from ocs_codesign.circuits.programs.designs import build_sequence
     from ocs_codesign.faces.cli.handles import recipe_of
@@ -194,4 +191,4 @@ def _sequenced(
     parsed = [recipe_of(text) for text in recipes]
     with choice.solving() as options:
         most = max_chunks or MAX_CHUNKS
-        return build_sequence(parsed, collective, steps_each, most, options, shown.tell)
+        return build_sequence(parsed, collective, steps_each, most, options)

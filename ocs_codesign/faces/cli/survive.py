@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.faces.answers.sections import refusal_json, refusal_text
 from ocs_codesign.faces.cli.deployed import (
     COMPONENT,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from ocs_codesign.fabric.infeasible import InfeasibleError
     from ocs_codesign.fabric.repairs.splicing import SplicedConfiguration
     from ocs_codesign.fabric.wiring import Configuration
-    from ocs_codesign.faces.cli.progress import Progress
 
 
 # Spelled out, since importing ocs_codesign.fabric for a help text would take too long.
@@ -150,21 +150,19 @@ def survive(
     from ocs_codesign.fabric.infeasible import InfeasibleError
 
     wanted, verdict = _kinds(kinds), "fits" if bundle is None else "repaired"
-    with progress("Reading files") as shown:
+    with progress("Reading files"):
         try:
             if bundle is not None and (lost or mended):
                 place = asked_place(bundle, out, archive_path, json_path, what_if=what_if)
-                deployment = read(bundle, shown)
+                deployment = read(bundle)
                 failed = components(lost or mended, deployment)
                 if where is not None:
-                    return spliced_bundle(
-                        deployment, failed, where, place, json_path, shown, seed or 0
-                    )
+                    return spliced_bundle(deployment, failed, where, place, json_path, seed or 0)
                 if redesign is not None:
-                    return _redesigned(deployment, failed, redesign, place, json_path, shown)
-                return _changed(deployment, failed, bool(mended), place, json_path, shown)
+                    return _redesigned(deployment, failed, redesign, place, json_path)
+                return _changed(deployment, failed, bool(mended), place, json_path)
             if bundle is not None:
-                deployment = read(bundle, shown)
+                deployment = read(bundle)
                 configuration = deployment.configuration(deployment.up).configuration
             else:
                 configuration = _invented(recipe or "", fabric_path or "", prefer)
@@ -176,7 +174,7 @@ def survive(
             emit(refusal_json(error, verdict), json_path, [refusal_text(error, verdict)])
             return 1
         is_deployed = bundle is not None
-        return _losses(configuration, wanted, collective, json_path, shown, deployed=is_deployed)
+        return _losses(configuration, wanted, collective, json_path, deployed=is_deployed)
 
 
 def _invented(recipe: str, fabric_path: str, prefer: str) -> Configuration:
@@ -194,7 +192,6 @@ def _losses(
     kinds: tuple[str, ...],
     collective: str,
     json_path: str | None,
-    shown: Progress,
     *,
     deployed: bool,
 ) -> int:
@@ -202,8 +199,8 @@ def _losses(
     from ocs_codesign.fabric.survival import survivability
     from ocs_codesign.faces.answers.deploy import survivability_json, survivability_sections
 
-    shown.tell_phase("Losing one at a time")
-    survival = survivability(configuration, kinds, collective, on_progress=shown.tell)
+    tell_phase("Losing one at a time")
+    survival = survivability(configuration, kinds, collective)
     sections = survivability_sections(survival, deployed=deployed)
     emit({**survivability_json(survival), "deployed": deployed}, json_path, sections)
     return 0 if all(loss.left.is_connected for loss in survival.losses) else 1
@@ -253,7 +250,6 @@ def _changed(
     is_mended: bool,
     place: BundlePlace | None,
     json_path: str | None,
-    shown: Progress,
 ) -> int:
     """A repair of what is deployed, or what has failed and works again."""
     from ocs_codesign.fabric.deployments.day_two import repaired, restored
@@ -271,14 +267,14 @@ def _changed(
     if is_mended:
         changed = restored(deployment, failed)
     else:
-        shown.tell_phase("Repairing")
+        tell_phase("Repairing")
         try:
             changed, done = repaired(deployment, failed)
         except InfeasibleError as error:
             return _refused(deployment, failed, error, json_path)
         offer, sentences = _offer(deployment, failed)
     if place is not None:
-        write(changed, place, shown)
+        write(changed, place)
     made = {} if done is None else repair_json(done)
     sections = [] if done is None else [*repair_sections(done), *sentences, ""]
     answer = {**made, **offer, **deployed_json(changed, place)}
@@ -322,7 +318,6 @@ def _redesigned(
     name: str,
     place: BundlePlace | None,
     json_path: str | None,
-    shown: Progress,
 ) -> int:
     """Another design on what is left."""
     from ocs_codesign.fabric.bundle.write.text import check_names
@@ -330,9 +325,9 @@ def _redesigned(
     from ocs_codesign.faces.answers.deploy import change_json, change_sections
 
     check_names(deployment.fabric, [name])
-    changed, change = redesigned(deployment, failed, name, shown.tell_phase)
+    changed, change = redesigned(deployment, failed, name)
     if place is not None:
-        write(changed, place, shown)
+        write(changed, place)
     answer = change_json(changed, change, place)
     emit(answer, json_path, change_sections(changed, change, place))
     return 0

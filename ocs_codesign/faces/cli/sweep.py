@@ -122,7 +122,7 @@ def sweep(
     )
     questions = questions_of(nodes, degrees, links)
     kept = f"the answers so far are kept in {path}"
-    with long_work("Sweeping", kept, workers, dask) as (shown, executor, number):
+    with long_work("Sweeping", kept, workers, dask) as (executor, number):
         answered = run(
             Path(path),
             questions,
@@ -130,7 +130,6 @@ def sweep(
             number,
             command=command,
             effort=Effort(seed=seed, work=factor * Effort().work),
-            on_progress=shown.tell,
         )
     value = {"catalogue": path, "command": command, "asked": len(questions), "answered": answered}
     facts = (("catalogue", path), ("questions", len(questions)), ("answered now", answered))
@@ -264,8 +263,8 @@ def _write(
 ) -> None:
     from ocs_codesign.faces.web.site import PAGE, write_site
 
-    with progress("Writing the site") as shown:
-        listing = write_site(directory, made, shown.tell)
+    with progress("Writing the site"):
+        listing = write_site(directory, made)
     sizes = listing["files"].values()
     page = str(Path(directory) / PAGE)
     value = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ocs_codesign.core.progress import tell, tell_phase
 from ocs_codesign.faces.cli.options import (
     FILE,
     OUTPUT,
@@ -53,14 +54,14 @@ def verify_export(directory: str, json_path: str | None) -> int:
 
     answers: list[dict[str, Any]] = []
     shown: list[Section] = []
-    with progress("Verifying") as told:
+    with progress("Verifying"):
         files = programs_in(directory)
         for path, format_name in files:
             answer, sections = _verified(path, format_name)
             name = path.relative_to(directory).as_posix()
             answers.append({"file": name, **answer})
             shown += [f"{name}:", *sections, ""]
-            told.tell(len(answers), len(files))
+            tell(len(answers), len(files))
     valid = all(answer["ok"] for answer in answers)
     emit({"ok": valid, "files": answers}, json_path, shown)
     return 0 if valid else NEGATIVE
@@ -156,9 +157,9 @@ def _verify_book(path: str, json_path: str | None) -> int:
     from ocs_codesign.schedules.files.books import load_book
     from ocs_codesign.verification.messages import check_book
 
-    with progress("Verifying") as shown:
+    with progress("Verifying"):
         book = load_book(path)
-        witnesses = check_book(book, shown.tell)
+        witnesses = check_book(book)
     emit(book_json(book, witnesses), json_path, book_sections(book, witnesses))
     return NEGATIVE if any(witnesses) else 0
 
@@ -260,12 +261,12 @@ def paths(
     if deadlock_free and not _has_order(topology):
         return _refuse(source, topology, json_path)
     kind = "deadlock-free" if deadlock_free else "disjoint" if disjoint else "optimal"
-    with progress("Finding paths") as shown, choice.solving() as options:
+    with progress("Finding paths"), choice.solving() as options:
         began = time.monotonic()
         table = _table(topology, kind, num_paths or max_hops, max_parts, options)
-        shown.tell_phase("Solving the all-to-all", 0, 0)
+        tell_phase("Solving the all-to-all", 0, 0)
         best = throughput(topology, options.after(time.monotonic() - began))
-        shown.tell_phase("Looking for deadlock", 0, 0)
+        tell_phase("Looking for deadlock", 0, 0)
         found = None
         if virtual_channels:
             from ocs_codesign.schedules.paths.channels import with_channels
@@ -273,7 +274,7 @@ def paths(
             found = with_channels(table, options.after(time.monotonic() - began))
             table = found.table
         answer = {**_named(source), **paths_json(kind, table, best, found)}
-        shown.tell_phase("Writing the table", 0, 0)
+        tell_phase("Writing the table", 0, 0)
         if out is not None and out != STDOUT:
             table_files.save_path_table(table, out, format_name)
     answer["out"] = None if out == STDOUT else out

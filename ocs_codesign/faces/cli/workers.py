@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
-    from ocs_codesign.faces.cli.progress import Progress
-
 
 def workers_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options --workers and --dask, as the arguments ``workers`` and ``dask``."""
@@ -32,18 +30,18 @@ def workers_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def long_work(
     phase: str, kept: str, workers: int | None, scheduler: str | None
-) -> Iterator[tuple[Progress, Executor, int]]:
-    """The progress of work that takes long, where its tasks run, and how many at once.
+) -> Iterator[tuple[Executor, int]]:
+    """Where tasks of work that takes long run, and how many at once.
 
     A Ctrl-C ends the command with exit code 130 and says that what is ``kept`` is.
     """
     try:
         with (
             interruptions(),
-            progress(phase) as shown,
+            progress(phase),
             executor_of(workers, scheduler) as (executor, number),
         ):
-            yield shown, executor, number
+            yield executor, number
     except KeyboardInterrupt:
         click.echo(f"Interrupted: {kept}.", err=True)
         raise click.exceptions.Exit(130) from None

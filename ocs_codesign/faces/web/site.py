@@ -19,6 +19,7 @@ from ocs_codesign.core.bounds import fewest_steps, least_t_b
 from ocs_codesign.core.collective import GATHERING
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import check_replaceable, whole_directory
+from ocs_codesign.core.progress import tell
 from ocs_codesign.graphs.families.shifts import GeneralizedKautz
 from ocs_codesign.graphs.handle import handle
 from ocs_codesign.graphs.text import parse
@@ -330,7 +331,6 @@ def check_site_directory(directory: str | Path) -> None:
 def write_site(
     directory: str | Path,
     payloads: Mapping[str, Callable[[], Any]],
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Write the pages and all payloads, whole or not at all; the listing that was written.
 
@@ -340,7 +340,7 @@ def write_site(
     check_site_directory(directory)
     sizes: dict[str, int] = {}
     with whole_directory(Path(directory), swapped=True) as part:
-        for place, content in _contents(payloads, on_progress):
+        for place, content in _contents(payloads):
             (part / place).parent.mkdir(parents=True, exist_ok=True)
             (part / place).write_bytes(content)
             sizes[place] = len(content)
@@ -363,14 +363,11 @@ def _walk(folder: Traversable, above: str) -> Iterator[tuple[str, Traversable]]:
             yield f"{above}{each.name}", each
 
 
-def _contents(
-    payloads: Mapping[str, Callable[[], Any]], on_progress: Callable[[int, int], None] | None
-) -> Iterator[tuple[str, bytes]]:
+def _contents(payloads: Mapping[str, Callable[[], Any]]) -> Iterator[tuple[str, bytes]]:
     for place, file in static_files().items():
         yield place, file.read_bytes()
     for done, (name, value) in enumerate(payloads.items()):
-        if on_progress is not None:
-            on_progress(done, len(payloads))
+        tell(done, len(payloads))
         yield f"data/{name}.js", script(name, value())
 
 

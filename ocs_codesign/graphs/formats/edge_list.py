@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.core.files.naming import NamedLinks, shown, speed_of
+from ocs_codesign.core.files.naming import NamedLinks, speed_of
+from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
     from ocs_codesign.core.topology import Topology

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from ocs_codesign.core.files.naming import NamedLinks, shown, speed_of
+from ocs_codesign.core.files.naming import NamedLinks, speed_of
+from ocs_codesign.core.shown import shown
 from ocs_codesign.graphs.formats.edge_list import link_rows
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocs_codesign.core.files.atomic import errors_at
-from ocs_codesign.core.files.naming import NamedLinks, shown, speed_of
+from ocs_codesign.core.files.naming import NamedLinks, speed_of
+from ocs_codesign.core.shown import shown
 from ocs_codesign.graphs.formats.edge_list import link_rows
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ocs_codesign.core.files.archives import read_limited
-from ocs_codesign.core.files.naming import shown
+from ocs_codesign.core.shown import shown
 from ocs_codesign.interop.chakra import schema
 from ocs_codesign.interop.chakra.graph import EtGraph
 from ocs_codesign.interop.chakra.schema import VERSION

@@ -10,8 +10,8 @@ from xml.parsers import expat
 
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.files.archives import read_limited
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.plans import INPUT, OUTPUT, SCRATCH
+from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

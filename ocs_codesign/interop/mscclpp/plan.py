@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from ocs_codesign.core.files.archives import read_limited
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import read_plain_text
+from ocs_codesign.core.shown import shown
 from ocs_codesign.interop.msccl.read import MAX_CHUNKS
 from ocs_codesign.interop.mscclpp.blocks import (
     MAX_BARRIERS,

@@ -16,8 +16,8 @@ from xml.parsers import expat
 import numpy as np
 
 from ocs_codesign.core.files.archives import read_limited
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.schedule import Messages
+from ocs_codesign.core.shown import shown
 from ocs_codesign.core.topology import places
 from ocs_codesign.interop.registry import CheckedFile
 

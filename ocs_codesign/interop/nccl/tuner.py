@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, final
 
 from ocs_codesign.core.files.archives import check_size, read_limited
 from ocs_codesign.core.files.atomic import decoded, errors_at
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.records import is_comment
+from ocs_codesign.core.shown import shown
 from ocs_codesign.interop.nccl.graph import rings_of
 from ocs_codesign.interop.registry import CheckedFile
 

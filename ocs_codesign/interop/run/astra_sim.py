@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from ocs_codesign.core.files.naming import shown
+from ocs_codesign.core.shown import shown
 from ocs_codesign.interop.astra_sim import command, contents_of, links_of
 from ocs_codesign.interop.chakra.check import checked_graph
 

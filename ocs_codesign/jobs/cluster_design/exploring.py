@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.circuits.hold.options import recipe_option, serving_options, with_contenders
 from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.graphs.families.rings import DirectedCirculant
 from ocs_codesign.jobs.cluster_design.candidates import (
     CODESIGNED,
@@ -39,7 +40,7 @@ from ocs_codesign.search.pareto import baseline_recipes
 from ocs_codesign.search.pool import measured_designs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from fractions import Fraction
 
     from ocs_codesign.circuits.hold.options import FabricOption
@@ -66,7 +67,6 @@ class Planner:
     trained: TrainedModel
     cluster: JobCluster
     book: DesignBook
-    on_progress: Callable[[str, int, int], None] | None = None
     _traffic: dict[Parallel, Traffic] = field(default_factory=dict)
     _graphs: dict[Parallel, JobGraph] = field(default_factory=dict)
     _rates: Rates = field(default_factory=dict)
@@ -123,11 +123,6 @@ class Planner:
         except RanksStuckError:
             return None
 
-    def tell(self, phase: str, done: int, total: int) -> None:
-        """Say what is being done."""
-        if self.on_progress is not None:
-            self.on_progress(phase, done, total)
-
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -162,7 +157,7 @@ def explored(
     search = _Search(planner, joinings, below_s)
     for number, parallel in enumerate(divided):
         if not number % 256:
-            planner.tell("Bounding divisions", number, 0)
+            tell_phase("Bounding divisions", number)
         search.push(planner.traffic(parallel).compute_bound_s(), parallel)
     while search.heap and len(search.outcomes) < max_simulated and search.num_nodes < MAX_NODES:
         bound_s, _, _, item = heapq.heappop(search.heap)
@@ -254,7 +249,7 @@ class _Search:
             else:
                 self.push(planner.bound_s(made), made)
             return
-        planner.tell("Simulating", len(self.outcomes), 0)
+        tell_phase("Simulating", len(self.outcomes))
         outcome = planner.simulated(candidate, bound_s)
         self.num_nodes += planner.graph(candidate.parallel).num_nodes
         if outcome is None:
@@ -290,7 +285,6 @@ class DesignBook:
     known, or that a short search finds.
     """
 
-    on_phase: Callable[[str], None] | None = None
     unsearched: set[tuple[int, int]] = field(default_factory=set)
     _options: dict[tuple[int, int, bool], tuple[FabricOption, ...]] = field(default_factory=dict)
     _to_all: dict[tuple[int, int, bool], FabricOption] = field(default_factory=dict)
@@ -311,8 +305,7 @@ class DesignBook:
     def _looked_up(self, question: Question, exchanges: bool) -> tuple[FabricOption, ...]:
         if exchanges and question.num_nodes > MAX_ALLTOALL:
             return ()
-        if self.on_phase is not None:
-            self.on_phase(f"Designs of {question.num_nodes} nodes with {question.degree} ports")
+        tell_phase(f"Designs of {question.num_nodes} nodes with {question.degree} ports")
         effort, known = None, None
         with Catalogue() as store:
             origin, entries = store.provenance(question), store.entries(question)

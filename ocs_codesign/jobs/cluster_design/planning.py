@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.core.cost import CostModel
+from ocs_codesign.core.progress import counted, tell_phase
 from ocs_codesign.jobs.cluster_design.candidates import CODESIGNED, Joining, across, chosen, held
 from ocs_codesign.jobs.cluster_design.cluster import divisions, memory_bytes, pure_data
 from ocs_codesign.jobs.cluster_design.exploring import (
@@ -30,8 +31,6 @@ from ocs_codesign.jobs.prices import priced
 from ocs_codesign.jobs.rewriting import buckets_of_work, gradients, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ocs_codesign.jobs.cluster_design.candidates import Candidate
     from ocs_codesign.jobs.cluster_design.cluster import Divisions, JobCluster, TrainedModel
     from ocs_codesign.jobs.cluster_design.outcomes import Traffic
@@ -121,7 +120,6 @@ def codesign(
     policies: tuple[str, ...] | None = None,
     *,
     max_simulated: int = MAX_SIMULATED,
-    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> CodesignPlan:
     """The fastest ways to run a job on a cluster, with baselines.
 
@@ -129,8 +127,8 @@ def codesign(
     ValueError if no division fits the cluster.
     """
     names = tuple(POLICIES) if policies is None else policies
-    book = DesignBook(None if on_progress is None else lambda phase: on_progress(phase, 0, 0))
-    planner = Planner(trained, cluster, book, on_progress)
+    book = DesignBook()
+    planner = Planner(trained, cluster, book)
     divided = divisions(trained, cluster)
     if not divided.fitting:
         raise ValueError(
@@ -201,8 +199,7 @@ def tuned(planner: Planner, outcome: JobOutcome, policies: tuple[str, ...]) -> J
         return outcome
     ready = priced(graph, candidate.prices(planner.cluster))
     best = outcome
-    for at, policy in enumerate(policies):
-        planner.tell("Trying policies", at, len(policies))
+    for policy in counted(policies, "Trying policies"):
         if policy in BASE_POLICIES:
             continue
         try:
@@ -222,7 +219,7 @@ def baselines(
     """Torus, ring, fat tree of equal cost, pure data parallelism, and the file's own division."""
     found = []
     for joining in (Joining.TORUS, Joining.RING, Joining.FAT_TREE):
-        planner.tell(f"Baseline: {joining.value}", 0, 0)
+        tell_phase(f"Baseline: {joining.value}")
         answer = explored(planner, divided.fitting, (joining,), max_simulated)
         if answer.outcomes:
             best = tuned_ranking(planner, answer, policies, TUNED_NODES_OF_BASELINES)[0]
@@ -329,7 +326,7 @@ def break_even_s(planner: Planner, divided: Divisions, best: JobOutcome) -> Frac
     """The dead time below which circuits that change would be faster than the winner."""
     if best.candidate.joining is Joining.CHANGING:
         return None
-    planner.tell("Circuits that change at once", 0, 0)
+    tell_phase("Circuits that change at once")
     at_once = replace(planner.cluster, delta_s=Fraction(0))
     other = replace(planner, cluster=at_once)  # nothing that it knows depends on dead times
     found = explored(*(other, divided.fitting, (Joining.CHANGING,)), below_s=float(best.period_s))

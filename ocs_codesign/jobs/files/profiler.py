@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.core.files.naming import shown
+from ocs_codesign.core.shown import shown
 from ocs_codesign.jobs.job_draft import JobDraft
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.quantities import exact, parse_bandwidth, parse_size, parse_time
+from ocs_codesign.core.shown import shown
 from ocs_codesign.jobs.prices import ALGORITHMS
 
 if TYPE_CHECKING:

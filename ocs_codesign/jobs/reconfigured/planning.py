@@ -125,7 +125,6 @@ class ReconfiguredIteration:
 def plan_iteration(
     job: ConfiguredJob,
     clock: Clock = formula_clock,
-    on_progress: Callable[[int, int], None] | None = None,
     *,
     least: ConfiguredJob | None = None,
 ) -> ReconfiguredIteration:
@@ -157,7 +156,7 @@ def plan_iteration(
     """
     if not job.over_circuits.any():
         raise ValueError("no message of this job goes over circuits: there is nothing to change")
-    search = Search(job, clock, on_progress)
+    search = Search(job, clock)
     best = search.best()
     orders = [one for one in search.orders if one.instances is best.order] or search.orders
     # In a chain every message is alone on its links, and takes just what it is priced at.

@@ -18,6 +18,7 @@ from ocs_codesign.circuits.hold.options import (
 )
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.progress import counted
 from ocs_codesign.core.topology import Topology, starts_of
 from ocs_codesign.graphs.text import as_recipe
 from ocs_codesign.jobs.cluster_design.group_loads import (
@@ -34,7 +35,7 @@ from ocs_codesign.schedules.design import measure_topology
 from ocs_codesign.schedules.paths.throughput import throughput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -260,7 +261,6 @@ def configured(
     machine: Machine,
     recipes: Sequence[Recipe | str],
     change: ReconfigurationCost,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> ConfiguredJob:
     """The job on circuits with these configurations, whose nodes are its ranks or their blocks.
 
@@ -291,7 +291,7 @@ def configured(
     fabric = _Fabric(machine, distinct, int(graph.ranks.sum()))
     nodes, rows, number = _rows(graph)
     asked = [fabric.asked(graph, *row) for row in rows.tolist()]
-    options = fabric.options([one for one in asked if one is not None], on_progress)
+    options = fabric.options([one for one in asked if one is not None])
     parts = [None if one is None else [fabric.parts_s(at, one) for at in options] for one in asked]
     times = [time for each in parts if each for found in each if found for time in found]
     dead_s = dead_times(changed_circuits([_circuits(one) for one in options]), change)
@@ -446,9 +446,7 @@ class _Fabric:
         nodes = {(one // self.block, other // self.block) for one, other in found}
         return tuple(sorted(pair for pair in nodes if pair[0] != pair[1]))
 
-    def options(
-        self, asked: list[_Asked], on_progress: Callable[[int, int], None] | None
-    ) -> list[FabricOption]:
+    def options(self, asked: list[_Asked]) -> list[FabricOption]:
         """The configurations, measured for the collectives of all nodes; some are not joined."""
         whole = {one.collective for one in asked if len(one.reach.nodes) == self.num_nodes}
         wanted = set()
@@ -457,9 +455,7 @@ class _Fabric:
         if whole - {Collective.ALLTOALL.name}:
             wanted.add(Collective.ALLREDUCE)
         found = []
-        for done, recipe in enumerate(self.recipes):
-            if on_progress is not None:
-                on_progress(done, len(self.recipes))
+        for recipe in counted(self.recipes):
             topology = recipe.topology()
             if wanted and int(topology.distances().min()) >= 0:
                 found.append(recipe_option(recipe, wanted))

@@ -12,6 +12,7 @@ import numpy as np
 
 from ocs_codesign.circuits.hold.plan import SwitchProblem, switch_plan
 from ocs_codesign.core.compute.kernels import for_work
+from ocs_codesign.core.progress import tell
 from ocs_codesign.jobs.issue import RanksStuckError, members_of, period_bound_s
 from ocs_codesign.jobs.kernels import topological_order
 from ocs_codesign.jobs.reconfigured.clock import (
@@ -24,7 +25,7 @@ from ocs_codesign.jobs.reconfigured.clock import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -180,10 +181,9 @@ class Search:
         self,
         job: ConfiguredJob,
         clock: Clock,
-        on_progress: Callable[[int, int], None] | None = None,
         given: Search | None = None,
     ) -> None:
-        self.job, self.clock, self.tell = job, clock, on_progress or (lambda *_: None)
+        self.job, self.clock = job, clock
         self.most = max(8, min(_MOST_TRIED, _NODES_TRIED // job.graph.num_nodes))
         self.num_tried, self.all_tried = 0, False
         self._tried: dict[tuple[int, bytes], Fraction | None] = {}
@@ -268,7 +268,7 @@ class Search:
         if not served:
             return False
         self.num_tried += 1
-        self.tell(self.num_tried, self.most)
+        tell(self.num_tried, self.most)
         found = self.clocked(at, choice)
         self._tried[key] = None if found is None else found.period_s
         if found is None or (self._best and found.period_s >= self._best.period_s):

@@ -16,13 +16,14 @@ import numpy as np
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.given import takes_topology
+from ocs_codesign.core.progress import tell
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import in_neighbours
 from ocs_codesign.schedules.breadth_first.kernels import receiver_rows
 from ocs_codesign.schedules.breadth_first.loads import bfb_loads, distances_to, num_chunks_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -45,12 +46,11 @@ def loads_of_half(topology: Topology, collective: Collective) -> tuple[Fraction,
 def bfb(
     topology: Topology,
     collective: Collective | str = Collective.ALLGATHER,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> Schedule:
     """The BFB schedule of a collective on a topology, with as few chunks as lose nothing.
 
     A reduce-scatter is the reversed allgather of the transpose, an allreduce the pair. About N^2
-    sends. ``on_progress(done, total)`` hears of the receivers done. Raises ValueError for an
+    sends. Raises ValueError for an
     all-to-all, and when the topology has one node, is not strongly connected or the schedule would
     exceed MAX_SENDS.
 
@@ -62,11 +62,11 @@ def bfb(
     """
     collective = Collective.parse_gathering(collective)
     if collective == Collective.ALLGATHER:
-        return _allgather(topology, on_progress)
-    reduce_scatter = _allgather(topology.transpose(), on_progress).reversed()
+        return _allgather(topology)
+    reduce_scatter = _allgather(topology.transpose()).reversed()
     if collective == Collective.REDUCE_SCATTER:
         return reduce_scatter
-    return reduce_scatter.then(_allgather(topology, on_progress))
+    return reduce_scatter.then(_allgather(topology))
 
 
 def bfb_of_chunks(topology: Topology, num_chunks: int) -> Schedule:
@@ -81,12 +81,11 @@ def bfb_of_chunks(topology: Topology, num_chunks: int) -> Schedule:
     >>> [str(load) for load in bfb_of_chunks(square, 3).max_loads()]
     ['1', '2/3']
     """
-    return _allgather(topology, None, num_chunks)
+    return _allgather(topology, num_chunks)
 
 
 def _allgather(
     topology: Topology,
-    on_progress: Callable[[int, int], None] | None,
     num_chunks: int | None = None,
 ) -> Schedule:
     if topology.num_nodes**2 > MAX_SENDS:
@@ -104,7 +103,6 @@ def _allgather(
         distance_to,
         [ceil(load * chunks) for load in loads],
         chunks,
-        on_progress,
     )
     return Schedule(topology, Collective.ALLGATHER, chunks, *columns)
 
@@ -123,7 +121,6 @@ def rows_of(
     distance_to: NDArray[np.int16],
     per_speed: Sequence[int],
     chunks: int,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> NDArray[np.int32]:
     """The columns root, lo, hi, link, step of sends over links by ends, sorted by (step, link).
 
@@ -158,8 +155,7 @@ def rows_of(
             )
             if not fits:
                 raise ValueError(f"the loads of node {receiver} do not admit an integral schedule")
-            if on_progress is not None:
-                on_progress(receiver + 1 + (0 if count_rows else nodes), 2 * nodes)
+            tell(receiver + 1 + (0 if count_rows else nodes), 2 * nodes)
         if count_rows:
             columns = np.empty((5, int(offset.sum())), dtype=np.int32)
             offset = (np.cumsum(offset) - offset.ravel()).reshape(offset.shape)

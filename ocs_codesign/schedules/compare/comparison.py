@@ -12,11 +12,12 @@ from ocs_codesign import __version__
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import write_files
 from ocs_codesign.core.plans import Book, Page
+from ocs_codesign.core.progress import tell
 from ocs_codesign.core.shown import Tabular
 from ocs_codesign.schedules.compare.play import Entrant, Outcome, entrants, plan_of, play
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from concurrent.futures import Executor, Future
     from fractions import Fraction
     from pathlib import Path
@@ -120,12 +121,11 @@ def compare(
     executor: Executor,
     num_workers: int,
     kept: Path | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Comparison]:
     """Let all entrants of all contests play; a comparison a contest.
 
     Outcomes are written to the directory ``kept`` as they come, and those of the same question that
-    are there already are not played again. ``on_progress(done, total)`` counts turns.
+    are there already are not played again.
     """
     turns = [(at, entrant) for at, one in enumerate(contests) for entrant in entrants(one)]
     found: dict[tuple[int, Entrant], Outcome] = {}
@@ -150,8 +150,7 @@ def compare(
             if kept is not None:
                 text = json.dumps(_record(found[turn]), indent=1) + "\n"
                 write_files({kept / f"{keys[turn]}.json": text.encode()})
-        if on_progress is not None:
-            on_progress(len(found), len(turns))
+        tell(len(found), len(turns))
     return [
         Comparison(
             one,

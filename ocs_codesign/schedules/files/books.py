@@ -21,10 +21,10 @@ import ocs_codesign
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import check_replaceable, whole_directory
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.networks.formats import import_network, write_json
 from ocs_codesign.core.plans import Book, Page, Plan
 from ocs_codesign.core.schedule import Messages
+from ocs_codesign.core.shown import shown
 from ocs_codesign.schedules.files.archive import (
     read_archive,
     read_messages,

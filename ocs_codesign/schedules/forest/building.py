@@ -24,7 +24,7 @@ from ocs_codesign.schedules.forest.splitting import (
 from ocs_codesign.schedules.forest.task import without_idle_switches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -219,7 +219,6 @@ def forests(
     network: NetworkLike,
     collective: Collective | Demand,
     num_trees: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
     height: int | None = None,
 ) -> tuple[Forest, ...]:
     """The forest of every group that is as fast as the optimum, or as ``num_trees`` trees can be.
@@ -235,20 +234,19 @@ def forests(
     >>> forest.inv_rate, forest.height
     (Fraction(3, 25), 2)
     """
-    return forests_of(optimum(network, collective), num_trees, on_progress, height)
+    return forests_of(optimum(network, collective), num_trees, height)
 
 
 def forests_of(
     found: Optimum,
     num_trees: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
     height: int | None = None,
 ) -> tuple[Forest, ...]:
     """The forest of every group of a known optimum; see ``forests``."""
     made = []
     for at, task in enumerate(found.tasks):
         capacity, trees, scale = _capacities(found, at, num_trees)
-        limits = (height, found.shares is None, on_progress)
+        limits = (height, found.shares is None)
         made.append(_forest(found.network, task, capacity, trees, scale, *limits))
     groups = len(made) // found.num_kinds
     return tuple(joined(made[group::groups]) for group in range(groups))
@@ -307,7 +305,6 @@ def _forest(
     scale: Fraction,
     height: int | None,
     is_alone: bool,
-    on_progress: Callable[[int, int], None] | None,
 ) -> Forest:
     ends = task.ends(network)
     split = split_off(task.problem, *ends, capacity, num_trees)
@@ -319,7 +316,7 @@ def _forest(
     sets = np.unique(np.concatenate([near, tight_groups(*pairs.graph)]), axis=0)
     trees = exchanged_trees(*pairs.graph, sets, height)
     if trees is None and height is None:
-        trees = pack(*pairs.graph, on_progress)
+        trees = pack(*pairs.graph)
     is_slower = trees is None
     if trees is None:
         pairs, trees, more = _widened(task, smaller, sets, height)

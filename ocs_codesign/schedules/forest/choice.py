@@ -23,7 +23,7 @@ from ocs_codesign.schedules.forest.pipeline import Pipeline
 from ocs_codesign.verification.forests import check_forest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.core.given import NetworkLike, TopologyLike
@@ -147,7 +147,6 @@ def contenders(
     collective: Collective,
     num_trees: int | None = None,
     topology: TopologyLike | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
     height: int | None = None,
 ) -> Contenders:
     """Forests of the optimum, lower ones, those of few trees, and BFB, as the size allows.
@@ -168,7 +167,7 @@ def contenders(
     network = as_network(network)
     found = optimum(network, collective)
     steps = _fewest_steps(found)
-    first = _checked(found, num_trees, on_progress, height)
+    first = _checked(found, num_trees, height)
     made = [first]
     if num_trees is None and network.num_hosts <= _MAX_HOSTS_OF_SEVERAL:
         tallest = max(forest.height for forest in first)
@@ -177,7 +176,7 @@ def contenders(
         limits = [*((None, low) for low in lower), *((few, height) for few in _fewer(found))]
         for limit in limits:
             with suppress(ValueError):  # too low for the hosts, or rounded off at a switch
-                made.append(_checked(found, limit[0], on_progress, limit[1]))
+                made.append(_checked(found, limit[0], limit[1]))
     pipelines = tuple(Pipeline(one, collective) for one in made)
     bfb = _bfb_cost(network, collective, topology) if num_trees is None else None
     others = () if bfb is None else (Contender("bfb", bfb),)
@@ -190,7 +189,6 @@ def near_optimum(
     collective: Collective,
     num_trees: int | None = None,
     num_parts: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
     over: Fraction = NEAR_OPTIMUM,
     height: int | None = None,
 ) -> tuple[Pipeline, int]:
@@ -199,7 +197,7 @@ def near_optimum(
     That is the fewest parts, a power of 2, whose t_b is ``over`` times the forest's steady state at
     most, if sends allow. Raises ValueError as ``contenders`` does.
     """
-    made = _checked(found, num_trees, on_progress, height)
+    made = _checked(found, num_trees, height)
     pipeline = Pipeline(made, collective)
     return pipeline, num_parts or pipeline.parts_within(over)
 
@@ -224,11 +222,10 @@ def cost_near_optimum(
 def _checked(
     found: Optimum,
     num_trees: int | None,
-    on_progress: Callable[[int, int], None] | None,
     height: int | None,
 ) -> tuple[Forest, ...]:
     """The forests that ``forests_of`` builds; RuntimeError if one is wrong."""
-    made = forests_of(found, num_trees, on_progress, height)
+    made = forests_of(found, num_trees, height)
     for forest in made:
         witness = check_forest(forest)
         if witness is not None:

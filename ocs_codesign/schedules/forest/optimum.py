@@ -13,11 +13,12 @@ from ocs_codesign.core.compute.cuts import Cut, bottleneck, first_short
 from ocs_codesign.core.demand import Demand, demands_of
 from ocs_codesign.core.network import MAX_BANDWIDTH
 from ocs_codesign.core.networks.builders import as_network
+from ocs_codesign.core.progress import tell
 from ocs_codesign.schedules.forest.shares import SharedLinks, Tenant, best_shares, mixed_spanning
 from ocs_codesign.schedules.forest.task import GroupTask, best_spanning, forwarding, group_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
     from numpy.typing import NDArray
 
@@ -225,7 +226,7 @@ def _wider(found: Optimum, link: int) -> Fraction:
     return optimum(network.changed(bandwidth), found.demand).inv_rate
 
 
-def losses(found: Optimum, on_progress: Callable[[int, int], None] | None = None) -> list[RateLoss]:
+def losses(found: Optimum) -> list[RateLoss]:
     """What is left of the rate when one cable or one switch is lost, the worst first.
 
     A cable is all links between two nodes, both ways. Hosts stay: a demand is of all of them.
@@ -239,13 +240,11 @@ def losses(found: Optimum, on_progress: Callable[[int, int], None] | None = None
         lost = np.flatnonzero(cable_of.ravel() == at).tolist()
         what = f"cable {network.name(one)} - {network.name(other)}"
         told.append(RateLoss(what, _rate_left(found, network.without(links=lost))))
-        if on_progress is not None:
-            on_progress(at + 1, total)
+        tell(at + 1, total)
     for at, switch in enumerate(switches):
         left = network.without(nodes=[switch])
         told.append(RateLoss(f"switch {network.name(switch)}", _rate_left(found, left)))
-        if on_progress is not None:
-            on_progress(len(cables) + at + 1, total)
+        tell(len(cables) + at + 1, total)
     return sorted(told, key=lambda loss: loss.rate_left)
 
 
@@ -259,7 +258,6 @@ def _rate_left(found: Optimum, network: Network) -> Fraction:
 def spare_bandwidth(
     found: Optimum,
     links: Collection[int],
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Fraction]:
     """How much of the bandwidth of each of these links alone no cut needs at the optimal rate.
 
@@ -270,8 +268,7 @@ def spare_bandwidth(
     spare = []
     for done, link in enumerate(links, 1):
         spare.append(_spare(found, link))
-        if on_progress is not None:
-            on_progress(done, len(links))
+        tell(done, len(links))
     return spare
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ocs_codesign.core.compute.cuts import Dissemination, first_short, tight_sets
 from ocs_codesign.core.compute.kernels import for_work
+from ocs_codesign.core.progress import tell
 from ocs_codesign.schedules.forest.kernels import HungTrees, RankArcs, grow, plant, relieve
 from ocs_codesign.schedules.forest.splitting import balanced_within
 
@@ -46,7 +47,6 @@ def pack(
     head: NDArray[np.int64],
     capacity: NDArray[np.int64],
     wanted: NDArray[np.int64],
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> Trees:
     """``wanted[r]`` trees from every rank r that together use an arc at most ``capacity`` times.
 
@@ -56,8 +56,7 @@ def pack(
     total, size = int(wanted.sum()), 1
     while packing.wanted.any():
         size = packing.add_batch(size)
-        if on_progress is not None:
-            on_progress(total - int(packing.wanted.sum()), total)
+        tell(total - int(packing.wanted.sum()), total)
     roots, multiplicity, arcs = zip(*packing.trees, strict=True)
     return Trees(np.array(roots), np.array(multiplicity), np.array(arcs))
 

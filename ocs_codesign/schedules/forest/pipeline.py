@@ -27,7 +27,7 @@ from ocs_codesign.schedules.forest.task import best_spanning, group_tasks
 from ocs_codesign.verification.forests import check_forests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -413,7 +413,6 @@ def allreduce_pipelines(
     network: NetworkLike,
     collective: Collective = Collective.ALLREDUCE,
     num_trees: int | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
     height: int | None = None,
 ) -> tuple[dict[str, Pipeline], Fraction]:
     """An allreduce by the forests of its halves, and by forests that share the links if better.
@@ -424,7 +423,7 @@ def allreduce_pipelines(
     """
     network = as_network(network)
     found = [optimum(network, half) for half in collective.halves()]
-    made = [forests_of(half, num_trees, on_progress, height) for half in found]
+    made = [forests_of(half, num_trees, height) for half in found]
     inv_rate = sum((max(forest.inv_rate for forest in half) for half in made), Fraction(0))
     _check([forest for half in made for forest in half], inv_rate)
     pipelines = {FORESTS_OF_HALVES: Pipeline([*made[0], *made[1]], collective)}
@@ -435,7 +434,7 @@ def allreduce_pipelines(
         return pipelines, max(half.least_t_b for half in found)
     sized, joint = allreduce_at_once(network, collective)
     if joint.algbw > in_turn:
-        shared = forests_of(joint, None, on_progress, height)
+        shared = forests_of(joint, None, height)
         _check(shared, max(forest.inv_rate for forest in shared))
         if not any(forest.is_sum and forest.passes_twice() for forest in shared):
             pipelines[SHARED_FORESTS] = Pipeline(shared, sized)

@@ -13,6 +13,7 @@ from ocs_codesign.core.circuits import Timed
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.demand import demands_of
 from ocs_codesign.core.given import takes_topology
+from ocs_codesign.core.progress import tell
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.schedules.greedy import kernels, search_kernels
@@ -40,8 +41,6 @@ from ocs_codesign.schedules.greedy.problem import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from ocs_codesign.core.collective import Collective
@@ -220,7 +219,6 @@ class FoundTransfers:
 def search(
     problem: ChunkProblem,
     seed: int = 0,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> FoundTransfers:
     """The fastest transfers that are found, the same for the same seed.
 
@@ -234,17 +232,15 @@ def search(
             f"{problem.num_chunks:,} chunks over {links.num_links:,} links: too large for greedy "
             "synthesis"
         )
-    found = _searched(small, seed, on_progress)
+    found = _searched(small, seed)
     transfers = replace(found.transfers, start=found.transfers.start * step).by_start()
     return replace(found, transfers=transfers, ticks=found.ticks * step, bound=found.bound * step)
 
 
-def _searched(
-    problem: ChunkProblem, seed: int, on_progress: Callable[[int, int], None] | None
-) -> FoundTransfers:
+def _searched(problem: ChunkProblem, seed: int) -> FoundTransfers:
     travel = travel_times(problem.links)
     check_reach(problem, travel)
-    found = _matched(problem, travel, seed, on_progress)
+    found = _matched(problem, travel, seed)
     if found.is_optimal:
         return found
     found = replace(found, bound=max(found.bound, cut_bound(problem, travel)))
@@ -274,7 +270,6 @@ def _matched(
     problem: ChunkProblem,
     travel: NDArray[np.int64],
     seed: int,
-    on_progress: Callable[[int, int], None] | None,
 ) -> FoundTransfers:
     """The best of one matching after the other; the bound that ends them is a quick one."""
     least, found = quick_bound(problem, travel), None
@@ -296,8 +291,7 @@ def _matched(
             if found is None or ticks < found.ticks:
                 found = FoundTransfers(transfers, ticks, least, "matching", at)
         at += 1
-        if on_progress is not None:
-            on_progress(at, restarts)
+        tell(at, restarts)
     if found is None:
         raise RuntimeError("no matching brings everything where it must be")
     return found
@@ -346,7 +340,6 @@ def synthesis(
     network: Network | None = None,
     message_bytes: Fraction | None = None,
     model: str = PIPELINED,
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> Synthesis:
     """The fastest schedule of a collective that is found, a unit of weight cut into ``chunks``.
 
@@ -378,12 +371,12 @@ def synthesis(
         physical = links_of_network(network, size)
     if network is None or hosts == network.num_nodes:
         links = physical.blocking() if model == BLOCKING else physical
-        run = _Run.of(links, _halves(demands, links, chunks, seed, on_progress))
+        run = _Run.of(links, _halves(demands, links, chunks, seed))
         return _direct(topology, collective, chunks, run, model, seed)
     made = []
     for way in unrolled(network, physical):
         links = way.links.blocking() if model == BLOCKING else way.links
-        run = _Run.of(links, _halves(demands, links, chunks, seed, on_progress))
+        run = _Run.of(links, _halves(demands, links, chunks, seed))
         made.append(_through(way, topology, collective, chunks, run, model, seed))
     return min(made, key=lambda one: one.timed.total_s)
 
@@ -397,12 +390,11 @@ def _halves(
     links: TickLinks,
     chunks: int,
     seed: int,
-    on_progress: Callable[[int, int], None] | None,
 ) -> list[_Half]:
     problems = [problem_of(demand, links, chunks) for demand in demands]
     if not problems[0].num_chunks:
         raise ValueError("nothing is to be sent: no host wants what another has")
-    return [(problem, search(problem, seed, on_progress)) for problem in problems]
+    return [(problem, search(problem, seed)) for problem in problems]
 
 
 @final

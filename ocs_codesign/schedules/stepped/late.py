@@ -15,6 +15,7 @@ from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.given import takes_topology
 from ocs_codesign.core.lp import Options, Status, exact_vertex, solve
 from ocs_codesign.core.lp.program import SIMPLEX
+from ocs_codesign.core.progress import tell
 from ocs_codesign.schedules.breadth_first.assembly import bfb_of_chunks
 from ocs_codesign.schedules.breadth_first.loads import bfb_loads, num_chunks_for
 from ocs_codesign.schedules.stepped.exact import MINUTE, allgather_of
@@ -28,7 +29,7 @@ from ocs_codesign.schedules.stepped.exact_program import (
 from ocs_codesign.verification.schedules import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from ocs_codesign.core.schedule import Schedule
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.schedules.stepped.exact_program import Broadcasts
-
-    LateProgress = Callable[[int, int], None]
-    Progress = Callable[[int, int], None]
 
 
 # From amounts of arrivals to whole chunks.
@@ -257,9 +255,7 @@ class Mixed:
     least: Fraction
 
 
-def mixed(
-    model: Broadcasts, least: Fraction, options: Options, on_progress: LateProgress | None = None
-) -> Mixed:
+def mixed(model: Broadcasts, least: Fraction, options: Options) -> Mixed:
     """Columns enough for the least sum of times, or as many as the time limit allows.
 
     ``least`` is what is proven already. Raises SolverUnavailableError if the solver cannot take a
@@ -267,8 +263,7 @@ def mixed(
     """
     search = _Search(model, least, options)
     while not search.improve():
-        if on_progress is not None:
-            on_progress(search.rounds, search.rounds + 1)
+        tell(search.rounds, search.rounds + 1)
     return Mixed(search.master(), search.least)
 
 
@@ -403,7 +398,6 @@ def late_schedule(
     collective: Collective | str = Collective.ALLGATHER,
     options: Options = MINUTE,
     max_chunks: int = MAX_CHUNKS,
-    on_progress: Progress | None = None,
 ) -> LateAnswer:
     """The schedule of at most so many steps with the least t_b, in up to ``max_chunks`` a shard.
 
@@ -424,7 +418,7 @@ def late_schedule(
         raise ValueError("a collective needs at least two nodes")
     if max_chunks < 1:
         raise ValueError(f"max_chunks is {max_chunks}: it must be at least 1")
-    halves = _Halves(topology, options, max_chunks, on_progress)
+    halves = _Halves(topology, options, max_chunks)
     diameter = topology.diameter()
     least = diameter * len(collective.halves())
     if num_steps < least:
@@ -447,11 +441,9 @@ def late_schedule(
 class _Halves:
     """Allgathers and reduce-scatters of a topology, which share the time limit."""
 
-    def __init__(
-        self, topology: Topology, options: Options, max_chunks: int, on_progress: Progress | None
-    ) -> None:
+    def __init__(self, topology: Topology, options: Options, max_chunks: int) -> None:
         self._topology, self._options, self._max_chunks = topology, options, max_chunks
-        self._on_progress, self._began = on_progress, time.monotonic()
+        self._began = time.monotonic()
 
     def half(self, is_mirrored: bool, num_steps: int, num_left: int) -> tuple[Schedule, Fraction]:
         """The best schedule found, verified, and the least t_b; one of so many that share."""
@@ -459,7 +451,7 @@ class _Halves:
         if options.time_limit_s is not None:
             options = replace(options, time_limit_s=options.time_limit_s / num_left)
         graph = self._topology.transpose() if is_mirrored else self._topology
-        gather, bound = _allgather(graph, num_steps, options, self._max_chunks, self._on_progress)
+        gather, bound = _allgather(graph, num_steps, options, self._max_chunks)
         made = gather.reversed() if is_mirrored else gather
         verdict = verify(made)
         if not verdict.ok:
@@ -473,7 +465,6 @@ def _allgather(
     num_steps: int,
     options: Options,
     max_chunks: int,
-    on_progress: Progress | None,
 ) -> tuple[Schedule, Fraction]:
     """The best allgather found in so many steps, and the least t_b of any."""
     began = time.monotonic()
@@ -493,7 +484,7 @@ def _allgather(
     # Columns that time does not suffice to cut into chunks are of no use.
     limit_s = options.time_limit_s
     share = options if limit_s is None else replace(options, time_limit_s=_SHARE * limit_s)
-    found = mixed(model, least / unit, share, on_progress)
+    found = mixed(model, least / unit, share)
     left = options.after(time.monotonic() - began)
     made = cut_into_chunks(found, max_chunks, left)
     return min([plain, *made], key=_rank), found.least * unit

@@ -17,6 +17,7 @@ import numpy as np
 
 from ocs_codesign.core.bounds import hop_sum, moore_steps
 from ocs_codesign.core.compute.kernels import compiled, for_work
+from ocs_codesign.core.progress import tell
 from ocs_codesign.graphs.expansions.line import Line
 from ocs_codesign.graphs.families.cayley import Lift
 from ocs_codesign.graphs.recipe import Recipe
@@ -26,7 +27,7 @@ from ocs_codesign.search.generators import multiplication_table, words_of
 from ocs_codesign.search.small_groups import groups_of_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -231,7 +232,6 @@ def climbed(
     visits: int,
     max_rows: int,
     lines: Sequence[Climbed] = (),
-    on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Climbed]:
     """Digraphs of a size found in so many visits of links, and these lines, the best first.
 
@@ -242,7 +242,7 @@ def climbed(
     ends where one has the least hops, and these even.
     """
     kinds = list(_kinds(question, max_rows))
-    climbs = _Climbs(question, effort, len(kinds) + _LONGER + _EVENED, on_progress)
+    climbs = _Climbs(question, effort, len(kinds) + _LONGER + _EVENED)
     share = visits // 4
     found = [one for kind in kinds for one in climbs.by_hops(kind, share // len(kinds))]
     found.sort(key=_by_hops)
@@ -288,11 +288,10 @@ class _Climbs:
         question: Question,
         effort: Effort,
         number: int,
-        on_progress: Callable[[int, int], None] | None,
     ) -> None:
         self.least = least_hops(question)
         self._question, self._seed = question, effort.seed
-        self._begun, self._number, self._on_progress = 0, number, on_progress
+        self._begun, self._number = 0, number
 
     def by_hops(self, kind: Kind, visits: int) -> Iterator[Climbed]:
         """What a climb from a random digraph leads to; nothing if the visits do not suffice."""
@@ -320,8 +319,7 @@ class _Climbs:
             yield from self._climb(start, True, heat, moves // attempts, rng)
 
     def _begin(self) -> np.random.Generator:
-        if self._on_progress is not None:
-            self._on_progress(self._begun, self._number)
+        tell(self._begun, self._number)
         self._begun += 1
         asked = self._question
         sizes = (asked.num_nodes, asked.degree, int(asked.bidirectional))

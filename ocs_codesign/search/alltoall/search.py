@@ -17,6 +17,7 @@ import numpy as np
 
 from ocs_codesign.core.compute.kernels import compiled
 from ocs_codesign.core.lp import DEFAULT_OPTIONS
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.graphs.families.cayley import Lift
 from ocs_codesign.graphs.groups.cyclic import Cyclic
 from ocs_codesign.schedules.design import Question
@@ -34,12 +35,10 @@ from ocs_codesign.search.generators import (
 from ocs_codesign.search.small_groups import groups_of_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.search.bases import Effort
-
-    Progress = Callable[[str, int, int], None]
 
 
 # General digraphs of few nodes for all-to-all, annealed by what prices of links prove of it.
@@ -108,9 +107,7 @@ _MORE_SETS = 8
 _LESS = 4
 
 
-def alltoall_recipes(
-    question: Question, effort: Effort, on_progress: Progress | None = None
-) -> list[Recipe]:
+def alltoall_recipes(question: Question, effort: Effort) -> list[Recipe]:
     """Recipes of a size that all-to-all may take little time on, nothing where search is too much.
 
     The best general digraph and the best that climbs find come first, then Cayley digraphs.
@@ -120,15 +117,13 @@ def alltoall_recipes(
     is_searched = 2 <= degree <= MAX_SEARCHED_DEGREE and degree < nodes <= MAX_SEARCHED_NODES
     if not (is_searched and effort.work):
         return []
-    best = shortest_digraphs(question, effort, on_progress)
+    best = shortest_digraphs(question, effort)
     climbs = (one.digraph.recipe() for one in best)
     priced = priced_recipes(question, effort)
     return list(dict.fromkeys([*priced[:1], *climbs, *priced[1:], *_cayley(question, effort)]))
 
 
-def shortest_digraphs(
-    question: Question, effort: Effort, on_progress: Progress | None = None
-) -> list[Climbed]:
+def shortest_digraphs(question: Question, effort: Effort) -> list[Climbed]:
     """The best digraphs of the climbs, and line digraphs of those of smaller sizes, best first.
 
     >>> from ocs_codesign.search.bases import Effort
@@ -139,11 +134,11 @@ def shortest_digraphs(
     if not effort.work:
         return []
     less = replace(effort, work=effort.work // _LESS)
-    both = (_led_to(question, one, on_progress) for one in (effort, less) if one.work)
+    both = (_led_to(question, one) for one in (effort, less) if one.work)
     return _best([one for found in both for one in found])
 
 
-def _led_to(question: Question, effort: Effort, on_progress: Progress | None) -> list[Climbed]:
+def _led_to(question: Question, effort: Effort) -> list[Climbed]:
     """The best that climbs of one effort find at a size and at those that line digraphs lead from.
 
     Short climbs find what long ones miss, so those of a part of an effort belong to the whole.
@@ -151,13 +146,11 @@ def _led_to(question: Question, effort: Effort, on_progress: Progress | None) ->
     kept: list[Climbed] = []
     visits = effort.work * _search_visits(question.num_nodes)
     for size in _sizes(question):
-        tell = None
-        if on_progress is not None:
-            tell = _telling(on_progress, f"climbs at {size.num_nodes} nodes")
+        tell_phase(f"climbs at {size.num_nodes} nodes")
         lines = [Climbed(line, line.spread(), True) for line in (c.digraph.line() for c in kept)]
         lines.sort(key=lambda one: one.rank)
         max_rows = _max_rows(question, size)
-        kept = _best(climbed(size, effort, visits, max_rows, lines, tell))
+        kept = _best(climbed(size, effort, visits, max_rows, lines))
     return kept
 
 
@@ -195,10 +188,6 @@ def _max_rows(question: Question, size: Question) -> int:
     """Rows at a size such that a line digraph of the whole size has a program of useful size."""
     links = question.num_nodes * question.degree
     return max(1, _MAX_COLUMNS // links * size.num_nodes // question.num_nodes)
-
-
-def _telling(on_progress: Progress, phase: str) -> Callable[[int, int], None]:
-    return lambda done, total: on_progress(phase, done, total)
 
 
 def _cayley(question: Question, effort: Effort) -> Iterator[Recipe]:

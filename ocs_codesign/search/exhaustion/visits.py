@@ -22,6 +22,7 @@ from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.compute.kernels import compiled
 from ocs_codesign.core.cost import Cost, undominated
 from ocs_codesign.core.lp import Options
+from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.graphs.expansions.reverse import Transpose
 from ocs_codesign.graphs.families.cayley import Lift
 from ocs_codesign.graphs.groups.cyclic import Cyclic
@@ -32,7 +33,7 @@ from ocs_codesign.search.exhaustion.kernels import BILLION, END, visit
 from ocs_codesign.verification.labelled import connected_digraphs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
@@ -90,13 +91,12 @@ def exhaust(
     *,
     simple: bool = False,
     alltoall: bool = False,
-    on_progress: Callable[[int], None] | None = None,
 ) -> Exhaustion:
     """Look at every topology of a size; loops and parallel links too, unless ``simple``.
 
     Two-way topologies never have loops. That none was left out is checked: what was visited, N! /
     automorphisms labelled digraphs a class, adds up to what ``connected_digraphs`` counts by other
-    means, or RuntimeError. ``on_progress(classes)`` is told how many there were. Raises ValueError
+    means, or RuntimeError. Raises ValueError
     if there are too many, or none.
 
     >>> from ocs_codesign.schedules.design import Question
@@ -107,8 +107,7 @@ def exhaust(
     expected = _expected(question, simple)
     visits = _Visits(question, simple, alltoall)
     while visits.goes_on():
-        if on_progress is not None:
-            on_progress(visits.num_classes)
+        tell_phase(f"{visits.num_classes:,} topologies")
     if visits.num_labelled != expected:
         raise RuntimeError(
             f"{visits.num_labelled} labelled topologies were visited of {expected} there are"

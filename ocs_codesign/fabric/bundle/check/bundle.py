@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, final
 
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS
 from ocs_codesign.core.cost import Cost
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import read_plain_text
+from ocs_codesign.core.progress import tell_phase
+from ocs_codesign.core.shown import shown
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.fabric.bundle.check.circuits import (
     CABLING,
@@ -306,7 +307,6 @@ def check_directory(
     observed: Path | None,
     parse_recipe: Callable[[str], Recipe],
     limit: int,
-    tell: Callable[[str], object],
 ) -> BundleVerdict:
     """Check the bundle in a directory; see ``bundle.verify.check_bundle``."""
     if not directory.is_dir():
@@ -316,16 +316,16 @@ def check_directory(
     findings = Findings(limit)
     files = BundleFiles(directory, findings)
     manifest = read_manifest(files)
-    tell("Comparing checksums")
+    tell_phase("Comparing checksums")
     check_checksums(files, manifest)
     claims = read_claims(files, manifest)
     fabric = read_fabric(files, manifest)
-    checker = _Checker(files, parse_recipe, tell)
+    checker = _Checker(files, parse_recipe)
     plant = state = None
     if fabric is not None:
         check_names(files, fabric, claims)
         state = read_state(files, fabric, [claim.name for claim in claims])
-        tell("Following cables")
+        tell_phase("Following cables")
         plant = read_plant(files, fabric, Failed() if state is None else state.failed)
         checker.check(plant, claims, state)
         if observed is not None:
@@ -346,9 +346,8 @@ class _Checker:
         self,
         files: BundleFiles,
         parse_recipe: Callable[[str], Recipe],
-        tell: Callable[[str], object],
     ) -> None:
-        self.files, self.parse_recipe, self.tell = files, parse_recipe, tell
+        self.files, self.parse_recipe = files, parse_recipe
         self.rank_of: dict[str, int] = {}
         self.derived: list[DerivedConfiguration] = []
         self.rows: dict[str, dict[str, CrossConnect]] = {}
@@ -362,10 +361,10 @@ class _Checker:
             check_state(self.files, plant, state, self.rank_of)
         check_inventory(self.files, plant)
         for claim in claims:
-            self.tell(f"Following the light of {claim.name}")
+            tell_phase(f"Following the light of {claim.name}")
             self._configuration(plant, claim)
         for before, after in permutations((claim.name for claim in claims), 2):
-            self.tell(f"Carrying out the plan from {before} to {after}")
+            tell_phase(f"Carrying out the plan from {before} to {after}")
             rows = (self.rows[before], self.rows[after])
             Plan(plant, plan_name(before, after), *rows, self.rank_of).check(self.files)
         if state is not None and state.up in self.rows:
@@ -385,7 +384,7 @@ class _Checker:
         for rule in self._recipe_rules(claim, made):
             files.findings.add(MANIFEST, f"configuration {claim.name}", rule)
         for collective in claim.collectives:
-            self.tell(f"Replaying the {collective} of {claim.name}")
+            tell_phase(f"Replaying the {collective} of {claim.name}")
             replayed = check_schedule(files, claim.name, collective, claim.recipe, made)
             if replayed is not None:
                 self.schedules.append(replayed)

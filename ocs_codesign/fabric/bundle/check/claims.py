@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import read_plain_text
 from ocs_codesign.core.quantities import exact
+from ocs_codesign.core.shown import shown
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.fabric.bundle.check.circuits import ports_of
 from ocs_codesign.graphs.formats.graphml import read_graphml

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, final
 
 from ocs_codesign.core.files.archives import open_plain, read_limited
-from ocs_codesign.core.files.naming import shown
 from ocs_codesign.core.files.plain_text import read_plain_text
+from ocs_codesign.core.shown import shown
 from ocs_codesign.fabric.bundle.check.circuits import Port
 
 if TYPE_CHECKING:

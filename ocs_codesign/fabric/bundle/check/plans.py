@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.core.files.naming import shown
+from ocs_codesign.core.shown import shown
 from ocs_codesign.fabric.bundle.check.circuits import (
     STRANDS,
     Failed,

@@ -10,7 +10,7 @@ import unicodedata
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.core.files.naming import shown
+from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
