@@ -24,21 +24,30 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+class _Hearing:
+    """Who listens, and the loop that counts, if one does: what is told inside it is not heard."""
+
+    __slots__ = ("counting", "listener")
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.counting: object = None
 
 
-def tell_phase(name: str, done: int = 0, total: int = 0) -> None:
+_HEARING: ContextVar[_Hearing | None] = ContextVar("hearing", default=None)
+
+
+def tell_phase(name: str | None, done: int = 0, total: int = 0) -> None:
     """Say what is being done now and, where it is known, how much of it is done."""
-    listener = _LISTENER.get()
-    if listener is not None:
-        listener(name, done, total)
+    hearing = _HEARING.get()
+    if hearing is not None and hearing.counting is None:
+        hearing.listener(name, done, total)
 
 
 def tell(done: int, total: int) -> None:
     """Say how much of the phase is done."""
-    listener = _LISTENER.get()
-    if listener is not None:
-        listener(None, done, total)
+    tell_phase(None, done, total)
 
 
 def counted(items: Collection[Item], phase: str | None = None) -> Iterator[Item]:
@@ -50,22 +59,25 @@ def counted(items: Collection[Item], phase: str | None = None) -> Iterator[Item]
     0 of 2
     1 of 2
     """
-    listener = _LISTENER.get()
-    for done, item in enumerate(items):
-        if listener is not None:
-            listener(phase, done, len(items))
-        token = _LISTENER.set(None)
-        try:
+    hearing, mine = _HEARING.get(), object()
+    if hearing is None or hearing.counting is not None:
+        yield from items
+        return
+    try:
+        for done, item in enumerate(items):
+            hearing.listener(phase, done, len(items))
+            hearing.counting = mine
             yield item
-        finally:
-            _LISTENER.reset(token)
+    finally:
+        if hearing.counting is mine:
+            hearing.counting = None
 
 
 @contextmanager
-def heard_by(listener: Listener | None) -> Iterator[None]:
+def heard_by(listener: Listener) -> Iterator[None]:
     """The listener hears the work inside: a phase (None: the same), done and total."""
-    token = _LISTENER.set(listener)
+    token = _HEARING.set(_Hearing(listener))
     try:
         yield
     finally:
-        _LISTENER.reset(token)
+        _HEARING.reset(token)
