@@ -3,7 +3,7 @@
 One switch with 8 hosts and a leaf-spine of four leaves with four hosts each, links of 100 Gb/s and
 500 ns (400 Gb/s from leaf to spine), all on one clock: switchml, with 512 slots and with 16, and
 sharp; classic algorithms as messages over shortest paths; forests in the best of several
-numbers of parts. Profiles are those of ocs_codesign/networks/aggregation_profiles.toml, with what
+numbers of parts. Profiles are those of ocs_codesign/core/networks/aggregation.toml, with what
 is assumed there. The bound is what no allreduce exceeds where switches only forward: what is below
 it, in the figure, is won by sums in the network alone.
 

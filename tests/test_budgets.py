@@ -1,0 +1,145 @@
+"""Budgets: how large the house may be. Raising one needs its reason in the commit."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+from folders import ROOT
+
+import ocs_codesign as oc
+from ocs_codesign.faces.cli import COMMANDS, app
+
+PACKAGE = ROOT / "ocs_codesign"
+LINES = {
+    "core": 9_770,
+    "graphs": 4_130,
+    "verification": 3_410,
+    "schedules": 18_550,
+    "search": 7_250,
+    "circuits": 9_440,
+    "fabric": 13_830,
+    "jobs": 12_010,
+    "interop": 9_670,
+    "faces": 21_370,
+}
+"""Lines of every package; what they are to come to is a third less."""
+
+MAX_LINES_OF_TESTS = 51_900
+MAX_LINES_OF_A_FILE = 600
+MAX_LINES_OF_A_FUNCTION = 60
+MAX_KERNEL_ARGUMENTS = 12
+
+LONG_FUNCTIONS = 13
+"""Functions that are still longer: none may be added."""
+
+WIDE_KERNELS = 7
+"""Kernels that still have more arguments: none may be added."""
+
+DATACLASSES = 477
+"""Frozen values with a public name."""
+
+PUBLIC_NAMES = 202
+OPTION_NAMES = 148
+TOP_MODULES = {"__init__.py", "__main__.py"}
+
+
+def num_lines(files: list[Path]) -> int:
+    return sum(file.read_text(encoding="utf-8").count("\n") for file in files)
+
+
+@cache
+def sources() -> dict[Path, ast.Module]:
+    return {
+        path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+def functions() -> list[tuple[Path, ast.FunctionDef]]:
+    return [
+        (path.relative_to(PACKAGE), node)
+        for path, tree in sources().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    ]
+
+
+@pytest.mark.parametrize("package", LINES)
+def test_lines_of_a_package(package):
+    assert num_lines(sorted((PACKAGE / package).rglob("*.py"))) <= LINES[package]
+
+
+def test_every_package_has_a_budget():
+    assert {path.parent.name for path in PACKAGE.glob("*/__init__.py")} == set(LINES)
+    assert {path.name for path in PACKAGE.glob("*.py")} == TOP_MODULES
+
+
+def test_lines_of_tests():
+    assert num_lines(sorted((ROOT / "tests").rglob("*.py"))) <= MAX_LINES_OF_TESTS
+
+
+@pytest.mark.parametrize(
+    "path", [*PACKAGE.rglob("*.py"), *ROOT.glob("experiments/*.py")], ids=lambda path: path.stem
+)
+def test_lines_of_a_file(path):
+    assert num_lines([path]) <= MAX_LINES_OF_A_FILE
+
+
+def test_lines_of_functions():
+    """Without what documents them, which may take its room."""
+    long = [
+        f"{path}: {node.name}"
+        for path, node in functions()
+        if node.end_lineno - body_of(node)[0].lineno >= MAX_LINES_OF_A_FUNCTION
+    ]
+    assert len(long) <= LONG_FUNCTIONS, long
+
+
+def body_of(node: ast.FunctionDef) -> list[ast.stmt]:
+    return node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
+
+
+def test_arguments_of_kernels():
+    wide = [
+        f"{path}: {node.name} has {len(node.args.args)}"
+        for path, node in functions()
+        if path.stem.endswith("kernels") and len(node.args.args) > MAX_KERNEL_ARGUMENTS
+    ]
+    assert len(wide) <= WIDE_KERNELS, wide
+
+
+def test_public_dataclasses():
+    public = [
+        node.name
+        for tree in sources().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        if any("dataclass" in ast.unparse(each) for each in node.decorator_list)
+    ]
+    assert len(public) <= DATACLASSES
+
+
+def test_public_names():
+    packages = [getattr(oc, name) for name in LINES]
+    offered = {name for package in packages for name in getattr(package, "__all__", ())}
+    assert set(oc.__all__) <= offered
+    assert len(offered) <= PUBLIC_NAMES
+    assert len(oc.__all__) <= 70
+
+
+def test_names_of_options():
+    def options(command: click.Command) -> set[str]:
+        if isinstance(command, click.Group):
+            return set().union(*map(options, command.commands.values()))
+        return {
+            max(option.opts, key=len)
+            for option in command.params
+            if isinstance(option, click.Option)
+        }
+
+    context = click.Context(app)
+    commands = [app.get_command(context, name) for name in COMMANDS]
+    assert len(set().union(*(options(each) for each in commands if each))) <= OPTION_NAMES
