@@ -125,3 +125,22 @@ def test_the_main_command_is_short():
     (command,) = re.findall(r"<!-- main command -->\n```bash\n(.*?)\n```", PAGES[0].read_text())
     assert command.count("&&") == 2
     assert COMMANDS in command
+
+
+def test_what_contributing_names_is_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./]+(?:/|\.py|\.toml|\.html))`", text))
+    assert len(named) > 30
+    missing = [
+        path
+        for path in named
+        if not any((base / path).exists() for base in (ROOT, ROOT / "ocs_codesign"))
+    ]
+    assert set(missing) <= {
+        "make_base_topologies.py",
+        "make_base_schedules.py",
+        "run.py",
+        "index.html",
+        "main.js",
+    }
+    assert text.count("\n") < 130, "one page"
