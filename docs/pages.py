@@ -15,6 +15,7 @@ import click
 
 import ocs_codesign
 from ocs_codesign.faces.cli import SECTIONS, app
+from ocs_codesign.faces.cli.common import show_rare
 
 _WIDTH = 88
 """Columns of a help text, as many as the page shows."""
@@ -51,6 +52,7 @@ def _command_page(name: str, command: click.Command) -> list[str]:
 
 
 def _help(name: str, command: click.Command) -> list[str]:
+    show_rare(command)
     context = click.Context(command, info_name=f"ocs-codesign {name}", terminal_width=_WIDTH)
     text = command.get_help(context)
     lines = ["```text", text, "```", ""]

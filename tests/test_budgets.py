@@ -24,11 +24,11 @@ LINES = {
     "fabric": 13_830,
     "jobs": 12_010,
     "interop": 9_670,
-    "faces": 21_370,
+    "faces": 21_640,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 51_900
+MAX_LINES_OF_TESTS = 51_950
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -43,7 +43,7 @@ DATACLASSES = 477
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 202
-OPTION_NAMES = 148
+OPTION_NAMES = 115
 TOP_MODULES = {"__init__.py", "__main__.py"}
 
 

@@ -82,7 +82,7 @@ def test_every_command_writes_json():
 USAGE = [
     (["nonsense"], "No such command 'nonsense'"),
     (["--nonsense"], "No such option"),
-    (["frontier"], "Missing option '--nodes'"),
+    (["frontier"], "Missing option '-n' / '--nodes'"),
     (["frontier", "--nodes", "x", "--degree", "4"], "not a valid integer"),
     (["frontier", "--nodes", "1", "--degree", "1"], "1 nodes"),
     (["frontier", "--nodes", "-8", "--degree", "4"], "-8 nodes"),
@@ -184,7 +184,8 @@ def test_bugs_are_not_hidden(monkeypatch):
 )
 def test_no_value_is_lost_in_silence(capsys, line, option):
     assert main([*line, option, "4"]) == 2
-    assert capsys.readouterr().err == f"Error: {option} is given 2 times: it has one value\n"
+    err = capsys.readouterr().err
+    assert err.startswith(f"Error: {option} is given 2 times: it has one value (try ")
 
 
 def test_examples_are_written_once_and_replace_nothing(capsys, tmp_path):

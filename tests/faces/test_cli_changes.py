@@ -80,8 +80,8 @@ def test_over_links(capsys):
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
-        ([GROUPS, *RINGS], "--configuration needs --delta"),
-        ([GROUPS, "--delta", "1us"], "--delta and --delta-per-circuit are for --configuration"),
+        ([GROUPS, *RINGS], "--designs needs --delta"),
+        ([GROUPS, "--delta", "1us"], "--delta and --delta-per-circuit are for --designs"),
         ([GROUPS, *RINGS[:2], "--delta", "1us"], "1 different configurations: from 2 to 16"),
         ([GROUPS, *RINGS, "--delta", "-1us"], "-1us"),
         ([GROUPS, *RINGS, "--configuration", "Torus((2,2))", "--delta", "1us"], "one fabric"),

@@ -86,10 +86,10 @@ def test_schema_documents_every_key(capsys):
 
 
 def test_the_schema_of_workloads_is_that_of_their_files(capsys):
-    assert main(["fabric", "schema", "--workload"]) == 0
+    assert main(["fabric", "schema", "workload"]) == 0
     assert json.loads(capsys.readouterr().out) == workload_json_schema()
     assert main(["select", "--help"]) == 0
-    assert "fabric schema --workload" in " ".join(capsys.readouterr().out.split())
+    assert "fabric schema workload" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -133,7 +133,7 @@ def test_figures_of_both_kinds(answer):
     [
         (["--joint", "--collective", "allreduce"], "allgather and all-to-all"),
         (["--joint", "--alpha", "1us"], "only given together"),
-        (["--time-limit", "1s"], "--collective alltoall or --joint"),
+        (["--time-limit", "1s"], "--collective alltoall or --criteria joint"),
         (["--joint", "--plot", "x.gif"], ".png, .svg or .pdf"),
     ],
 )

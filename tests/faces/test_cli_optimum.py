@@ -223,4 +223,4 @@ def test_height(capsys, tmp_path):
     assert "height 1: there are hosts that are 2 hops apart" in told
     assert told.count("\n") == 1
     assert main(["build", "Torus((3, 3))", "--height", "2", "--out", directory]) == 2
-    assert "--height is for --scheduler forest" in capsys.readouterr().err
+    assert "--max-hops is for --scheduler forest" in capsys.readouterr().err

@@ -74,7 +74,7 @@ class TestFacts:
             (["--disjoint"], disjoint_path_table),
             (["--disjoint", "--paths", "2"], lambda topology: disjoint_path_table(topology, 2)),
             (["--deadlock-free"], up_down_table),
-            (["--deadlock-free", "--disjoint"], up_down_table),
+            (["--routing", "deadlock-free"], up_down_table),
         ],
     )
     def test_are_those_of_the_library(self, capsys, options, make):
@@ -221,7 +221,7 @@ class TestFiles:
 
 REFUSED = [
     ([], "give either a RECIPE or --graph FILE"),
-    ([KAUTZ, "--paths", "2"], "--paths is for --disjoint and --deadlock-free"),
+    ([KAUTZ, "--paths", "2"], "--paths is for --routing disjoint and deadlock-free"),
     ([KAUTZ, "--disjoint", "--max-hops", "2"], "--max-hops is not for"),
     ([KAUTZ, "--format", "csv"], "--format is for --out"),
     ([KAUTZ, "--out", "t.xml"], "t.xml: the suffix of a path table must be .csv or .json"),

@@ -106,7 +106,7 @@ def test_pictures(tmp_path, capsys, collective):
     ("arguments", "sentence"),
     [
         ({"collective": "allgather"}, "is for --collective allreduce or alltoall, not allgather"),
-        (["--joint"], "--delta excludes --joint, --bidirectional and --all"),
+        (["--joint"], "--delta excludes --criteria joint, --bidirectional and --all"),
         (["--delta", "-1us"], "'-1us' is not a time: it must be finite and not negative"),
         (["--alpha", "1us"], "are only given together"),
     ],

@@ -87,10 +87,10 @@ def test_what_is_printed(capsys):
             (BEFORE, AFTER, "--profile", "polatis-384", "--port-model", "matching"),
             "port_model: matching, ports: 64",
         ),
-        ((BEFORE,), "give FROM, or --held FILE, and TO"),
+        ((BEFORE,), "give FROM, or --start FILE, and TO"),
         ((BEFORE, AFTER, AFTER), "3 arguments are given"),
         ((BEFORE, "no.graphml"), "no.graphml: no such file"),
-        ((BEFORE, AFTER, "--held", "x.csv"), "--held takes the place of FROM"),
+        ((BEFORE, AFTER, "--held", "x.csv"), "--start takes the place of FROM"),
     ],
 )
 def test_refusals(capsys, arguments, words):

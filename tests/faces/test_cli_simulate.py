@@ -134,11 +134,11 @@ def test_what_people_read(places, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
-        (["ring"], "Missing option '--message'"),
+        (["ring"], "Missing option '-m' / '--message'"),
         (["ring", *MESSAGE], "give --bandwidth: the links have no unit of their own"),
         (["ring", *MESSAGE, "--network", "ring.json", "--bandwidth", "1Gbps"], "these have GiB/s"),
-        (["ring", *MESSAGE, "--bandwidth", "1Gbps", "--delta", "1us"], "--delta and --stops are"),
-        (["ring", *MESSAGE, "--bandwidth", "1Gbps", "--stops"], "--delta and --stops are"),
+        (["ring", *MESSAGE, "--bandwidth", "1Gbps", "--delta", "1us"], "--delta and --serial are"),
+        (["ring", *MESSAGE, "--bandwidth", "1Gbps", "--stops"], "--delta and --serial are"),
         (["turns", *MESSAGE, "--network", "ring.json"], "links of their own: no --network"),
         (
             ["ring", *MESSAGE, "--bandwidth", "1Gbps", "--latency", "0.5ns"],

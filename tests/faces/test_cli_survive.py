@@ -86,7 +86,7 @@ def test_no_repair(fabric, capsys):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--kinds", "port"], "--kinds has 'port'"),
+        (["--kinds", "port"], "--lost has 'port'"),
         (
             ["--repair", "host:h3"],
             "give --bundle DIR or ZIP to work on what is deployed, or --what-if",
@@ -95,7 +95,7 @@ def test_no_repair(fabric, capsys):
         (["--what-if", "--repair", "port:p0s0:¹A"], "'port:p0s0:¹A' is no port"),
         (["--what-if", "--repair", "port:p0s0:1"], "p0s0:1 does not exist"),
         (["--what-if", "--repair", "host:x"], "no host of the fabric"),
-        (["--repair", "host:h1", "--kinds", "plane"], "--kinds is for single losses"),
+        (["--repair", "host:h1", "--kinds", "plane"], "--lost is for single losses"),
         (["--out", "x"], "--out is for a repaired bundle"),
         (["--bundle", "x"], "give --bundle DIR or ZIP, or a RECIPE"),
         (["--what-if", "--restore", "host:h1"], "--restore is for a --bundle"),

@@ -132,12 +132,36 @@ def test_shell_completion():
 
 @pytest.mark.parametrize("name", sorted(RENAMED))
 def test_earlier_spellings_mean_the_same(name):
-    known = {spelled for param in EVERY[name].params for spelled in param.opts}
-    known |= {spelled for param in EVERY[name].params for spelled in param.secondary_opts}
+    inner = getattr(EVERY[name], "commands", {}).values()
+    params = [param for command in [EVERY[name], *inner] for param in command.params]
+    known = {spelled for param in params for spelled in (*param.opts, *param.secondary_opts)}
     for earlier in RENAMED[name]:
         first, *_ = as_spelled_now(name, [f"{earlier}"])
-        assert first in known
-        assert earlier not in known
+        assert first in known or not first.startswith("-")
+        assert earlier not in known or inner
+
+
+def test_help_has_two_levels(capsys):
+    assert main(["build", "--help"]) == 0
+    short = capsys.readouterr().out
+    assert main(["build", "--help-all"]) == 0
+    long = capsys.readouterr().out
+    assert "--trees" in long
+    assert "--trees" not in short
+    assert "--help-all" in short
+    assert "-c, --collective" in short
+
+
+def test_what_was_meant_is_said(capsys):
+    assert main(["fronteir", "-n", "12", "-d", "4"]) == 2
+    err = capsys.readouterr().err
+    assert err == (
+        "Error: No such command 'fronteir': did you mean frontier? (try 'ocs-codesign --help')\n"
+    )
+    assert main(["cost", "Complete(4)", "--mesage", "1MiB"]) == 2
+    err = capsys.readouterr().err
+    assert "--message" in err
+    assert err.endswith(" (try 'ocs-codesign cost --help')\n")
 
 
 def test_an_earlier_spelling_runs(capsys, tmp_path):

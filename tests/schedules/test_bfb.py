@@ -12,6 +12,7 @@ from samples import loaded_topologies
 from strategies import built, multigraphs, permutation_digraph, recipes, regular_multigraphs
 
 from ocs_codesign.core.collective import GATHERING, Collective
+from ocs_codesign.core.progress import heard_by
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.graphs.text import parse
@@ -111,7 +112,8 @@ def test_the_same_call_gives_the_same_bytes():
 @pytest.mark.parametrize("collective", GATHERING)
 def test_progress_grows_to_the_end(collective):
     heard: list[tuple[int, int]] = []
-    bfb(loaded_topologies()[3], collective, lambda done, total: heard.append((done, total)))
+    with heard_by(lambda _, done, total: heard.append((done, total))):
+        bfb(loaded_topologies()[3], collective)
     halves = 2 if collective == Collective.ALLREDUCE else 1
     assert heard == [(done, 12) for done in range(1, 13)] * halves
 

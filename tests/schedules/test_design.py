@@ -13,6 +13,7 @@ from strategies import multigraphs
 from ocs_codesign.core.bounds import bound, topology_bound
 from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.cost import Cost
+from ocs_codesign.core.progress import heard_by
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.graphs.formats.node_link import to_networkx
 from ocs_codesign.graphs.text import parse
@@ -146,10 +147,11 @@ def test_any_topology_is_scored_and_built(topology):
         assert design.schedule.num_chunks % score.num_chunks == 0
 
 
-def test_progress_is_passed_on():
+def test_progress_is_heard():
     heard: list[tuple[int, int]] = []
-    build(parse("Complete(3)"), "allreduce", "bfb", lambda done, total: heard.append((done, total)))
-    build_topology(loaded_topologies()[0], "allgather", lambda *at: heard.append(at))
+    with heard_by(lambda _, done, total: heard.append((done, total))):
+        build(parse("Complete(3)"), "allreduce", "bfb")
+        build_topology(loaded_topologies()[0], "allgather")
     assert heard == [(done, 6) for done in range(1, 7)] * 2 + [(done, 4) for done in range(1, 5)]
 
 

@@ -40,7 +40,7 @@ EXAMPLES = {
     ),
     "experts.yaml": (
         "experts whose circuits change",
-        "iterate experts.yaml --configuration 'Circulant(16,(4,8))' --configuration "
+        "iterate experts.yaml --designs 'Circulant(16,(4,8))' --designs "
         "'GeneralizedKautz(3,16)' --delta 20us",
     ),
     "gpt3.yaml": ("GPT-3 and how it is divided", "iterate gpt3.yaml"),

@@ -192,7 +192,7 @@ def import_sections(
     if hint and facts.one_way_links:
         yield (
             f"{counted(facts.one_way_links, 'link')} of {facts.num_links} have no link back; "
-            "if every line was meant to be an edge, read it with --undirected."
+            "if every line was meant to be an edge, read it with --bidirectional."
         )
 
 

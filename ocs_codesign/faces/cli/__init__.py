@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, final
 
 import click
 
 from ocs_codesign import __version__
+from ocs_codesign.faces.cli.common import finished
 from ocs_codesign.faces.cli.interruption import interruptions, noticed, until_closed
 from ocs_codesign.faces.cli.progress import add_verbosity
 from ocs_codesign.faces.cli.spellings import as_spelled_now
@@ -91,7 +93,7 @@ class _Commands(click.Group):
             return None
         module, _, name = COMMANDS[cmd_name].partition(".")
         command: click.Command = getattr(import_module(f"{__name__}.{module}"), name or module)
-        add_verbosity(command)
+        finished(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -117,6 +119,10 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command and its arguments, in which no option with one value may come twice."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, 2, 0.7)
+            hint = f": did you mean {' or '.join(near)}?" if near else "."
+            raise click.UsageError(f"No such command '{args[0]}'{hint}", ctx)
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None:
             rest = as_spelled_now(name, rest)
@@ -139,7 +145,8 @@ def _refuse_repeated(command: click.Command, ctx: click.Context, args: list[str]
     for option, times in Counter(given).items():
         single = isinstance(option, click.Option) and not (option.multiple or option.is_flag)
         if single and times > 1:
-            raise click.UsageError(f"{option.opts[0]} is given {times} times: it has one value")
+            name = max(option.opts, key=len)
+            raise click.UsageError(f"{name} is given {times} times: it has one value", ctx)
 
 
 @click.group(
@@ -191,6 +198,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted: nothing was written.", err=True)
         return INTERRUPTED
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx is not None else "ocs-codesign"
+        sentence = _sentence(error).removesuffix(".")
+        click.echo(f"Error: {sentence} (try '{command} --help')", err=True)
+        return BAD_INPUT
     except (click.ClickException, ValueError, OSError, MemoryError, RuntimeError) as error:
         click.echo(f"Error: {_sentence(error)}", err=True)
         return BAD_INPUT

@@ -21,8 +21,15 @@ if TYPE_CHECKING:
 MAX_BOUND_LINKS = 400
 _OF_DESIGNS = (
     *("network", "barriers", "blocking", "cut_through", "overhead", "injection", "memory"),
-    *("delta", "stops"),
+    *("delta", "stops", "next_on_pair", "astra_sim"),
 )
+_SPELLED = {
+    **{name: f"--rules {name}" for name in ("blocking", "overhead", "injection", "memory")},
+    "next_on_pair": "--rules next-on-pair",
+    "astra_sim": "--rules astra-sim",
+    "barriers": "--barrier",
+    "stops": "--serial",
+}
 
 
 def _read(
@@ -65,7 +72,7 @@ def in_network(
 
     given = [name for name in _OF_DESIGNS if options[name]]
     if given:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        names = ", ".join(_SPELLED.get(name, f"--{name.replace('_', '-')}") for name in given)
         raise click.UsageError(f"with --aggregation, packets have rules of their own: no {names}")
     network = network_of(text)
     if options["latency"] is not None:

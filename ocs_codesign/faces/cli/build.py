@@ -143,7 +143,7 @@ BEST, STEPPED, FOREST = "best", "stepped", "forest"
     "chunks; or a classic algorithm, where all its messages cross one link.",
 )
 @click.option(
-    "--steps",
+    *("--max-steps", "steps"),
     type=click.IntRange(min=1),
     help="Most steps of an exact or late schedule or an all-to-all (default: the fewest).",
 )
@@ -160,7 +160,7 @@ BEST, STEPPED, FOREST = "best", "stepped", "forest"
     help="Most trees of a forest for a unit of a host's data (default: what the optimum takes).",
 )
 @click.option(
-    "--height",
+    *("--max-hops", "height"),
     type=click.IntRange(min=1),
     help="Most hops of a tree: fewer steps, perhaps a higher t_b (default: what the rate takes).",
 )
@@ -339,11 +339,15 @@ def _check_usage(
     heeded = () if entry is None else entry.limits
     for name, value in limits.items():
         if value is not None and name not in heeded:
-            raise click.UsageError(f"--{name.replace('_', '-')} is for {_who_heeds(name)}")
+            spelled = _SPELLED.get(name, f"--{name.replace('_', '-')}")
+            raise click.UsageError(f"{spelled} is for {_who_heeds(name)}")
     if limits["min_chunk"] is not None and limits["message"] is None:
         raise click.UsageError("--min-chunk is for --message")
     if "options" not in heeded:
         choice.check_unused(_who_heeds("options"))
+
+
+_SPELLED = {"steps": "--max-steps", "height": "--max-hops"}
 
 
 def _who_heeds(limit: str) -> str:

@@ -17,6 +17,7 @@ from ocs_codesign.faces.cli.options import (
     json_option,
     pick_option,
     plot_option,
+    positive_time,
     solver_options,
 )
 from ocs_codesign.faces.cli.output import check_outputs, emit, picked
@@ -52,7 +53,7 @@ file_option = click.option(
 
 
 def sizes_options(default_nodes: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The options --nodes, --degrees and --links of a command about many questions."""
+    """The options --nodes, --degree and --links of a command about many questions."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         command = degrees_option(links_option(command))
@@ -108,8 +109,9 @@ def above_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
     help="Effort for a question: 1 takes half a second to two at 1000 nodes.",
 )
 @click.option(
-    "--seconds",
-    type=click.FloatRange(0, min_open=True),
+    *("--time-limit", "seconds"),
+    callback=positive_time,
+    metavar="QUANTITY",
     help="Begin passes over the questions for so long; one pass by default.",
 )
 @above_option(
@@ -142,8 +144,8 @@ def improve_command(
 
     \b
     Example:
-      ocs-codesign sweep --nodes 2-6 --degrees 2 --catalogue mine.sqlite
-      ocs-codesign catalogue improve --nodes 2-6 --degrees 2 --catalogue mine.sqlite
+      ocs-codesign sweep --nodes 2-6 --degree 2 --catalogue mine.sqlite
+      ocs-codesign catalogue improve --nodes 2-6 --degree 2 --catalogue mine.sqlite
     """
     check_outputs(json_path)
     from ocs_codesign.faces.answers.joint import improved_facts, improved_json
@@ -170,7 +172,11 @@ def improve_command(
 @sizes_options("257-1024")
 @file_option
 @click.option(
-    "--worst", type=click.IntRange(0), default=10, show_default=True, help="Sizes to list."
+    *("--top", "worst"),
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    help="Sizes to list.",
 )
 @above_option("List only sizes further above the bound than that; repeat it for any such line.")
 @plot_option("a map of nodes by ports")
@@ -194,7 +200,7 @@ def gaps_command(
 
     \b
     Example:
-      ocs-codesign catalogue gaps --nodes 65-128 --degrees 2-4 --worst 5
+      ocs-codesign catalogue gaps --nodes 65-128 --degree 2-4 --top 5
     """
     check_outputs(json_path, plot)
     from ocs_codesign.faces.answers.joint import gaps_json, gaps_sections
@@ -231,7 +237,10 @@ def gaps_command(
     help="Search for better designs: 1 is what frontier does, 0 only times what is stored.",
 )
 @click.option(
-    "--seconds", type=click.FloatRange(0, min_open=True), help="Begin no size after so long."
+    *("--time-limit", "seconds"),
+    callback=positive_time,
+    metavar="QUANTITY",
+    help="Begin no size after so long.",
 )
 @json_option
 def alltoall_command(
@@ -257,8 +266,8 @@ def alltoall_command(
 
     \b
     Example:
-      ocs-codesign sweep --nodes 2-6 --degrees 2 --catalogue mine.sqlite
-      ocs-codesign catalogue alltoall --nodes 2-6 --degrees 2 --catalogue mine.sqlite
+      ocs-codesign sweep --nodes 2-6 --degree 2 --catalogue mine.sqlite
+      ocs-codesign catalogue alltoall --nodes 2-6 --degree 2 --catalogue mine.sqlite
     """
     check_outputs(json_path)
     from ocs_codesign.faces.answers.frontier import timed_facts, timed_json

@@ -23,13 +23,14 @@ from ocs_codesign.faces.cli.options import (
     network_of,
     plot_option,
     quantity_option,
+    settings_option,
 )
 from ocs_codesign.faces.cli.output import check_outputs, emit
 from ocs_codesign.faces.cli.progress import progress
 from ocs_codesign.faces.cli.units import unit_Bps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ocs_codesign.faces.answers.codesign import BudgetAnswer, CodesignAnswer
     from ocs_codesign.faces.answers.iteration import PolicyComparison
@@ -143,9 +144,7 @@ USUAL_DIRECTORY = "codesigned"
     metavar="DIR",
     help="Where to write the fabric's file that 'deploy' reads.",
 )
-@click.option(
-    *("--deploy", "bundle"), type=DIRECTORY, metavar="DIR", help="Write the winner's bundle there."
-)
+@click.option("--bundle", type=DIRECTORY, metavar="DIR", help="Write the winner's bundle there.")
 @plot_option("where the time goes, and the winner on the clock")
 @json_option
 def codesign(
@@ -255,10 +254,23 @@ FUSED_NAMES = ("embedding", "gemv", "gemm")
 DEFAULT_SIZES = (1024, 2048, 4096, 8192, 16384)
 
 
-def _ratio(ctx: click.Context, param: click.Parameter, value: float) -> float:
-    if not 0 <= value < 10:
-        raise click.BadParameter(f"{value} is not from 0 to 10", ctx, param)
-    return value
+def _between(least: float, most: float, kind: type = float) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        value = kind(text)
+        if not least <= value <= most:
+            raise ValueError(f"{text} is not from {least} to {most:g}")
+        return value
+
+    return read
+
+
+PROCESSOR: dict[str, Callable[[str], Any] | None] = {
+    "peak": _between(1, 1e30),
+    "memory": parse_bandwidth,
+    "at-a-time": _between(1, 2**20, int),
+    "slowdown": _between(0, 10),
+    "overhead": parse_time,
+}
 
 
 @click.command(short_help="Fuse an operator with its collective: when it pays.")
@@ -274,33 +286,21 @@ def _ratio(ctx: click.Context, param: click.Parameter, value: float) -> float:
 )
 @alpha_option_of("Latency of a message, such as 2us.", required=True)
 @bandwidth_option_of("Egress of a rank, such as 400Gbps.", required=True)
-@click.option(
-    "--peak",
-    type=click.FloatRange(min=0, min_open=True),
-    default=312e12,
-    show_default=True,
-    help="Operations a second of a processor.",
+@settings_option(
+    "--rules",
+    PROCESSOR,
+    "Of the processor: peak=312e12 operations a second; memory=2TB/s, its bandwidth; "
+    "at-a-time=108 workgroups; slowdown=0.05, how much longer a workgroup takes in the fused "
+    "kernel (default: 0); overhead=TIME, what every slice takes on the channel more.",
 )
-@quantity_option("--memory", parse_bandwidth, "Bandwidth of its memory (default: 2TB/s).")
-@click.option(
-    "--at-a-time",
-    type=click.IntRange(1, 2**20),
-    default=108,
-    show_default=True,
-    help="Workgroups that run at a time.",
-)
-@click.option(
-    "--slowdown",
-    type=float,
-    callback=_ratio,
-    default=0.0,
-    show_default=True,
-    help="How much longer a workgroup takes in the fused kernel, such as 0.05.",
-)
-@quantity_option("--overhead", parse_time, "What every slice takes on the channel more.")
 @json_option
 def fuse(
-    operator: str, ranks: int, sizes: tuple[int, ...], json_path: str | None, **options: Any
+    operator: str,
+    ranks: int,
+    sizes: tuple[int, ...],
+    rules: dict[str, Any],
+    json_path: str | None,
+    **options: Any,
 ) -> int:
     """Compare an operator and its collective after it with one kernel that does both.
 
@@ -319,14 +319,16 @@ def fuse(
     from ocs_codesign.jobs.fused import OPERATORS, Accelerator, operator_of
 
     model = CostModel(options["alpha"], options["bandwidth"])
-    processor = Accelerator(options["peak"], options["memory"] or 2e12, options["at_a_time"])
+    processor = Accelerator(
+        rules["peak"] or 312e12, rules["memory"] or 2e12, rules["at-a-time"] or 108
+    )
     found = [
         (
             size,
             operator_of(
                 *(operator, size, ranks, processor, model),
-                options["slowdown"],
-                options["overhead"] or 0,
+                rules["slowdown"] or 0.0,
+                rules["overhead"] or 0,
             ),
         )
         for size in sorted(set(sizes)) or DEFAULT_SIZES

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from ocs_codesign.core.progress import tell_phase
-from ocs_codesign.core.quantities import parse_size
+from ocs_codesign.core.quantities import parse_size, parse_time
 from ocs_codesign.faces.cli.aggregation import aggregation_option
 from ocs_codesign.faces.cli.interruption import interruptions
 from ocs_codesign.faces.cli.options import (
-    alpha_option_of,
     bandwidth_option_of,
     json_option,
     network_of,
     plot_option,
+    quantity_option,
 )
 from ocs_codesign.faces.cli.output import check_outputs, emit
 from ocs_codesign.faces.cli.progress import progress
@@ -76,9 +76,13 @@ def read_sizes(ctx: click.Context, param: click.Parameter, value: str) -> tuple[
     help="M, the buffer of a rank: from one size to another, times four each, or a list of sizes "
     "with commas.",
 )
-@alpha_option_of("Latency of a link that has none of its own, such as 1us.")
+@quantity_option(
+    "--latency", parse_time, "Latency of a link that has none of its own, such as 1us."
+)
 @bandwidth_option_of("Total egress of a host, where the network has no unit, such as 100Gbps.")
-@click.option("--barriers", is_flag=True, help="A step waits for all of the step before it.")
+@click.option(
+    *("--barrier", "barriers"), is_flag=True, help="A step waits for all of the step before it."
+)
 @aggregation_option("Let switches add up allreduces as well, packet by packet, as NAME says.")
 @click.option(
     "--out",
@@ -95,7 +99,7 @@ def compare(
     networks: tuple[str, ...],
     collective: str,
     sizes: tuple[int, ...],
-    alpha: float | None,
+    latency: float | None,
     bandwidth: float | None,
     barriers: bool,
     aggregation: AggregationProfile | None,
@@ -125,7 +129,7 @@ def compare(
     from ocs_codesign.schedules.compare.comparison import compare as play_all
 
     contests = [
-        _contest(text, collective, sizes, alpha, bandwidth, barriers=barriers, by=aggregation)
+        _contest(text, collective, sizes, latency, bandwidth, barriers=barriers, by=aggregation)
         for text in dict.fromkeys(networks)
     ]
     _check_alike(contests)
@@ -156,7 +160,7 @@ def _contest(
     text: str,
     collective: str,
     sizes: tuple[int, ...],
-    alpha: float | None,
+    latency: float | None,
     bandwidth: float | None,
     *,
     barriers: bool,
@@ -169,7 +173,7 @@ def _contest(
     rooted = collective in ("broadcast", "reduce")
     wanted = Collective(collective, 0 if rooted else None)
     unit = unit_Bps(network, bandwidth)
-    network = _with_latency(network, alpha)
+    network = _with_latency(network, latency)
     name = Path(text).name if Path(text).exists() else text
     return Contest(*(name, network, wanted, sizes, unit, recipe), barriers=barriers, aggregation=by)
 
@@ -191,14 +195,14 @@ def _network_and_recipe(text: str) -> tuple[Network, Recipe | None]:
     return direct(recipe.topology(), 1), recipe
 
 
-def _with_latency(network: Network, alpha: float | None) -> Network:
+def _with_latency(network: Network, least: float | None) -> Network:
     import numpy as np
 
     from ocs_codesign.core.quantities import exact
 
-    if alpha is None:
+    if least is None:
         return network
-    ticks = round(exact(alpha) / network.tick_s)
+    ticks = round(exact(least) / network.tick_s)
     latency = np.where(network.latency > 0, network.latency, ticks)
     return network.changed(latency=latency)
 

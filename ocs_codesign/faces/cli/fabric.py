@@ -94,28 +94,28 @@ def profiles_command(name: str | None, json_path: str | None) -> None:
     emit(profiles_json(chosen), json_path, profiles_sections(chosen))
 
 
+SCHEMAS = ("fabric", "workload", "cluster")
+
+
 @fabric.command("schema")
-@click.option("--workload", is_flag=True, help="That of the workload files of 'select' instead.")
-@click.option("--cluster", is_flag=True, help="That of the cluster files of 'cluster' instead.")
-def schema_command(workload: bool, cluster: bool) -> None:
-    """Print the JSON Schema of fabric files.
+@click.argument("kind", type=click.Choice(SCHEMAS), default=SCHEMAS[0])
+def schema_command(kind: str) -> None:
+    """Print the JSON Schema of files of a KIND: of fabrics, of workloads or of clusters.
 
     \b
     Example:
       ocs-codesign fabric schema > fabric.schema.json
     """
-    if workload and cluster:
-        raise click.UsageError("--workload and --cluster are two schemas: ask for one")
     from ocs_codesign.fabric.files.cluster_files import cluster_json_schema
     from ocs_codesign.fabric.files.schema import json_schema
     from ocs_codesign.fabric.files.workload import workload_json_schema
 
-    asked = workload_json_schema if workload else cluster_json_schema if cluster else json_schema
-    emit(asked(), "-", ())
+    schemas = (json_schema, workload_json_schema, cluster_json_schema)
+    emit(schemas[SCHEMAS.index(kind)](), "-", ())
 
 
 @fabric.command("example")
-@click.option("--hosts", type=int, default=64, show_default=True, help="Hosts.")
+@click.option("--nodes", "hosts", type=int, default=64, show_default=True, help="Hosts.")
 @click.option("--planes", type=int, default=4, show_default=True, help="Planes.")
 @click.option("--profile", default="polatis-384", show_default=True, help="Switch profile.")
 def example_command(hosts: int, planes: int, profile: str) -> None:
@@ -123,7 +123,7 @@ def example_command(hosts: int, planes: int, profile: str) -> None:
 
     \b
     Example:
-      ocs-codesign fabric example --hosts 64 --planes 4 > fabric.yaml
+      ocs-codesign fabric example --nodes 64 --planes 4 > fabric.yaml
     """
     from ocs_codesign.fabric.files.example import example_text
 
@@ -174,7 +174,7 @@ def select(
     """Rank what a fabric could hold by the time that a workload takes on it.
 
     The fabric and the workload are YAML or JSON files: 'ocs-codesign fabric schema' documents the
-    keys of the one, 'ocs-codesign fabric schema --workload' those of the other.
+    keys of the one, 'ocs-codesign fabric schema workload' those of the other.
 
     Candidates are the designs known for the fabric's working hosts and ports that no other beats at
     the workload's collectives, a ring and a torus and, as far as the workload allows, plans that
@@ -342,7 +342,7 @@ def deploy(
 
     \b
     Example:
-      ocs-codesign fabric example --hosts 8 --planes 2 > fabric.yaml
+      ocs-codesign fabric example --nodes 8 --planes 2 > fabric.yaml
       ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
       ocs-codesign deploy --bundle bundle 'other=GeneralizedKautz(2, 8)'
     """

@@ -86,8 +86,7 @@ def example(directory: str, json_path: str | None) -> None:
 @click.command(short_help="Write a schedule for a runtime or simulator.")
 @click.argument("design", type=FILE, metavar="DESIGN|BOOK")
 @click.option(
-    "--to",
-    "format_name",
+    *("--format", "format_name"),
     cls=FormatOption,
     type=LiveChoice(program_formats("write")),
     required=True,
@@ -125,7 +124,7 @@ def export(
     \b
     Example:
       ocs-codesign build 'Torus((3,3))' --collective allreduce --out torus
-      ocs-codesign export torus --to msccl --out torus-msccl
+      ocs-codesign export torus --format msccl --out torus-msccl
     """
     check_outputs(json_path)
     from ocs_codesign.faces.answers.programs import export_json, export_sections
@@ -141,7 +140,7 @@ def export(
             book = verified_book(design)
             contents, exports = _of_book(book, Path(design).name, form, message, in_place)
         elif form.write is None:
-            raise click.UsageError(f"--to {format_name} is for books, as compare writes them")
+            raise click.UsageError(f"--format {format_name} is for books, as compare writes them")
         else:
             exports = [exported_design(design, collective, sizes, in_place)]
             contents = dict(form.write(exports[0]))
@@ -262,32 +261,37 @@ def topology(
     emit(answer, json_path, topology_sections(answer, out), {out: text.encode()})
 
 
+def _is_of_runtimes(file: str, format_name: str) -> bool:
+    """Whether a format is one of schedules: the name of both kinds is told by the file."""
+    from ocs_codesign.interop.registry import told_format
+
+    if format_name not in program_formats("read")():
+        return False
+    return format_name not in graph_formats("read")() or told_format(Path(file)) == format_name
+
+
 @click.command("import", short_help="Read a graph or schedule of others and say what it is.")
 @click.argument("file", type=INPUT)
 @click.option(
-    "--from",
-    "program_format",
-    type=LiveChoice(program_formats("read")),
-    help="It is a schedule in this format of runtimes: verify it, and save it as a design.",
+    *("--format", "format_name"),
+    type=LiveChoice(lambda: {**graph_formats("read")(), **program_formats("read")()}),
+    help="The file's format, if its suffix and content do not tell; one of runtimes says that it "
+    "is a schedule: verify it, and save it as a design.",
 )
 @click.option(
-    "--format",
-    "format_name",
-    cls=FormatOption,
-    type=LiveChoice(graph_formats("read")),
-    help="The file's format ({}), if its suffix and content do not tell.",
+    *("--bidirectional", "undirected"),
+    is_flag=True,
+    help="Every line of an edge list is a link each way.",
 )
-@click.option("--undirected", is_flag=True, help="Every line of an edge list is a link each way.")
 @click.option(
     "--out",
     type=OUTPUT,
     metavar="FILE|DIR",
-    help="Write it as an edge list of nodes 0 to N - 1; with --from, as a design.",
+    help="Write it as an edge list of nodes 0 to N - 1; a schedule as a design.",
 )
 @json_option
 def import_command(
     file: str,
-    program_format: str | None,
     format_name: str | None,
     undirected: bool,
     out: str | None,
@@ -299,7 +303,7 @@ def import_command(
     undirected edge becomes a link each way. The attribute or third column 'speed' is a link's
     relative speed.
 
-    With --from, a schedule in a format of runtimes is interpreted with symbolic data, and what it
+    A schedule in a --format of runtimes is interpreted with symbolic data, and what it
     sends is replayed and costed; exit code 1 if it does not do what it says.
 
     \b
@@ -307,10 +311,10 @@ def import_command(
       ocs-codesign topology 'Named("petersen")' --format graphml --out petersen.graphml
       ocs-codesign import petersen.graphml
     """
-    if program_format is not None:
-        if format_name is not None or undirected:
-            raise click.UsageError("--format and --undirected are for graphs, --from for schedules")
-        return import_program(file, program_format, out, json_path)
+    if format_name is not None and _is_of_runtimes(file, format_name):
+        if undirected:
+            raise click.UsageError(f"--bidirectional is for graphs, --format {format_name} is not")
+        return import_program(file, format_name, out, json_path)
     check_outputs(json_path, out)
     from ocs_codesign.faces.answers.programs import import_json, import_sections
     from ocs_codesign.graphs.formats.edge_list import write_edge_list
@@ -358,8 +362,7 @@ MOST_UNASKED = 64
 @option_option
 @click.option("--root", type=click.IntRange(min=0), help="The root of a rooted one (default: 0).")
 @click.option(
-    "--from",
-    "format_name",
+    *("--format", "format_name"),
     type=LiveChoice(program_formats("read")),
     help="The format of a program that others wrote, if its name and content do not tell.",
 )

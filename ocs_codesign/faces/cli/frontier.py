@@ -186,7 +186,7 @@ def check_reconfiguration(
             f"--delta is for --collective {' or '.join(COLLECTIVES)}, not {collective}"
         )
     if joint or bidirectional or show_all:
-        raise click.UsageError("--delta excludes --joint, --bidirectional and --all")
+        raise click.UsageError("--delta excludes --criteria joint, --bidirectional and --all")
 
 
 def frontier_with_reconfiguration(
@@ -227,7 +227,8 @@ def frontier_with_reconfiguration(
     emit(reconfiguration_json(answer, deltas, asked), json_path, sections, files)
 
 
-_SOLVED = "all-to-all on one configuration (--collective alltoall or --joint)"
+CRITERIA = ("cost", "joint", "forests")
+_SOLVED = "all-to-all on one configuration (--collective alltoall or --criteria joint)"
 
 
 @click.command(short_help="Find the best topologies of N nodes of degree d.")
@@ -241,12 +242,12 @@ _SOLVED = "all-to-all on one configuration (--collective alltoall or --joint)"
     "--bidirectional", is_flag=True, help="Only topologies with every link in both directions."
 )
 @click.option(
-    "--joint", is_flag=True, help="Topologies for both allgather and all-to-all: three criteria."
-)
-@click.option(
-    "--forests",
-    is_flag=True,
-    help="Compare by the least t_b of any schedule on a topology too: what forests come near to.",
+    "--criteria",
+    type=click.Choice(CRITERIA),
+    default=CRITERIA[0],
+    show_default=True,
+    help="Compare by steps and t_b; jointly by those of an allgather and the t_b of an all-to-all; "
+    "or also by the least t_b of any schedule, which forests come near to.",
 )
 @click.option("--fresh", is_flag=True, help="Search now, even if the catalogue has the size.")
 @reconfiguration_options
@@ -263,8 +264,7 @@ def frontier(
     bandwidth: float | None,
     messages: tuple[float, ...],
     bidirectional: bool,
-    joint: bool,
-    forests: bool,
+    criteria: str,
     fresh: bool,
     deltas: tuple[float, ...],
     max_configurations: int | None,
@@ -278,12 +278,12 @@ def frontier(
 
     With --alpha, --bandwidth and --message it also says which candidate is fastest for messages of
     every size: T = alpha * steps + t_b * message / bandwidth. All-to-all counts the diameter as
-    steps and the best routing of messages that may split as t_b; --joint adds the times of an
-    allgather and an all-to-all. --time-limit covers the programs that are solved, not the
-    search for topologies; what is not solved in time is named.
+    steps and the best routing of messages that may split as t_b; --criteria joint adds the times of
+    an allgather and an all-to-all. --time-limit covers the programs that are solved, not the search
+    for topologies; what is not solved in time is named.
 
-    With --forests it says of every candidate what no schedule on it can beat for long messages:
-    spanning trees in many pieces come near to it, as 'build --scheduler forest' does.
+    With --criteria forests it says of every candidate what no schedule on it can beat for long
+    messages: spanning trees in many pieces come near to it, as 'build --scheduler forest' does.
 
     Sizes that the shipped catalogue has searched for are looked up, and the answer says how much
     they were searched; --fresh searches on from there, seconds up to minutes. All-to-all is looked
@@ -298,10 +298,13 @@ def frontier(
           --message 1MiB,64MiB
     """
     asked = asked_messages(alpha, bandwidth, messages)
+    joint, forests = criteria == CRITERIA[1], criteria == CRITERIA[2]
     check_outputs(json_path, plot)
     changes = bool(deltas) or max_configurations is not None
     if forests and (changes or joint or collective == ALLTOALL):
-        raise click.UsageError("--forests is for one collective that is not alltoall, no --delta")
+        raise click.UsageError(
+            "--criteria forests is for one collective that is not alltoall, no --delta"
+        )
     if fresh and changes:
         raise click.UsageError("--fresh is for topologies that do not change: no --delta")
     if changes:
@@ -315,7 +318,9 @@ def frontier(
         return
     if joint or collective == ALLTOALL:
         if joint and collective not in {GATHERING[0], ALLTOALL}:
-            raise click.UsageError(f"--joint compares allgather and all-to-all, not {collective}")
+            raise click.UsageError(
+                f"--criteria joint compares allgather and all-to-all, not {collective}"
+            )
         question = AlltoallQuestion(num_nodes, degree, joint, bidirectional, fresh, asked, show_all)
         frontier_of_alltoall(question, choice, pick, plot, json_path)
         return
@@ -360,14 +365,20 @@ def _figure(answer: Frontier, asked: MessageSizes | None, plot: str) -> bytes:
     "--bidirectional", is_flag=True, help="Only topologies with every link in both directions."
 )
 @click.option("--simple", is_flag=True, help="Leave out loops and parallel links.")
-@click.option("--alltoall", is_flag=True, help="Solve all-to-all too: seconds to many minutes.")
+@click.option(
+    "--collective",
+    type=click.Choice(("allgather", "alltoall")),
+    default="allgather",
+    show_default=True,
+    help="Solve all-to-all too: seconds to many minutes.",
+)
 @json_option
 def exhaust(
     num_nodes: int,
     degree: int,
     bidirectional: bool,
     simple: bool,
-    alltoall: bool,
+    collective: str,
     json_path: str | None,
 ) -> None:
     """Look at every topology of a small size, and show what none of them beats.
@@ -390,6 +401,6 @@ def exhaust(
         found = look_at_all(
             Question(num_nodes, degree, bidirectional),
             simple=simple,
-            alltoall=alltoall,
+            alltoall=collective == ALLTOALL,
         )
     emit(exhaustion_json(found), json_path, exhaustion_sections(found))

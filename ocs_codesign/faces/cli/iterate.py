@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from ocs_codesign.jobs.reconfigured.prices import ConfiguredJob
 
 
-# The options --configuration, --delta and --delta-per-circuit: circuits that change in a job.
+# The options --designs, --delta and --delta-per-circuit: circuits that change in a job.
 
 
 _OPTIONS = (
     click.option(
-        "--configuration",
+        "--designs",
         "configurations",
         metavar="RECIPE",
         multiple=True,
@@ -53,7 +53,6 @@ _OPTIONS = (
         "--delta",
         parse_time,
         "Dead time of a change of configuration, such as 10us.",
-        "--reconfiguration-delay",
     ),
     delta_per_circuit_option,
 )
@@ -104,11 +103,11 @@ def configuration_options(command: Callable[..., Any]) -> Callable[..., Any]:
         circuits = None
         if configurations:
             if delta is None:
-                raise click.UsageError("--configuration needs --delta: how long a change takes")
+                raise click.UsageError("--designs needs --delta: how long a change takes")
             circuits = AskedCircuits(configurations, delta, delta_per_circuit or 0)
         elif delta is not None or delta_per_circuit is not None:
             raise click.UsageError(
-                "--delta and --delta-per-circuit are for --configuration: what changes"
+                "--delta and --delta-per-circuit are for --designs: what changes"
             )
         return command(*arguments, circuits=circuits, **others)
 
@@ -167,7 +166,7 @@ def iterate(
     each other. Where links have no unit, --bandwidth, or that of the machine's outermost level, is
     what leaves a host in all.
 
-    With several --configuration the circuits between ranks, or between blocks of the machine's last
+    With several --designs the circuits between ranks, or between blocks of the machine's last
     level but one, hold one recipe at a time. While they change, for --delta, no message over them
     is in flight; computation goes on. The answer is the sequence of configurations round the
     iteration, beside every one that is held throughout, and the delay up to which changes pay; with
@@ -179,8 +178,8 @@ def iterate(
       ocs-codesign iterate layers.yaml
       ocs-codesign iterate groups.yaml --network 'leaf_spine(2,2,1,1,1)' --cut-through
       ocs-codesign iterate groups.yaml --book 'sum even=UniRing(1,2)'
-      ocs-codesign iterate experts.yaml --configuration 'Circulant(16,(4,8))' \\
-          --configuration 'GeneralizedKautz(3,16)' --delta 20us
+      ocs-codesign iterate experts.yaml --designs 'Circulant(16,(4,8))' \\
+          --designs 'GeneralizedKautz(3,16)' --delta 20us
     """
     check_outputs(json_path, plot)
     if circuits is not None:

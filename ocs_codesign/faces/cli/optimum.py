@@ -153,12 +153,16 @@ def _found(
 # ``ocs-codesign cluster``: what joins the NICs of servers of GPUs best, by the exact optimum.
 
 
+EACH_RAIL = "each-rail"
 _DESCRIBING = (
     click.option("--servers", type=int, help="Number of servers."),
     click.option("--gpus", type=int, help="GPUs of a server."),
-    click.option("--switch", metavar="QUANTITY", help="Of every GPU to the server's switch."),
-    click.option("--mesh", metavar="QUANTITY", help="Between any two GPUs of a server, each way."),
-    click.option("--inner", metavar="NETWORK", help="What joins its GPUs, such as 'mi250(1)'."),
+    click.option(
+        "--inner",
+        metavar="switch=QUANTITY|mesh=QUANTITY|NETWORK",
+        help="What joins its GPUs: of each to the server's switch, between any two each way, or a "
+        "network such as 'mi250(1)'.",
+    ),
     click.option("--nics", type=int, help="NICs of a server  [default: one a GPU]."),
     click.option("--ports", type=int, help="Optical ports of a NIC."),
     click.option("--port-bandwidth", metavar="QUANTITY", help="Of an optical port, each way."),
@@ -169,8 +173,9 @@ _DESCRIBING = (
     ),
     click.option(
         "--wiring",
-        type=click.Choice(["rails", "across"]),
-        help="A recipe for every rail (default), or one across all NICs.",
+        type=click.Choice(["rails", "each-rail", "across"]),
+        help="A recipe for every rail (default), those of --designs for one each, in order, or "
+        "one across all NICs.",
     ),
     click.option(
         "--relay",
@@ -194,8 +199,7 @@ def _describing(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("file", type=INPUT, required=False)
 @_describing
 @click.option("--lost", multiple=True, metavar="NAME", help="What has failed; may be repeated.")
-@click.option("--recipe", "recipes", multiple=True, help="Score this one; may be repeated.")
-@click.option("--each-rail", is_flag=True, help="The recipes given are of one rail each, in order.")
+@click.option("--designs", "recipes", multiple=True, help="Score this one; may be repeated.")
 @collective_choice(*GATHERING)
 @alpha_option
 @quantity_option("--message", parse_size, f"{MESSAGE}; may be repeated.", "messages", multiple=True)
@@ -211,7 +215,6 @@ def cluster(
     file: str | None,
     lost: tuple[str, ...],
     recipes: tuple[str, ...],
-    each_rail: bool,
     collective: str,
     alpha: float | None,
     messages: tuple[float, ...],
@@ -223,18 +226,19 @@ def cluster(
     """Score what may join the NICs of servers of GPUs, by the exact optimum of the whole cluster.
 
     The cluster is described by options, by a cluster FILE (YAML or JSON; 'ocs-codesign fabric
-    schema --cluster' documents its keys), or by a fabric file that says which servers its hosts
+    schema cluster' documents its keys), or by a fabric file that says which servers its hosts
     are. Recipes are those given, or the frontier of as many nodes and ports and a circulant a rail
     whose offsets differ, beside a ring, a torus and packet switches of the NICs' bandwidth, which
     nothing beats.
 
     algbw is M over the time of long messages. With --alpha and --message it says the least time
-    that any schedule takes. --lost names servers (server3), NICs (server3.nic1) and, with --recipe,
-    links (server0.nic1-server3.nic1, or > for one way). What --out writes is for optimum and build.
+    that any schedule takes. --lost names servers (server3), NICs (server3.nic1) and, with
+    --designs, links (server0.nic1-server3.nic1, or > for one way). What --out writes is for optimum
+    and build.
 
     \b
     Example:
-      ocs-codesign cluster --servers 16 --gpus 8 --switch 450GB/s --ports 2 \\
+      ocs-codesign cluster --servers 16 --gpus 8 --inner switch=450GB/s --ports 2 \\
           --port-bandwidth 200Gbps --out cluster.json
       ocs-codesign optimum cluster.json --no-allreduce
     """
@@ -244,6 +248,9 @@ def cluster(
     from ocs_codesign.faces.answers.networks import cluster_json, cluster_sections
     from ocs_codesign.faces.cli.handles import recipe_of
 
+    each_rail = described["wiring"] == EACH_RAIL
+    if each_rail:
+        described["wiring"] = None
     given = _cluster(file, described)
     alpha_s = given.alpha_s if alpha is None else exact(alpha)
     given = replace(given, lost=(*given.lost, *lost), alpha_s=alpha_s)
@@ -296,9 +303,12 @@ def _plain(given: dict[str, Any]) -> dict[str, Any]:
     from ocs_codesign.fabric.clusters import Inner
 
     servers = {"count": given["servers"]}
-    servers |= {key: given[key] for key in ("gpus", "switch", "mesh") if key in given}
+    kind, _, rate = given.get("inner", "").partition("=")
+    servers |= {"gpus": given["gpus"]} if "gpus" in given else {}
     nics = given.get("nics", given.get("gpus"))
-    if "inner" in given:
+    if kind in ("switch", "mesh"):
+        servers[kind] = rate
+    elif "inner" in given:
         servers["network"] = given["inner"]
         nics = given.get("nics") or Inner.of_network(given["inner"]).num_gpus
     card = {key: given[key] for key in ("ports", "port_bandwidth")}

@@ -217,6 +217,44 @@ def quantity_option(
     )
 
 
+def settings_option(
+    name: str, readers: Mapping[str, Callable[[str], Any] | None], text: str
+) -> Callable[..., Any]:
+    """An option of several settings, ``a=1us,b``; those without a reader are said by their name.
+
+    The argument is a dict of all settings, with True or None where they have no reader.
+    """
+
+    def read(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+        found: dict[str, Any] = dict.fromkeys(readers)
+        for setting in (part.strip() for value in values for part in value.split(",")):
+            key, equals, value = setting.partition("=")
+            reader = readers.get(key)
+            if key not in readers or bool(equals) != (reader is not None):
+                known = ", ".join(each + "=..." * (readers[each] is not None) for each in readers)
+                raise click.BadParameter(f"{setting!r} is none of {known}", ctx, param)
+            try:
+                found[key] = True if reader is None else reader(value)
+            except ValueError as error:
+                raise click.BadParameter(f"{key}: {error}", ctx, param) from None
+        return found
+
+    return click.option(name, callback=read, multiple=True, metavar="SETTING,...", help=text)
+
+
+def positive_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Seconds of a time that is more than none, such as 10s."""
+    if value is None:
+        return None
+    try:
+        time_s = parse_time(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    if time_s <= 0:
+        raise click.BadParameter(f"{value} is no time", ctx, param)
+    return float(time_s)
+
+
 def alpha_option_of(text: str, *, required: bool = False) -> Callable[..., Any]:
     """The option --alpha, explained by ``text``."""
     return quantity_option("--alpha", parse_time, text, required=required)

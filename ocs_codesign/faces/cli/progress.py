@@ -49,9 +49,6 @@ _OPTIONS = (
 def add_verbosity(command: click.Command) -> None:
     """Give a command, and those in its group, the options -v and -q, once."""
     command.params += [option for option in _OPTIONS if option not in command.params]
-    if type(command) is click.Group:
-        for inner in command.commands.values():
-            add_verbosity(inner)
 
 
 class Progress:

@@ -51,8 +51,7 @@ HOSTS_CHANGE = "circuits change between the same hosts"
 @bundle_option
 @what_if_option
 @click.option(
-    "--held",
-    "held_path",
+    *("--start", "held_path"),
     type=INPUT,
     metavar="FILE",
     help="The cross-connects that are up now, instead of FROM: a CSV of switch (or plane) and id.",
@@ -107,7 +106,7 @@ def rewire(
     """Plan the change of circuits to TO, and bring a bundle to what it is afterwards.
 
     With --bundle, TO is one of its configurations: the stages lead from the cross-connects of the
-    configuration that is up (FROM, if given, must be it), or from those of --held, to those of TO,
+    configuration that is up (FROM, if given, must be it), or from those of --start, to those of TO,
     and the bundle then says that TO is up.
 
     With --what-if and no bundle, FROM and TO are recipes or graph files. The planes of the new
@@ -134,9 +133,9 @@ def rewire(
         there = "is FROM, and TO is what is left" if without else "are FROM and TO"
         raise click.UsageError(f"{len(ends)} arguments are given: there {there}")
     if len(ends) == 2 and held_path is not None:
-        raise click.UsageError("--held takes the place of FROM: give TO alone")
+        raise click.UsageError("--start takes the place of FROM: give TO alone")
     if held_path is not None and without:
-        raise click.UsageError("--held and --without: TO is what is left of FROM, so give FROM")
+        raise click.UsageError("--start and --without: TO is what is left of FROM, so give FROM")
     if where is not None and not without:
         raise click.UsageError("--splice is how circuits of hosts are joined: name them --without")
     if bundle is not None:
@@ -155,7 +154,7 @@ def rewire(
             "--splice in-place depends on cables: give --bundle, or ask survive with a --fabric"
         )
     if not without and len(ends) + (held_path is not None) < 2:
-        raise click.UsageError("give FROM, or --held FILE, and TO")
+        raise click.UsageError("give FROM, or --start FILE, and TO")
     if archive_path is not None:
         raise click.UsageError("--archive is for a changed bundle: give --bundle")
     _asked(ends, held_path, without, out, json_path, seed=seed or 0, **invented)
@@ -355,7 +354,11 @@ NEGATIVE = 1
     help="Neighbours that were heard: local_host,local_port,remote_host,remote_port.",
 )
 @click.option(
-    "--limit", type=click.IntRange(1), default=1000, show_default=True, help="Findings to list."
+    *("--top", "limit"),
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="Findings to list.",
 )
 @json_option
 def verify_bundle(bundle: str, observed: str | None, limit: int, json_path: str | None) -> int:
@@ -369,7 +372,7 @@ def verify_bundle(bundle: str, observed: str | None, limit: int, json_path: str 
 
     \b
     Example:
-      ocs-codesign fabric example --hosts 8 --planes 2 > fabric.yaml
+      ocs-codesign fabric example --nodes 8 --planes 2 > fabric.yaml
       ocs-codesign deploy 'ring=BiRing(2, 8)' --fabric fabric.yaml --out bundle
       ocs-codesign verify-bundle bundle
     """

@@ -23,6 +23,7 @@ from ocs_codesign.faces.cli.options import (
     network_of,
     plot_option,
     quantity_option,
+    settings_option,
 )
 from ocs_codesign.faces.cli.output import check_outputs, emit
 from ocs_codesign.faces.cli.progress import progress
@@ -43,6 +44,22 @@ MAX_BOUND_LINKS = 10_000
 MAX_SWITCHED_BOUND_LINKS = 400
 
 
+def _pair_rule(text: str) -> str:
+    if text not in (ARRIVED, QUEUED, ANY):
+        raise ValueError(f"{text!r} is none of {ARRIVED}, {QUEUED} and {ANY}")
+    return text
+
+
+RULES = {
+    "overhead": parse_time,
+    "injection": parse_bandwidth,
+    "memory": parse_bandwidth,
+    "blocking": None,
+    "next-on-pair": _pair_rule,
+    ASTRA_SIM: None,
+}
+
+
 @click.command(short_help="Run a design on a network's clock, event by event.")
 @click.argument("design", type=FILE, metavar="DESIGN")
 @click.option(
@@ -57,35 +74,27 @@ MAX_SWITCHED_BOUND_LINKS = 400
 @bandwidth_option_of(
     "Largest total egress of a host, such as 100Gbps, where the network has no unit."
 )
-@click.option("--barriers", is_flag=True, help="Every step waits for all of the one before.")
 @click.option(
-    "--next-on-pair",
-    type=click.Choice([ARRIVED, QUEUED, ANY]),
-    default=ARRIVED,
-    show_default=True,
-    help="When the next transfer between two nodes may begin: when the last has arrived, when it "
-    "is queued, or in any order.",
-)
-@click.option(
-    "--blocking", is_flag=True, help="A link is free when a message has arrived, not when it left."
+    *("--barrier", "barriers"), is_flag=True, help="Every step waits for all of the one before."
 )
 @click.option(
     "--cut-through", is_flag=True, help="A message goes on when its head has come, not all of it."
 )
-@quantity_option("--overhead", parse_time, "What a node takes for every send and receive.")
-@quantity_option("--injection", parse_bandwidth, "What all ports of a node send together.")
-@quantity_option("--memory", parse_bandwidth, "Bandwidth of memory, in which a byte is added.")
 @quantity_option("--delta", parse_time, "Dark time of ports that change circuits (default: 0s).")
 @click.option(
-    "--stops", is_flag=True, help="Everything stops while circuits change, not their ports alone."
+    "--serial",
+    "stops",
+    is_flag=True,
+    help="Everything stops while circuits change, not their ports alone.",
 )
-@click.option(
+@settings_option(
     "--rules",
-    "arithmetic",
-    type=click.Choice(["exact", ASTRA_SIM]),
-    default="exact",
-    show_default=True,
-    help="How bytes become ticks: exactly, or in doubles with GB/s of 2^30 bytes.",
+    RULES,
+    "Of the clock: overhead=TIME that a node takes for every send and receive; "
+    "injection=BANDWIDTH of all ports of a node together; memory=BANDWIDTH, in which a byte is "
+    "added; blocking, where a link is free when a message has arrived, not when it left; "
+    "next-on-pair=arrived (default), queued or any: when the next transfer between two nodes may "
+    "begin; astra-sim: bytes become ticks in doubles with GB/s of 2^30 bytes, not exactly.",
 )
 @aggregation_option(
     "DESIGN is a network, whose switches add up an allreduce packet by packet, as NAME says."
@@ -100,6 +109,7 @@ def simulate(
     aggregation: AggregationProfile | None,
     plot: str | None,
     json_path: str | None,
+    rules: dict[str, Any],
     **options: Any,
 ) -> int:
     """Simulate a DESIGN, that build or sequence saved, or a RECIPE's best schedule.
@@ -107,7 +117,7 @@ def simulate(
     Every transfer begins when its sender has what it sends, and waits for its links in the order of
     requests; time is in whole nanoseconds, or the network's ticks. On a NETWORK with other links
     than the design, its links take shortest paths. A host needs a nanosecond for each addition,
-    but none with --barriers, where the formula holds. Links of a NETWORK whose unit is ticks take
+    but none with --barrier, where the formula holds. Links of a NETWORK whose unit is ticks take
     those for a chunk of the design, whatever M is, and additions none, unless --bandwidth is given.
 
     With --aggregation, DESIGN is a network instead, and the collective an allreduce: a tree of
@@ -123,6 +133,7 @@ def simulate(
       ocs-codesign simulate torus --message 1MiB --bandwidth 400Gbps --latency 500ns
     """
     check_outputs(json_path, plot)
+    options |= {name.replace("-", "_"): value for name, value in rules.items()}
     if aggregation is not None:
         if plot is not None:
             raise click.UsageError("--plot shows designs: compare --aggregation shows times")
@@ -170,7 +181,7 @@ def _simulation(
     if loaded.circuits is not None and network is not None:
         raise click.UsageError("circuits that change are links of their own: no --network")
     if loaded.circuits is None and (options["delta"] is not None or options["stops"]):
-        raise click.UsageError("--delta and --stops are for designs whose circuits change")
+        raise click.UsageError("--delta and --serial are for designs whose circuits change")
     if own.num_hosts != schedule.num_hosts:
         raise ValueError(f"a design of {schedule.num_hosts} hosts on a network of {own.num_hosts}")
     if options["latency"] is not None:
@@ -207,7 +218,7 @@ def _unit_Bps(  # noqa: N802
     if bandwidth is None and network.chunk_ticks is not None and network.num_links:
         of_a_chunk = int(network.bandwidth[0]) * int(network.chunk_ticks[0])
         return transfers.chunk_bytes / (of_a_chunk * network.tick_s)
-    if bandwidth is None and options["arithmetic"] == ASTRA_SIM and network.unit == "GB/s":
+    if bandwidth is None and options["astra_sim"] and network.unit == "GB/s":
         return Fraction(2**30)
     return unit_Bps(network, bandwidth, None if circuits is None else circuits.node_speed())
 
@@ -217,10 +228,10 @@ def _rules(network: Network, unit: Fraction, options: dict[str, Any]) -> TimingR
 
     return TimingRules(
         unit_Bps=unit,
-        blocking=options["blocking"],
+        blocking=bool(options["blocking"]),
         pipelined=options["next_on_pair"] == QUEUED,
         cut_through=options["cut_through"],
-        in_doubles=options["arithmetic"] == ASTRA_SIM,
+        in_doubles=bool(options["astra_sim"]),
         overhead_ticks=whole_ticks(options["overhead"] or 0, network, "--overhead"),
         injection_Bps=options["injection"],
         memory_Bps=options["memory"],
@@ -237,9 +248,10 @@ def _transfers(
     )
 
     barriers, names_switches = options["barriers"], _names_switches(loaded)
+    next_begins = options["next_on_pair"] or ARRIVED
     sequence: dict[str, Any] = {
         # Over switches a chain is one of arrivals; to queue needs none.
-        "chained": options["next_on_pair"] in ((ARRIVED,) if names_switches else (ARRIVED, QUEUED)),
+        "chained": next_begins == ARRIVED or (next_begins == QUEUED and not names_switches),
         "barriers": barriers,
         "addition_ticks": 0 if barriers or _counts_ticks(routes.network) else ADDITION_TICKS,
     }
@@ -267,11 +279,11 @@ def _mode(options: dict[str, Any]) -> str:
     """What the simulation goes by, in words."""
     pairs = {ARRIVED: "arrival before the next on a pair", QUEUED: "in order", ANY: "in any order"}
     told = ["steps with barriers" if options["barriers"] else "as data comes"]
-    told += [] if options["barriers"] else [pairs[options["next_on_pair"]]]
+    told += [] if options["barriers"] else [pairs[options["next_on_pair"] or ARRIVED]]
     told += ["blocking links" if options["blocking"] else "pipelined links"]
     told += ["cut-through" if options["cut_through"] else "store and forward"]
     told += ["everything stops for changes"] if options["stops"] else []
-    told += ["in doubles"] if options["arithmetic"] == ASTRA_SIM else []
+    told += ["in doubles"] if options["astra_sim"] else []
     return ", ".join(told)
 
 
@@ -348,10 +360,10 @@ def astra_sim(
 ) -> int:
     """Run a DESIGN that build saved, or a RECIPE's best schedule, in ASTRA-sim.
 
-    It is exported as a collective of one's own over links of its own (export --to astra-sim writes
-    the same files), and simulated by our clock by the same rules. Links are alike, one a pair of
-    ranks. Without a binary that part is skipped, and the answer says why. Exit code 1 if ASTRA-sim
-    fails, or not every rank says that it finished.
+    It is exported as a collective of one's own over links of its own (export --format astra-sim
+    writes the same files), and simulated by our clock by the same rules. Links are alike, one a
+    pair of ranks. Without a binary that part is skipped, and the answer says why. Exit code 1 if
+    ASTRA-sim fails, or not every rank says that it finished.
 
     \b
     Example:

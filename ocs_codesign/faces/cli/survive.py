@@ -51,7 +51,9 @@ KINDS = ("plane", "switch", "link", "host")
 @bundle_option
 @what_if_option
 @click.option(
-    "--kinds", metavar="LIST", help=f"Losses to look at, of {','.join(KINDS)} (default: all)."
+    *("--lost", "kinds"),
+    metavar="LIST",
+    help=f"Losses to look at, of {','.join(KINDS)} (default: all).",
 )
 @click.option(
     "--collective",
@@ -122,8 +124,8 @@ def survive(
 
     \b
     Example:
-      ocs-codesign fabric example --hosts 16 --planes 4 > fabric.yaml
-      ocs-codesign survive 'GeneralizedKautz(4, 16)' --fabric fabric.yaml --kinds plane
+      ocs-codesign fabric example --nodes 16 --planes 4 > fabric.yaml
+      ocs-codesign survive 'GeneralizedKautz(4, 16)' --fabric fabric.yaml --lost plane
       ocs-codesign survive 'BiRing(4, 16)' --fabric fabric.yaml --what-if \\
           --repair host:host03 --splice anywhere
     """
@@ -132,7 +134,7 @@ def survive(
     if (recipe is None) == (fabric_path is not None):
         raise click.UsageError("--fabric FILE is for a RECIPE, and a RECIPE needs it")
     if (lost or mended) and kinds is not None:
-        raise click.UsageError("--kinds is for single losses: with --repair, name what is lost")
+        raise click.UsageError("--lost is for single losses: with --repair, name what is lost")
     if lost or mended:
         check_asked(bundle, what_if, ())
     elif out is not None or archive_path is not None:
@@ -339,5 +341,5 @@ def _kinds(text: str | None) -> tuple[str, ...]:
     kinds = tuple(kind.strip() for kind in text.split(","))
     for kind in kinds:
         if kind not in KINDS:
-            raise click.UsageError(f"--kinds has {kind!r}: it must be of {', '.join(KINDS)}")
+            raise click.UsageError(f"--lost has {kind!r}: it must be of {', '.join(KINDS)}")
     return kinds

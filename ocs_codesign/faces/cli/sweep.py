@@ -39,7 +39,7 @@ def read_range(ctx: click.Context, param: click.Parameter, value: str) -> range:
 
 
 degrees_option = click.option(
-    "--degrees",
+    *("--degree", "degrees"),
     callback=read_range,
     metavar="RANGE",
     default="2-8",
@@ -108,7 +108,7 @@ def sweep(
 
     \b
     Example:
-      ocs-codesign sweep --nodes 2-6 --degrees 2 --catalogue mine.sqlite
+      ocs-codesign sweep --nodes 2-6 --degree 2 --catalogue mine.sqlite
     """
     check_outputs(json_path)
     from ocs_codesign.search.bases import Effort
@@ -116,7 +116,7 @@ def sweep(
 
     command = (
         f"ocs-codesign sweep --nodes {nodes[0]}-{nodes[-1]} "
-        f"--degrees {degrees[0]}-{degrees[-1]} --links {links} --seed {seed}"
+        f"--degree {degrees[0]}-{degrees[-1]} --links {links} --seed {seed}"
         + f" --effort {factor}"
         * (factor > 1)
     )
@@ -184,7 +184,7 @@ _MOST_GRAPH_NODES = 4096
     help="Only sizes in this range, as in 2-256 (default: all).",
 )
 @click.option(
-    "--degrees",
+    *("--degree", "degrees"),
     callback=lambda ctx, param, value: None if value is None else read_range(ctx, param, value),
     metavar="RANGE",
     help="Only degrees in this range, as in 4 or 2-8 (default: all).",
@@ -217,7 +217,7 @@ def explore(
 
     \b
     Example:
-      ocs-codesign explore --nodes 8-32 --degrees 4 --out site
+      ocs-codesign explore --nodes 8-32 --degree 4 --out site
     """
     if serve == (directory is not None):
         raise click.UsageError("one of --out and --serve is needed, not both")

@@ -111,8 +111,7 @@ def import_program(
 @click.command(short_help="Check a design, book, export or schedule of others.")
 @click.argument("path", type=FILE, metavar="DIR|FILE")
 @click.option(
-    "--from",
-    "format_name",
+    *("--format", "format_name"),
     type=LiveChoice(program_formats("check")),
     help="The format of a file that others wrote, if its name and content do not tell.",
 )
@@ -169,18 +168,19 @@ def _verify_book(path: str, json_path: str | None) -> int:
 
 DEFAULT_PATHS = 4
 CSV = "csv"
+ROUTINGS = ("optimal", "disjoint", "deadlock-free")
 
 
 @click.command(short_help="Path tables for fabrics that route, checked for deadlock.")
 @recipe_argument
 @graph_option
 @click.option(
-    "--disjoint", is_flag=True, help="A few link-disjoint short paths of every pair, balanced."
-)
-@click.option(
-    "--deadlock-free",
-    is_flag=True,
-    help="Disjoint up*/down* paths, whose channel dependencies have no cycle.",
+    "--routing",
+    type=click.Choice(ROUTINGS),
+    default=ROUTINGS[0],
+    show_default=True,
+    help="Paths of an optimal flow, a few link-disjoint short ones of every pair, balanced, or "
+    "disjoint up*/down* ones, whose channel dependencies have no cycle.",
 )
 @click.option(
     "--virtual-channels",
@@ -199,7 +199,7 @@ CSV = "csv"
     help="Longest path where they need not be disjoint (default: the diameter + 1).",
 )
 @click.option(
-    "--max-parts",
+    *("--parts", "max_parts"),
     type=click.IntRange(min=1),
     help="Most parts that a message is shared out in (default: 720).",
 )
@@ -217,8 +217,7 @@ CSV = "csv"
 def paths(
     recipe: str | None,
     graph: str | None,
-    disjoint: bool,
-    deadlock_free: bool,
+    routing: str,
     virtual_channels: bool,
     num_paths: int | None,
     max_hops: int | None,
@@ -232,22 +231,23 @@ def paths(
 
     By default the paths make up an optimal flow over short paths. The all-to-all time over them is
     exact, with what no shares of such paths and no routing at all can beat, and a cycle of links
-    that may wait for each other, if there is one. Exit code 1 if --deadlock-free finds no order of
-    the nodes to go by: --virtual-channels frees the paths of any graph of deadlock, on switches
-    with so many separate buffers a link.
+    that may wait for each other, if there is one. Exit code 1 if --routing deadlock-free finds no
+    order of the nodes to go by: --virtual-channels frees the paths of any graph of deadlock, on
+    switches with so many separate buffers a link.
 
     \b
     Example:
-      ocs-codesign paths 'Torus((4, 4))' --deadlock-free --out paths.csv
+      ocs-codesign paths 'Torus((4, 4))' --routing deadlock-free --out paths.csv
     """
     source = GivenGraph.of(recipe, graph)
-    is_disjoint = disjoint or deadlock_free
+    deadlock_free = routing == ROUTINGS[2]
+    is_disjoint = routing != ROUTINGS[0]
     if num_paths is not None and not is_disjoint:
-        raise click.UsageError("--paths is for --disjoint and --deadlock-free")
+        raise click.UsageError("--paths is for --routing disjoint and deadlock-free")
     if max_hops is not None and is_disjoint:
-        raise click.UsageError("--max-hops is not for --disjoint and --deadlock-free")
+        raise click.UsageError("--max-hops is not for --routing disjoint and deadlock-free")
     if deadlock_free and virtual_channels:
-        raise click.UsageError("--deadlock-free paths need no --virtual-channels")
+        raise click.UsageError("deadlock-free paths need no --virtual-channels")
     if format_name is not None and out is None:
         raise click.UsageError("--format is for --out")
     check_outputs(json_path, out)
@@ -260,10 +260,9 @@ def paths(
     topology = source.topology()
     if deadlock_free and not _has_order(topology):
         return _refuse(source, topology, json_path)
-    kind = "deadlock-free" if deadlock_free else "disjoint" if disjoint else "optimal"
     with progress("Finding paths"), choice.solving() as options:
         began = time.monotonic()
-        table = _table(topology, kind, num_paths or max_hops, max_parts, options)
+        table = _table(topology, routing, num_paths or max_hops, max_parts, options)
         tell_phase("Solving the all-to-all", 0, 0)
         best = throughput(topology, options.after(time.monotonic() - began))
         tell_phase("Looking for deadlock", 0, 0)
@@ -273,7 +272,7 @@ def paths(
 
             found = with_channels(table, options.after(time.monotonic() - began))
             table = found.table
-        answer = {**_named(source), **paths_json(kind, table, best, found)}
+        answer = {**_named(source), **paths_json(routing, table, best, found)}
         tell_phase("Writing the table", 0, 0)
         if out is not None and out != STDOUT:
             table_files.save_path_table(table, out, format_name)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def workers_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options --workers and --dask, as the arguments ``workers`` and ``dask``."""
     command = click.option(
-        *("--dask", "--scheduler-address", "dask"),
+        "--dask",
         metavar="ADDRESS",
         help="A Dask scheduler to work on instead.",
     )(command)

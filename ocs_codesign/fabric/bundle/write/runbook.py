@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _BEGIN = (
     "Before you begin: `ocs-codesign verify-bundle` says that this bundle is valid, and the "
-    "switches hold what it says is up (`rewire --held` plans from what they really hold)."
+    "switches hold what it says is up (`rewire --start` plans from what they really hold)."
 )
 
 
