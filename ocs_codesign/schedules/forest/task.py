@@ -9,6 +9,7 @@ import numpy as np
 
 from ocs_codesign.core.compute.cuts import Dissemination, dissemination
 from ocs_codesign.core.demand import MOVE, SUM
+from ocs_codesign.schedules.forest.splitting import surplus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,10 +57,8 @@ class GroupTask:
     @property
     def is_balanced(self) -> bool:
         """Whether as much leads into every node that must balance as out."""
-        surplus = np.zeros(self.problem.num_nodes, dtype=np.int64)
-        np.add.at(surplus, self.problem.head, self.problem.capacity)
-        np.subtract.at(surplus, self.problem.tail, self.problem.capacity)
-        return not surplus[self.must_balance].any()
+        more = surplus(self.problem, self.problem.capacity)
+        return not more[self.must_balance].any()
 
     def ends(self, network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Tail and head of every link of the network as the trees go: from the root on."""

@@ -15,7 +15,7 @@ from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.demand import MOVE, SUM, mirrored_demand
 from ocs_codesign.core.quantities import parse_bandwidth
 from ocs_codesign.schedules.forest.optimum import optimum
-from ocs_codesign.schedules.forest.splitting import split_off, without_common_divisor
+from ocs_codesign.schedules.forest.splitting import split_off
 from ocs_codesign.schedules.greedy import kernels
 
 if TYPE_CHECKING:
@@ -360,28 +360,17 @@ def unrolled(network: Network, physical: TickLinks) -> Iterator[Unrolled]:
 def _split(network: Network, physical: TickLinks) -> Unrolled:
     """Switches split off so that an allgather in many pieces stays as fast as it is."""
     found = optimum(network, Collective.ALLGATHER)
-    problem = found.tasks[0].problem
-    scale, trees = found.trees
-    shares = problem.capacity.tolist() if found.shares is None else found.shares.capacity[0]
-    ends = zip(problem.tail.tolist(), problem.head.tolist(), strict=True)
-    whole = zip(shares, problem.capacity.tolist(), strict=True)
-    part = {pair: Fraction(share) / most for pair, (share, most) in zip(ends, whole, strict=True)}
-    pairs = list(zip(network.tail.tolist(), network.head.tolist(), strict=True))
-    wide = network.bandwidth.tolist()
-    exact = [part.get(p, Fraction(0)) * w * scale for p, w in zip(pairs, wide, strict=True)]
-    factor = lcm(*(value.denominator for value in exact))
-    capacity = np.array([int(value * factor) for value in exact])
-    split = split_off(problem, network.tail, network.head, capacity, trees * factor)
-    scale *= Fraction(split.num_trees, trees)
-    smaller = without_common_divisor(split)
-    scale *= Fraction(smaller.num_trees, split.num_trees)
-    arcs = smaller.arcs
+    whole, problem = found.whole(0), found.tasks[0].problem
+    ends = found.tasks[0].ends(network)
+    links = replace(problem, tail=ends[0], head=ends[1], capacity=whole.capacity)
+    arcs = split_off(links, whole.num_trees)
+    scale = whole.inv_rate * arcs.num_trees
     is_host = (arcs.tail < network.num_hosts) & (arcs.head < network.num_hosts)
     live = np.flatnonzero((arcs.capacity > 0) & is_host & (arcs.tail != arcs.head))
     path_start, on_path = arcs.paths(live)
     paths = [tuple(path.tolist()) for path in np.split(on_path, path_start[1:-1])]
     rates = [
-        Fraction(part) / scale / wide[path[0]]
+        Fraction(part) / scale / int(network.bandwidth[path[0]])
         for part, path in zip(arcs.capacity[live].tolist(), paths, strict=True)
     ]
     between = list(zip(arcs.tail[live].tolist(), arcs.head[live].tolist(), strict=True))
