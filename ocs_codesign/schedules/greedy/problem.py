@@ -17,6 +17,7 @@ from ocs_codesign.core.quantities import parse_bandwidth
 from ocs_codesign.schedules.forest.optimum import optimum
 from ocs_codesign.schedules.forest.splitting import split_off
 from ocs_codesign.schedules.greedy import kernels
+from ocs_codesign.schedules.greedy.kernels import Links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,10 +64,6 @@ class ChunkProblem:
         """The only node that each chunk is for, where chunks are moved."""
         target: NDArray[np.int64] = self.wanted.argmax(axis=1)[self.group]
         return target
-
-    def over(self, links: TickLinks) -> ChunkProblem:
-        """The same chunks over other links."""
-        return replace(self, links=links)
 
     def mirrored(self) -> ChunkProblem:
         """What is moved, moved back over reversed links."""
@@ -164,6 +161,16 @@ class TickLinks:
     def reversed(self) -> TickLinks:
         """The same links leading the other way."""
         return replace(self, tail=self.head, head=self.tail)
+
+    def indexed(self, *keys: NDArray[np.generic]) -> Links:
+        """The columns for loops; those into a node are sorted by the keys, the last one first."""
+        nodes = np.arange(self.num_nodes + 1)
+        into, out = np.lexsort((*keys, self.head)), np.argsort(self.tail, kind="stable")
+        return Links(
+            *(self.tail, self.head, self.busy, self.delay),
+            *(np.searchsorted(self.head[into], nodes), into),
+            *(np.searchsorted(self.tail[out], nodes), out),
+        )
 
     def blocking(self) -> TickLinks:
         """The same links, each held until the chunk has arrived."""
@@ -301,9 +308,8 @@ class ChunkTransfers:
         start = np.empty_like(self.start)
         ready = np.zeros((links.num_nodes, num_chunks), dtype=np.int64)
         free = np.zeros(links.num_links, dtype=np.int64)
-        times = links.tail, links.head, links.busy, links.ticks
         loop = for_work(kernels.start_early, len(start))
-        loop(*times, self.link, self.chunk, ready, free, start)
+        loop(links.indexed(), self.link, self.chunk, ready, free, start)
         return start
 
 
@@ -316,18 +322,18 @@ class ChunkTransfers:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Unrolled:
-    """Links between hosts, number i over the network's links ``paths[i]``.
+    """Links between hosts, number i over the network's links ``paths[i]``, None: over itself.
 
     A tick of the network's own ``physical`` links is the same as theirs.
     """
 
     links: TickLinks
-    paths: tuple[tuple[int, ...], ...]
+    paths: tuple[tuple[int, ...], ...] | None
     physical: TickLinks
 
 
-def unrolled(network: Network, physical: TickLinks) -> Iterator[Unrolled]:
-    """The ways to do without the switches of a network, each with links at their exact rates.
+def unrolled(network: Network | None, physical: TickLinks) -> Iterator[Unrolled]:
+    """The ways to do without switches, if there are any, each with links at their exact rates.
 
     A star of equal hosts becomes links to d others each, for d that divide all others, at 1/d of
     the rate. The switches of any network are split off as those of forests are. Raises ValueError
@@ -339,6 +345,9 @@ def unrolled(network: Network, physical: TickLinks) -> Iterator[Unrolled]:
     >>> [way.links.busy.max() for way in unrolled(net, links_of_network(net, None))]
     [np.int64(1), np.int64(3)]
     """
+    if network is None or network.num_hosts == network.num_nodes:
+        yield Unrolled(physical, None, physical)
+        return
     hosts, alike = network.num_hosts, (physical.busy == physical.busy[:1]).all()
     up, down = (
         np.flatnonzero((end < hosts) & (other == hosts))
