@@ -224,9 +224,8 @@ class _Exchange:
             *(np.zeros(shape, small) for _ in range(2)),
         )
         self.arcs = _rank_arcs(self.graph, sets)
-        self.room = self.graph.capacity.copy()
         spare = (np.zeros(len(sets), bool), np.zeros(num_ranks, np.int64))
-        return bool(self._run(plant, self.arcs, self.hung, self.room, self.root, *spare))
+        return bool(self._run(plant, self.arcs, self.hung, self.root, *spare))
 
     @property
     def height(self) -> int:
@@ -239,10 +238,10 @@ class _Exchange:
     def relieved(self, height: int) -> bool:
         """Whether no arc carries too much after ranks have done what they can at a height."""
         over = -1
-        while (left := int(-np.minimum(self.room, 0).sum())) != over:
+        while (left := int(-np.minimum(self.arcs.room, 0).sum())) != over:
             over = left
             while True:
-                given = (self.arcs, self.hung, self.room, self.count, height)
+                given = (self.arcs, self.hung, self.count, height)
                 self.count = int(self._run(relieve, *given))
                 if self.count >= 0:
                     break
@@ -267,7 +266,7 @@ def _rank_arcs(graph: Dissemination, sets: NDArray[np.bool_]) -> RankArcs:
     rank, set_of = np.nonzero(sets.T)
     return RankArcs(
         *(np.searchsorted(tail, ranks), tail, head, into_first, into_arc, place),
-        *(np.searchsorted(rank, ranks), set_of, sets),
+        *(np.searchsorted(rank, ranks), set_of, sets, graph.capacity.copy()),
     )
 
 
