@@ -212,8 +212,7 @@ def between_hosts(hops: Hops, num_hosts: int) -> Hops:
 
 def _joined(direct: Hops, passed: Hops) -> Hops:
     columns: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in (direct, passed)])
-        for name in direct.names()
+        name: np.concatenate([getattr(part, name) for part in (direct, passed)]) for name in _NAMES
     }
     return replace(direct, **columns)
 
@@ -301,11 +300,6 @@ class Hops:
     adds: NDArray[np.bool_]
     piece: NDArray[np.int64]
     rewrites: bool = False
-
-    @staticmethod
-    def names() -> tuple[str, ...]:
-        """The columns."""
-        return _NAMES
 
     @property
     def is_twofold(self) -> bool:

@@ -23,6 +23,7 @@ from ocs_codesign.core.plans import (
     SIGNAL,
     WAIT,
 )
+from ocs_codesign.interop.lowering.raising import steps_follow, steps_hold
 from ocs_codesign.interop.msccl.order import (
     RECEIVES,
     LinkThread,
@@ -56,7 +57,6 @@ from ocs_codesign.interop.msccl.read import (
 )
 from ocs_codesign.interop.mscclpp.programs import parse_mscclpp
 from ocs_codesign.interop.mscclpp.write import write_mscclpp
-from ocs_codesign.interop.sends_csv import steps_follow, steps_hold
 from ocs_codesign.verification.rank_programs import check_program
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from ocs_codesign.core.plans import (
     WAIT,
     RankProgram,
 )
+from ocs_codesign.interop.lowering.raising import steps_follow
 from ocs_codesign.interop.msccl.order import (
     RECEIVES,
     ProgramCauses,
@@ -42,7 +43,6 @@ from ocs_codesign.interop.mscclpp.blocks import (
 )
 from ocs_codesign.interop.mscclpp.plan import WORDS, checked_plan
 from ocs_codesign.interop.mscclpp.programs import plan_program
-from ocs_codesign.interop.sends_csv import steps_follow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -274,16 +274,13 @@ class _Reader:
                 self.ended_in_net = False
             case "channel", "net":
                 _check(attributes, ("dev",))
-                self._add_net()
+                # A network card stands before the first GPU, or after the last.
+                self.ended_in_net = bool(self.channels[-1])
             case "channel", "gpu":
                 _check(attributes, ("dev", "rank"))
                 self._add_gpu(attributes)
             case _:
                 raise ValueError(f"a {shown(tag)} in a {shown(parent or 'document')} is unknown")
-
-    def _add_net(self) -> None:
-        """A network card stands before the first GPU, or after the last."""
-        self.ended_in_net = bool(self.channels[-1])
 
     def _add_gpu(self, attributes: dict[str, str]) -> None:
         channel = self.channels[-1]
