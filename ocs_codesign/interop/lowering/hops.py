@@ -184,6 +184,22 @@ def unions(
     return lo[new], reach[last]
 
 
+def runs_on_end(
+    alike: Sequence[NDArray[Any]], ends: Sequence[NDArray[Any]], count: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """The first row of every run of rows that are ``alike``, and the sum of its counts.
+
+    Places in columns of ``ends`` go on by the count of the row before.
+    """
+    new = np.arange(len(count)) == 0
+    for column in alike:
+        new[1:] |= column[1:] != column[:-1]
+    for column in ends:
+        new[1:] |= column[1:] != column[:-1] + count[:-1]
+    first = np.flatnonzero(new)
+    return first, np.add.reduceat(count, first) if len(first) else count
+
+
 # Hops over switches as hops from host to host: a switch keeps nothing and lasts no step.
 
 

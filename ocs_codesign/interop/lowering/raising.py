@@ -13,7 +13,7 @@ from ocs_codesign.core.demand import COPY, MOVE, SUM
 from ocs_codesign.core.plans import GET, INPUT, PUT, SCRATCH, SEND
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import Topology, before, distinct, places
-from ocs_codesign.interop.lowering.hops import Slots, cut, unions
+from ocs_codesign.interop.lowering.hops import Slots, cut, runs_on_end, unions
 from ocs_codesign.verification.kernels import longest_before
 from ocs_codesign.verification.rank_order import Order, ends_of_operations, grouped, order_of
 from ocs_codesign.verification.rank_programs import (
@@ -187,14 +187,9 @@ def _joined(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Runs of chunks that follow each other where columns are alike: a row of each, lo and hi."""
     order = np.lexsort((chunk, *columns))
-    lo, hi = chunk[order], (chunk + size)[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = lo[1:] != hi[:-1]
-    for column in columns:
-        new[1:] |= np.diff(column[order]) != 0
-    first = np.flatnonzero(new)
-    last = np.append(first[1:], len(order))[: len(first)] - 1
-    return order[first], lo[first], hi[last]
+    lo = chunk[order]
+    first, total = runs_on_end([column[order] for column in columns], [lo], size[order])
+    return order[first], lo[first], lo[first] + total
 
 
 def _of_one_half(
