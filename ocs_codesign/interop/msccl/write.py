@@ -378,15 +378,6 @@ def write_msccl(
     a cost with them would be another, steps that send have one attribute more than loaders ask for.
     Raises ValueError for what the loader does not take, naming the limit and the link, and for
     collectives that the format has no word for.
-
-    >>> from ocs_codesign.core.plans import OUTPUT, RECEIVE, SEND, RankProgram
-    >>> from ocs_codesign.core.collective import Collective
-    >>> swap = RankProgram(Collective.ALLGATHER, 2, 1, True, [0, 0],
-    ...     {"rank": [0, 0, 1, 1], "stream": [0, 1, 0, 1], "kind": [SEND, RECEIVE] * 2,
-    ...      "peer": [1, 1, 0, 0], "source_buffer": [OUTPUT] * 4, "source": [0, 0, 1, 0],
-    ...      "target_buffer": [OUTPUT] * 4, "target": [0, 1, 0, 0], "count": [1] * 4})
-    >>> write_msccl(swap, "swap").count("<step ")
-    4
     """
     algorithm = algorithm_of(program, name, dialect=dialect, proto=proto, max_bytes=max_bytes)
     return "".join(_lines(algorithm))

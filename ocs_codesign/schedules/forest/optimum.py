@@ -237,12 +237,6 @@ def helpful_links(found: Optimum) -> list[int]:
 
     There is often none: where several cuts are as narrow, all have to be widened. Empty where
     there is no cut.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.network import Network
-    >>> two = Network(2, 2, [0, 1], [1, 0], [1, 5])
-    >>> helpful_links(optimum(two, Collective.ALLGATHER))
-    [0]
     """
     return [link for link in found.leaving().tolist() if _wider(found, link) < found.inv_rate]
 

@@ -279,13 +279,6 @@ def few_trees(found: Optimum, num_trees: int) -> WholeLinks:
     It takes at most 1 / (num_trees * the least capacity) more than the optimum, but where rounded
     capacities cannot be balanced at a switch. More trees can be worse than fewer. Raises ValueError
     where links are shared by groups, and for less than one tree.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.networks.servers import boxes
-    >>> from ocs_codesign.schedules.forest.optimum import optimum
-    >>> few = few_trees(optimum(boxes(2, 8, 300, 25, outer=2), Collective.ALLGATHER), 4)
-    >>> few.num_trees, few.scale
-    (1, Fraction(7, 150))
     """
     if num_trees < 1:
         raise ValueError(f"{num_trees} trees a unit: there must be one")

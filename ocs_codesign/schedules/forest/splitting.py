@@ -385,13 +385,6 @@ def balanced_within(
 
     Relays, the nodes that are no ranks, let out what they let in. None if there are no such
     capacities, or none were found; ``capacity`` itself if it is balanced.
-
-    >>> from ocs_codesign.core.compute.cuts import Dissemination
-    >>> is_rank = np.array([True, True, True, False])
-    >>> tail, head = np.array([[0, 1, 2, 3, 3, 3], [3, 3, 3, 0, 1, 2]])
-    >>> one = Dissemination(is_rank, is_rank.astype(int), tail, head, np.zeros(6, int))
-    >>> balanced_within(one, np.array([2, 3, 2, 2, 2, 2]), one.weight)
-    array([2, 2, 2, 2, 2, 2])
     """
     left = capacity.copy()
     if short_set(problem, left, own) is not None:

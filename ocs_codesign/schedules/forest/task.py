@@ -70,13 +70,6 @@ def group_tasks(network: Network, demand: Demand) -> list[GroupTask]:
     """A task for every set of hosts that copies or adds up.
 
     Raises ValueError for a demand that moves items, and for one with a root outside of its group.
-
-    >>> from ocs_codesign.core.demand import demand_of
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> groups = Collective("allgather", groups=[(0, 1), (3, 2)], sizes=(1, 2))
-    >>> [task.problem.weight.tolist() for task in group_tasks(star(4, 10), demand_of(groups, 4))]
-    [[1, 2, 0, 0, 0], [0, 0, 2, 1, 0]]
     """
     if demand.num_hosts != network.num_hosts:
         raise ValueError(

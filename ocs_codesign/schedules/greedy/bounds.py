@@ -70,17 +70,7 @@ def check_reach(problem: ChunkProblem, travel: NDArray[np.int64]) -> None:
 
 
 def quick_bound(problem: ChunkProblem, travel: NDArray[np.int64]) -> int:
-    """Ingress and distance, and for what is moved the work in all: a bound in ticks.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.demand import demand_of
-    >>> from ocs_codesign.schedules.greedy.problem import links_of_topology
-    >>> from ocs_codesign.schedules.greedy.problem import problem_of
-    >>> path = links_of_topology(Topology(3, [0, 1, 1, 2], [1, 0, 2, 1]))
-    >>> exchange = problem_of(demand_of(Collective.ALLTOALL, 3), path, 1)
-    >>> quick_bound(exchange, travel_times(path))
-    2
-    """
+    """Ingress and distance, and for what is moved the work in all: a bound in ticks."""
     least = _receivers(problem, travel)
     if problem.is_move:
         least = max(least, _receivers(problem.mirrored(), travel.T), _work(problem, travel))

@@ -338,12 +338,6 @@ def unrolled(network: Network | None, physical: TickLinks) -> Iterator[Unrolled]
     A star of equal hosts becomes links to d others each, for d that divide all others, at 1/d of
     the rate. The switches of any network are split off as those of forests are. Raises ValueError
     if hosts cannot reach each other.
-
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> from ocs_codesign.schedules.greedy.problem import links_of_network
-    >>> net = star(4, 10)
-    >>> [way.links.busy.max() for way in unrolled(net, links_of_network(net, None))]
-    [np.int64(1), np.int64(3)]
     """
     if network is None or network.num_hosts == network.num_nodes:
         yield Unrolled(physical, None, physical)
@@ -414,12 +408,6 @@ def _over(
         delay.astype(np.int64) * finer,
         tick,
     )
-    own = TickLinks(
-        physical.num_nodes,
-        physical.tail,
-        physical.head,
-        physical.busy * finer,
-        physical.delay * finer,
-        tick,
-    )
+    hold, wait = physical.busy * finer, physical.delay * finer
+    own = replace(physical, busy=hold, delay=wait, tick_s=tick, symmetry=None)
     return Unrolled(links, tuple(paths), own)
