@@ -379,19 +379,6 @@ def write_msccl(
     Raises ValueError for what the loader does not take, naming the limit and the link, and for
     collectives that the format has no word for.
     """
-    algorithm = algorithm_of(program, name, dialect=dialect, proto=proto, max_bytes=max_bytes)
-    return "".join(_lines(algorithm))
-
-
-def algorithm_of(
-    program: RankProgram,
-    name: str,
-    *,
-    dialect: str = "msccl",
-    proto: str = "Simple",
-    max_bytes: int = MAX_BYTES,
-) -> MscclAlgorithm:
-    """What the MSCCL file of a program says; ValueError as of ``write_msccl``."""
     if dialect not in DIALECTS:
         raise ValueError(f"dialect is {dialect!r}: it must be one of {', '.join(DIALECTS)}")
     if proto not in PROTOCOLS:
@@ -423,7 +410,7 @@ def algorithm_of(
     if not steps_hold(told):  # one threadblock for two links put off what is sent
         with suppress(ValueError):  # there may be no room for so many threadblocks
             algorithm, told = made(fused=False)
-    return without_steps(algorithm) if steps_follow(told) else algorithm
+    return "".join(_lines(without_steps(algorithm) if steps_follow(told) else algorithm))
 
 
 def _word(program: RankProgram, dialect: str) -> str:

@@ -257,16 +257,18 @@ def losses(found: Optimum) -> list[RateLoss]:
     ends = np.sort([network.tail, network.head], axis=0).T
     cables, cable_of = np.unique(ends, axis=0, return_inverse=True)
     switches = range(network.num_hosts, network.num_nodes)
-    total, told = len(cables) + len(switches), []
-    for at, (one, other) in enumerate(cables.tolist()):
-        lost = np.flatnonzero(cable_of.ravel() == at).tolist()
-        what = f"cable {network.name(one)} - {network.name(other)}"
-        told.append(RateLoss(what, _rate_left(found, network.without(links=lost))))
-        tell(at + 1, total)
-    for at, switch in enumerate(switches):
-        left = network.without(nodes=[switch])
-        told.append(RateLoss(f"switch {network.name(switch)}", _rate_left(found, left)))
-        tell(len(cables) + at + 1, total)
+    lost: list[tuple[str, dict[str, list[int]]]] = [
+        (
+            f"cable {network.name(one)} - {network.name(other)}",
+            {"links": np.flatnonzero(cable_of.ravel() == at).tolist()},
+        )
+        for at, (one, other) in enumerate(cables.tolist())
+    ]
+    lost += [(f"switch {network.name(switch)}", {"nodes": [switch]}) for switch in switches]
+    told = []
+    for done, (what, gone) in enumerate(lost, 1):
+        told.append(RateLoss(what, _rate_left(found, network.without(**gone))))
+        tell(done, len(lost))
     return sorted(told, key=lambda loss: loss.rate_left)
 
 
