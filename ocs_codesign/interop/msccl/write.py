@@ -353,7 +353,7 @@ def _apart(steps: list[MscclStep]) -> list[MscclStep]:
 
 
 MAX_BYTES = 2**30
-"""The largest message that a written file is for, unless told: 0 means none at all to microsoft."""
+"""The largest message that a written file is for: 0 means none at all to microsoft."""
 
 _WORDS = {
     "allgather": "allgather",
@@ -370,7 +370,6 @@ def write_msccl(
     *,
     dialect: str = "msccl",
     proto: str = "Simple",
-    max_bytes: int = MAX_BYTES,
 ) -> str:
     """The MSCCL file of a program of sends and receives, for loader ``msccl`` or ``rccl``.
 
@@ -383,15 +382,13 @@ def write_msccl(
         raise ValueError(f"dialect is {dialect!r}: it must be one of {', '.join(DIALECTS)}")
     if proto not in PROTOCOLS:
         raise ValueError(f"proto is {proto!r}: it must be one of {', '.join(PROTOCOLS)}")
-    if not 1 <= max_bytes < 2**63:
-        raise ValueError(f"max_bytes is {max_bytes}: it must be from 1 to 2^63 - 1")
     coll, collective = _word(program, dialect), program.collective
     loader = DIALECTS[dialect]
     _check_kinds(program)
     sizes = [size.tolist() for size in program.buffer_sizes()]
     units = 1 if coll in ("reduce", "broadcast") else program.num_ranks
     in_place = program.in_place
-    head = name, proto, units * program.chunks_per_unit, coll, in_place, not in_place, 0, max_bytes
+    head = name, proto, units * program.chunks_per_unit, coll, in_place, not in_place, 0, MAX_BYTES
 
     def made(fused: bool) -> tuple[MscclAlgorithm, RankProgram]:
         blocks = blocks_of(program, loader, proto, fused=fused)
