@@ -19,14 +19,12 @@ from ocs_codesign.graphs.text import parse
 from ocs_codesign.interop.nccl.graph import (
     graph_text,
     parse_graph_file,
-    read_graph_file,
     rings_of,
     write_graph_file,
 )
 from ocs_codesign.interop.nccl.tuner import (
     TunerRule,
     parse_tuner,
-    read_tuner,
     rules_of,
     tuner_text,
     write_tuner,
@@ -46,7 +44,7 @@ def test_the_golden_graph():
     assert write_graph_file(export(ring_schedule(4))) == {
         "graph.xml": (GOLDEN / "graph.xml").read_bytes()
     }
-    (graph,) = read_graph_file(GOLDEN / "graph.xml")
+    (graph,) = parse_graph_file((GOLDEN / "graph.xml").read_bytes(), "graph.xml")
     assert (graph.graph_id, graph.pattern, graph.channels) == (0, 4, ((0, 1, 2, 3),))
     assert graph.devices == {rank: rank for rank in range(4)}
 
@@ -201,7 +199,7 @@ def test_nets_stand_at_the_ends():
 
 
 def test_the_golden_rules():
-    (rule,) = read_tuner(GOLDEN / "tuner.csv")
+    (rule,) = parse_tuner((GOLDEN / "tuner.csv").read_bytes(), "tuner.csv")
     assert rule == TunerRule("allgather", 0, 2**32 - 1, "ring", num_servers=1, num_ranks=4)
     assert tuner_text([rule]).encode() == (GOLDEN / "tuner.csv").read_bytes()
 

@@ -62,23 +62,27 @@ def check_graph(graph: EtGraph) -> GraphVerdict:
     refused, because the order in which ASTRA-sim issues them would decide which is which, and so
     are tags of 5 * 10^8 and more, which are ASTRA-sim's own.
     """
-    sends = np.flatnonzero(graph.kind == schema.SEND)
-    receives = np.flatnonzero(graph.kind == schema.RECV)
-    keys = [
-        np.stack([graph.tag[rows], source[rows], target[rows], graph.size[rows]])
-        for rows, source, target in (
-            (sends, graph.rank, graph.peer),
-            (receives, graph.peer, graph.rank),
-        )
-    ]
-    orders = [np.lexsort(key[::-1]) for key in keys]
-    sends, receives = sends[orders[0]], receives[orders[1]]
-    keys = [key[:, order] for key, order in zip(keys, orders, strict=True)]
-    witness = _unmatched(graph, sends, receives, keys[0], keys[1])
+    sends, receives, *keys = _messages(graph)
+    witness = _unmatched(graph, sends, receives, *keys)
     if witness is None:
         witness = _endless(graph, sends, receives)
     total = sum(graph.size[sends].tolist())
     return GraphVerdict(graph.num_ranks, graph.num_nodes, len(sends), total, witness)
+
+
+def _messages(graph: EtGraph) -> tuple[NDArray[np.int64], ...]:
+    """The sends and the receives, by what they must share, and that: tag, ranks and size."""
+    rows, keys = [], []
+    for kind, source, target in (
+        (schema.SEND, graph.rank, graph.peer),
+        (schema.RECV, graph.peer, graph.rank),
+    ):
+        mine = np.flatnonzero(graph.kind == kind)
+        key = np.stack([graph.tag[mine], source[mine], target[mine], graph.size[mine]])
+        order = np.lexsort(key[::-1])
+        rows.append(mine[order])
+        keys.append(key[:, order])
+    return (*rows, *keys)
 
 
 def _unmatched(
@@ -191,20 +195,12 @@ def clocked(
     if (graph.kind == schema.COLL).any():
         row = int((graph.kind == schema.COLL).argmax())
         raise ValueError(f"{graph.place(row)} is a collective: sends and receives have a clock")
-    sends = np.flatnonzero(graph.kind == schema.SEND)
-    receives = np.flatnonzero(graph.kind == schema.RECV)
-    network, path = (_star if switched else _pairs)(graph, sends, latency_ns)
-    keys = [
-        np.lexsort((graph.size[rows], source[rows], target[rows], graph.tag[rows]))
-        for rows, source, target in (
-            (sends, graph.rank, graph.peer),
-            (receives, graph.peer, graph.rank),
-        )
-    ]
+    sends, receives, _, _ = _messages(graph)
+    network, path = (_star if switched else _pairs)(graph, np.sort(sends), latency_ns)
     if len(sends) != len(receives):
         raise ValueError(f"{len(sends)} sends, but {len(receives)} receives: some never end")
-    who = np.concatenate([graph.waiting(), receives[keys[1]]])
-    whom = np.concatenate([graph.wait, sends[keys[0]]])
+    who = np.concatenate([graph.waiting(), receives])
+    whom = np.concatenate([graph.wait, sends])
     order = np.lexsort((whom, who))
     is_send = graph.kind == schema.SEND
     is_computation = graph.kind == schema.COMP

@@ -184,6 +184,22 @@ def unions(
     return lo[new], reach[last]
 
 
+def runs_on_end(
+    alike: Sequence[NDArray[Any]], ends: Sequence[NDArray[Any]], count: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """The first row of every run of rows that are ``alike``, and the sum of its counts.
+
+    Places in columns of ``ends`` go on by the count of the row before.
+    """
+    new = np.arange(len(count)) == 0
+    for column in alike:
+        new[1:] |= column[1:] != column[:-1]
+    for column in ends:
+        new[1:] |= column[1:] != column[:-1] + count[:-1]
+    first = np.flatnonzero(new)
+    return first, np.add.reduceat(count, first) if len(first) else count
+
+
 # Hops over switches as hops from host to host: a switch keeps nothing and lasts no step.
 
 
@@ -212,8 +228,7 @@ def between_hosts(hops: Hops, num_hosts: int) -> Hops:
 
 def _joined(direct: Hops, passed: Hops) -> Hops:
     columns: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in (direct, passed)])
-        for name in direct.names()
+        name: np.concatenate([getattr(part, name) for part in (direct, passed)]) for name in _NAMES
     }
     return replace(direct, **columns)
 
@@ -301,11 +316,6 @@ class Hops:
     adds: NDArray[np.bool_]
     piece: NDArray[np.int64]
     rewrites: bool = False
-
-    @staticmethod
-    def names() -> tuple[str, ...]:
-        """The columns."""
-        return _NAMES
 
     @property
     def is_twofold(self) -> bool:

@@ -19,7 +19,7 @@ from ocs_codesign.core.plans import (
     RankProgram,
 )
 from ocs_codesign.core.topology import distinct, places, starts_of
-from ocs_codesign.interop.lowering.hops import Placement, cut, hops_of
+from ocs_codesign.interop.lowering.hops import Placement, cut, hops_of, runs_on_end
 from ocs_codesign.interop.lowering.raising import Scratch, rows_of
 
 if TYPE_CHECKING:
@@ -200,15 +200,8 @@ def runs_of(parts: list[Rows]) -> Runs:
         flags = flags * 4 + columns[name]
     order = np.lexsort((columns["source"], flags, columns["line"], columns["step"]))
     columns = {name: column[order] for name, column in columns.items()}
-    flags, count = flags[order], columns["count"]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = np.diff(columns["step"]) != 0
-    for column in (columns["line"], flags):
-        new[1:] |= column[1:] != column[:-1]
-    for name in ("source", "target"):
-        new[1:] |= columns[name][1:] != columns[name][:-1] + count[:-1]
-    first = np.flatnonzero(new)
-    total = np.add.reduceat(count, first) if len(first) else count
+    alike, ends = (columns["step"], columns["line"], flags[order]), ("source", "target")
+    first, total = runs_on_end(alike, [columns[name] for name in ends], columns["count"])
     columns = {name: column[first] for name, column in columns.items()}
     columns["count"] = total
     return Runs(columns, columns.pop("aside"))
@@ -274,65 +267,45 @@ def operations_of(runs: Runs, copied: list[Locals], scratch: Scratch) -> Operati
     return {name: column[order] for name, column in joined.items()}
 
 
+def _operations(rank: NDArray[Any], kind: Any, turn: int, given: Operations) -> Operations:
+    """Operations of ranks, with 0 for what is not given."""
+    none = np.zeros(len(rank), dtype=np.int8)
+    known = {"rank": rank, "kind": (none + kind).astype(np.int8), "turn": none + turn}
+    return dict.fromkeys(FIELDS, none) | known | given
+
+
 def _sends(columns: dict[str, NDArray[Any]]) -> Operations:
-    none = np.zeros(len(columns["step"]), dtype=np.int8)
-    return {
-        "rank": columns["sender"],
-        "kind": none + SEND,
-        "peer": columns["receiver"],
-        "channel": columns["channel"],
-        "source_buffer": columns["source_buffer"],
-        "source": columns["source"],
-        "target_buffer": none,
-        "target": none,
-        "count": columns["count"],
-        "step": columns["step"],
-        "turn": none + SENDS,
-    }
+    names = ("channel", "source_buffer", "source", "count", "step")
+    given = {name: columns[name] for name in names} | {"peer": columns["receiver"]}
+    return _operations(columns["sender"], SEND, SENDS, given)
 
 
 def _receives(columns: dict[str, NDArray[Any]]) -> Operations:
-    none = np.zeros(len(columns["step"]), dtype=np.int8)
-    return {
-        "rank": columns["receiver"],
-        "kind": np.where(columns["adds"], RECEIVE_ADD, RECEIVE).astype(np.int8),
-        "peer": columns["sender"],
-        "channel": columns["channel"],
-        "source_buffer": none,
-        "source": none,
-        "target_buffer": columns["target_buffer"].copy(),
-        "target": columns["target"].copy(),
-        "count": columns["count"],
-        "step": columns["step"],
-        "turn": none + RECEIVES,
-    }
+    """They have columns of their own, but for what they share with the sends."""
+    given = {name: columns[name] for name in ("channel", "count", "step")}
+    given |= {name: columns[name].copy() for name in ("target_buffer", "target")}
+    given["peer"] = columns["sender"]
+    kind = np.where(columns["adds"], RECEIVE_ADD, RECEIVE)
+    return _operations(columns["receiver"], kind, RECEIVES, given)
 
 
 def _copy(local: Locals) -> Operations:
     """Copies of one rank that read and write on end are one."""
     buffers = local.source.buffer.astype(np.int64) * 4 + local.target.buffer
     order = np.lexsort((local.source.chunk, buffers, local.rank))
-    rank, buffers, count = local.rank[order], buffers[order], local.count[order]
-    source, target = local.source.at(order), local.target.at(order)
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (np.diff(rank) != 0) | (np.diff(buffers) != 0)
-    for slots in (source, target):
-        new[1:] |= slots.chunk[1:] != slots.chunk[:-1] + count[:-1]
-    first = np.flatnonzero(new)
-    none = np.zeros(len(first), dtype=np.int8)
-    return {
-        "rank": rank[first],
-        "kind": none + COPY,
-        "peer": none - 1,
-        "channel": none,
-        "source_buffer": source.buffer[first],
-        "source": source.chunk[first],
-        "target_buffer": target.buffer[first],
-        "target": target.chunk[first],
-        "count": np.add.reduceat(count, first) if len(first) else count,
-        "step": none,
-        "turn": none,
+    rank, source, target = local.rank[order], local.source.at(order), local.target.at(order)
+    ends = (source.chunk, target.chunk)
+    first, count = runs_on_end((rank, buffers[order]), ends, local.count[order])
+    source, target = source.at(first), target.at(first)
+    given: Operations = {
+        "peer": np.full(len(first), -1, dtype=np.int8),
+        "source_buffer": source.buffer,
+        "source": source.chunk,
+        "target_buffer": target.buffer,
+        "target": target.chunk,
+        "count": count,
     }
+    return _operations(rank[first], COPY, 0, given)
 
 
 def lower(

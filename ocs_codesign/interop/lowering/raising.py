@@ -13,7 +13,7 @@ from ocs_codesign.core.demand import COPY, MOVE, SUM
 from ocs_codesign.core.plans import GET, INPUT, PUT, SCRATCH, SEND
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import Topology, before, distinct, places
-from ocs_codesign.interop.lowering.hops import Slots, cut, unions
+from ocs_codesign.interop.lowering.hops import Slots, cut, runs_on_end, unions
 from ocs_codesign.verification.kernels import longest_before
 from ocs_codesign.verification.rank_order import Order, ends_of_operations, grouped, order_of
 from ocs_codesign.verification.rank_programs import (
@@ -89,7 +89,7 @@ def _sent(order: Order) -> _Sent:
     base = (np.cumsum(sizes) - sizes.ravel()).reshape(sizes.shape)
     sides = data_of(program, base)
     cells = cells_with(order, base, sides)
-    moves = np.flatnonzero(np.isin(program.kind, (SEND, PUT, GET)))
+    moves = np.flatnonzero(_sending(program))
     source, _ = ends_of_operations(order, base)
     run, cell, _ = cells.within(source[moves], program.count[moves])
     is_whole = np.ones(len(run), dtype=bool)
@@ -117,38 +117,69 @@ def _links(
 
 def _steps(order: Order) -> NDArray[np.int64]:
     """The step of every operation that sends."""
-    program = order.program
-    moves = np.isin(program.kind, (SEND, PUT, GET))
-    start, edge = grouped(order.after, np.arange(len(order.after)), program.num_operations)
-    earlier = order.before[edge]
-    takes = ~order.is_local[edge] | (program.kind[earlier] == GET)
-    own = program.step.astype(np.int64)
-    if (own[moves] > 0).all():
-        arrived = np.zeros(program.num_operations, dtype=np.int64)
-        _arrivals(order, start, earlier, takes, own, arrived)
-        if (arrived[moves] < own[moves]).all():
-            return own
-    level = np.zeros(program.num_operations, dtype=np.int64)
-    loop = for_work(longest_before, len(earlier))
-    loop(order.order, start, earlier, takes.astype(np.int64), level)
-    step = np.ones(program.num_operations, dtype=np.int64)
-    step[moves] += np.unique(level[moves], return_inverse=True)[1]
+    own = order.program.step.astype(np.int64)
+    return own if _has_steps(order.program) and _steps_hold(order) else _found_steps(order)
+
+
+def steps_follow(program: RankProgram) -> bool:
+    """Whether the steps of all that is sent are what a reader finds without them, or are unknown.
+
+    That is the number of messages, one after the other, behind which a send is, counted without
+    those numbers that no send has. Of a program that never ends it is true.
+    """
+    order = order_of(program, None)
+    if isinstance(order, Witness) or not _has_steps(program):
+        return True
+    moves = _sending(program)
+    return bool((_found_steps(order)[moves] == program.step[moves]).all())
+
+
+def steps_hold(program: RankProgram) -> bool:
+    """Whether nothing is sent in the step of a message that it waits for, or before, if known.
+
+    Of a program that never ends it is true.
+    """
+    order = order_of(program, None)
+    return isinstance(order, Witness) or not _has_steps(program) or _steps_hold(order)
+
+
+def _sending(program: RankProgram) -> NDArray[np.bool_]:
+    return np.isin(program.kind, (SEND, PUT, GET))
+
+
+def _has_steps(program: RankProgram) -> bool:
+    return bool((program.step[_sending(program)] > 0).all())
+
+
+def _steps_hold(order: Order) -> bool:
+    own, moves = order.program.step.astype(np.int64), _sending(order.program)
+    return bool((_most_before(order, own)[moves] < own[moves]).all())
+
+
+def _found_steps(order: Order) -> NDArray[np.int64]:
+    moves = _sending(order.program)
+    step = np.ones(len(moves), dtype=np.int64)
+    step[moves] += np.unique(_most_before(order)[moves], return_inverse=True)[1]
     return step
 
 
-def _arrivals(
-    order: Order,
-    start: NDArray[np.int64],
-    earlier: NDArray[np.int64],
-    takes: NDArray[np.bool_],
-    own: NDArray[np.int64],
-    arrived: NDArray[np.int64],
-) -> None:
-    """Fill in the last step in which anything came that an operation is after."""
-    owner = np.repeat(np.arange(len(own)), np.diff(start))
-    np.maximum.at(arrived, owner[takes], own[earlier[takes]])
+def _most_before(order: Order, own: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Of every operation the largest number that came with the messages that it is after.
+
+    A message brings the ``own`` number of what sends it or, without any, one more than came there.
+    """
+    num = order.program.num_operations
+    start, edge = grouped(order.after, np.arange(len(order.after)), num)
+    earlier = order.before[edge]
+    takes = ~order.is_local[edge] | (order.program.kind[earlier] == GET)
+    most, more = np.zeros(num, dtype=np.int64), takes.astype(np.int64)
+    if own is not None:
+        owner = np.repeat(np.arange(num), np.diff(start))
+        np.maximum.at(most, owner[takes], own[earlier[takes]])
+        more = np.zeros_like(more)
     loop = for_work(longest_before, len(earlier))
-    loop(order.order, start, earlier, np.zeros(len(earlier), dtype=np.int64), arrived)
+    loop(order.order, start, earlier, more, most)
+    return most
 
 
 def _joined(
@@ -156,14 +187,9 @@ def _joined(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Runs of chunks that follow each other where columns are alike: a row of each, lo and hi."""
     order = np.lexsort((chunk, *columns))
-    lo, hi = chunk[order], (chunk + size)[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = lo[1:] != hi[:-1]
-    for column in columns:
-        new[1:] |= np.diff(column[order]) != 0
-    first = np.flatnonzero(new)
-    last = np.append(first[1:], len(order))[: len(first)] - 1
-    return order[first], lo[first], hi[last]
+    lo = chunk[order]
+    first, total = runs_on_end([column[order] for column in columns], [lo], size[order])
+    return order[first], lo[first], lo[first] + total
 
 
 def _of_one_half(

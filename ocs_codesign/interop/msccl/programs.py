@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 import numpy as np
 
 from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.plans import (
     ADD,
     COLUMNS,
@@ -24,6 +25,7 @@ from ocs_codesign.interop.msccl.order import levels
 from ocs_codesign.interop.msccl.read import (
     DIALECTS,
     MAX_CHUNKS,
+    MAX_FILE_BYTES,
     PROTOCOLS,
     RECEIVING,
     SENDING,
@@ -35,7 +37,6 @@ from ocs_codesign.interop.msccl.read import (
     check_limits,
     check_slots,
     parsed,
-    read_algorithm,
     rooted,
     units_and_factor,
 )
@@ -57,7 +58,7 @@ _COLLECTIVES = {
 
 def read_msccl(path: Path, **options: object) -> RankProgram:
     """The program that an MSCCL file holds, options as of ``program_of``; OSError if unreadable."""
-    return program_of(read_algorithm(path), str(path), **options)  # type: ignore[arg-type]
+    return parse_msccl(read_limited(path, MAX_FILE_BYTES), str(path), **options)
 
 
 def parse_msccl(data: bytes, name: str, **options: object) -> RankProgram:

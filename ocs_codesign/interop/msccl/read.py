@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 from xml.parsers import expat
 
 from ocs_codesign.core.collective import Collective
-from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.plans import INPUT, OUTPUT, SCRATCH
 from ocs_codesign.core.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 
 # What an MSCCL file says, as values, and the limits of those who load it.
@@ -198,11 +196,6 @@ MAX_STEPS = 1_000_000
 _INSIDE = {"": "algo", "algo": "gpu", "gpu": "tb", "tb": "step", "step": ""}
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _MAX_VALUE = 2**31 - 1
-
-
-def read_algorithm(path: Path) -> MscclAlgorithm:
-    """What an MSCCL file says; OSError if it cannot be read, ValueError as of ``parsed``."""
-    return parsed(read_limited(path, MAX_FILE_BYTES), str(path))
 
 
 def parsed(data: bytes, name: str) -> MscclAlgorithm:

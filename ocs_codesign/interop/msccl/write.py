@@ -23,6 +23,7 @@ from ocs_codesign.core.plans import (
     SIGNAL,
     WAIT,
 )
+from ocs_codesign.interop.lowering.raising import steps_follow, steps_hold
 from ocs_codesign.interop.msccl.order import (
     RECEIVES,
     LinkThread,
@@ -56,7 +57,6 @@ from ocs_codesign.interop.msccl.read import (
 )
 from ocs_codesign.interop.mscclpp.programs import parse_mscclpp
 from ocs_codesign.interop.mscclpp.write import write_mscclpp
-from ocs_codesign.interop.sends_csv import steps_follow, steps_hold
 from ocs_codesign.verification.rank_programs import check_program
 
 if TYPE_CHECKING:
@@ -353,7 +353,7 @@ def _apart(steps: list[MscclStep]) -> list[MscclStep]:
 
 
 MAX_BYTES = 2**30
-"""The largest message that a written file is for, unless told: 0 means none at all to microsoft."""
+"""The largest message that a written file is for: 0 means none at all to microsoft."""
 
 _WORDS = {
     "allgather": "allgather",
@@ -370,7 +370,6 @@ def write_msccl(
     *,
     dialect: str = "msccl",
     proto: str = "Simple",
-    max_bytes: int = MAX_BYTES,
 ) -> str:
     """The MSCCL file of a program of sends and receives, for loader ``msccl`` or ``rccl``.
 
@@ -378,42 +377,18 @@ def write_msccl(
     a cost with them would be another, steps that send have one attribute more than loaders ask for.
     Raises ValueError for what the loader does not take, naming the limit and the link, and for
     collectives that the format has no word for.
-
-    >>> from ocs_codesign.core.plans import OUTPUT, RECEIVE, SEND, RankProgram
-    >>> from ocs_codesign.core.collective import Collective
-    >>> swap = RankProgram(Collective.ALLGATHER, 2, 1, True, [0, 0],
-    ...     {"rank": [0, 0, 1, 1], "stream": [0, 1, 0, 1], "kind": [SEND, RECEIVE] * 2,
-    ...      "peer": [1, 1, 0, 0], "source_buffer": [OUTPUT] * 4, "source": [0, 0, 1, 0],
-    ...      "target_buffer": [OUTPUT] * 4, "target": [0, 1, 0, 0], "count": [1] * 4})
-    >>> write_msccl(swap, "swap").count("<step ")
-    4
     """
-    algorithm = algorithm_of(program, name, dialect=dialect, proto=proto, max_bytes=max_bytes)
-    return "".join(_lines(algorithm))
-
-
-def algorithm_of(
-    program: RankProgram,
-    name: str,
-    *,
-    dialect: str = "msccl",
-    proto: str = "Simple",
-    max_bytes: int = MAX_BYTES,
-) -> MscclAlgorithm:
-    """What the MSCCL file of a program says; ValueError as of ``write_msccl``."""
     if dialect not in DIALECTS:
         raise ValueError(f"dialect is {dialect!r}: it must be one of {', '.join(DIALECTS)}")
     if proto not in PROTOCOLS:
         raise ValueError(f"proto is {proto!r}: it must be one of {', '.join(PROTOCOLS)}")
-    if not 1 <= max_bytes < 2**63:
-        raise ValueError(f"max_bytes is {max_bytes}: it must be from 1 to 2^63 - 1")
     coll, collective = _word(program, dialect), program.collective
     loader = DIALECTS[dialect]
     _check_kinds(program)
     sizes = [size.tolist() for size in program.buffer_sizes()]
     units = 1 if coll in ("reduce", "broadcast") else program.num_ranks
     in_place = program.in_place
-    head = name, proto, units * program.chunks_per_unit, coll, in_place, not in_place, 0, max_bytes
+    head = name, proto, units * program.chunks_per_unit, coll, in_place, not in_place, 0, MAX_BYTES
 
     def made(fused: bool) -> tuple[MscclAlgorithm, RankProgram]:
         blocks = blocks_of(program, loader, proto, fused=fused)
@@ -432,7 +407,7 @@ def algorithm_of(
     if not steps_hold(told):  # one threadblock for two links put off what is sent
         with suppress(ValueError):  # there may be no room for so many threadblocks
             algorithm, told = made(fused=False)
-    return without_steps(algorithm) if steps_follow(told) else algorithm
+    return "".join(_lines(without_steps(algorithm) if steps_follow(told) else algorithm))
 
 
 def _word(program: RankProgram, dialect: str) -> str:

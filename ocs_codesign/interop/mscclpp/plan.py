@@ -6,7 +6,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.plain_text import read_plain_text
 from ocs_codesign.core.shown import shown
 from ocs_codesign.interop.msccl.read import MAX_CHUNKS
@@ -20,7 +19,6 @@ from ocs_codesign.interop.mscclpp.blocks import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 WORDS = {
@@ -96,11 +94,6 @@ class ExecutionPlan:
     collective: str
     inplace: bool
     gpus: tuple[PlanGpu, ...]
-
-
-def read_plan(path: Path) -> ExecutionPlan:
-    """What a file says; OSError if it cannot be read, ValueError as of ``parsed_plan``."""
-    return parsed_plan(read_limited(path, MAX_FILE_BYTES), str(path))
 
 
 def parsed_plan(data: bytes, name: str) -> ExecutionPlan:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.core.collective import Collective
+from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.plans import (
     ADD,
     COLUMNS,
@@ -44,6 +45,7 @@ from ocs_codesign.core.plans import (
 from ocs_codesign.core.topology import starts_of
 from ocs_codesign.interop.msccl.read import FilePlaces, check_slots, units_and_factor
 from ocs_codesign.interop.mscclpp.plan import (
+    MAX_FILE_BYTES,
     RELAXED,
     TELLING,
     WORDS,
@@ -52,7 +54,6 @@ from ocs_codesign.interop.mscclpp.plan import (
     PlanOperation,
     joined_blocks,
     parsed_plan,
-    read_plan,
     relaxed_counters,
 )
 
@@ -68,7 +69,7 @@ _Place = tuple[int, int]
 
 def read_mscclpp(path: Path) -> RankProgram:
     """The program that a plan holds; OSError if it cannot be read, ValueError if it is none."""
-    return plan_program(read_plan(path), str(path))
+    return parse_mscclpp(read_limited(path, MAX_FILE_BYTES), str(path))
 
 
 def parse_mscclpp(data: bytes, name: str) -> RankProgram:

@@ -20,6 +20,7 @@ from ocs_codesign.core.plans import (
     WAIT,
     RankProgram,
 )
+from ocs_codesign.interop.lowering.raising import steps_follow
 from ocs_codesign.interop.msccl.order import (
     RECEIVES,
     ProgramCauses,
@@ -42,7 +43,6 @@ from ocs_codesign.interop.mscclpp.blocks import (
 )
 from ocs_codesign.interop.mscclpp.plan import WORDS, checked_plan
 from ocs_codesign.interop.mscclpp.programs import plan_program
-from ocs_codesign.interop.sends_csv import steps_follow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -237,11 +237,14 @@ class _Made:
         return stuck
 
 
+_NUM_THREADS = 1024
+"""Of every block."""
+
 _ADDRESSED_BYTES = 2**32
 """Offsets are 32 bit."""
 
 
-def write_mscclpp(program: RankProgram, name: str, *, num_threads_per_block: int = 1024) -> str:
+def write_mscclpp(program: RankProgram, name: str) -> str:
     """The execution plan of a program of sends and receives.
 
     Every message is a put, or more, and a signal; what is to be added is put into scratch and
@@ -253,12 +256,10 @@ def write_mscclpp(program: RankProgram, name: str, *, num_threads_per_block: int
     naming the limit and the link, for what a plan cannot hold, and for other collectives than the
     four that plans have.
     """
-    return json.dumps(plan_of(program, name, num_threads_per_block=num_threads_per_block))
+    return json.dumps(plan_of(program, name))
 
 
-def plan_of(
-    program: RankProgram, name: str, *, num_threads_per_block: int = 1024
-) -> dict[str, Any]:
+def plan_of(program: RankProgram, name: str) -> dict[str, Any]:
     """What the plan of a program says; ValueError as of ``write_mscclpp``."""
     collective = program.collective
     if collective.name not in WORDS or collective.sizes is not None or collective.groups:
@@ -285,7 +286,7 @@ def plan_of(
         "protocol": "Simple",
         "inplace": program.in_place,
         "reuse_resources": False,
-        "num_threads_per_block": num_threads_per_block,
+        "num_threads_per_block": _NUM_THREADS,
         "use_double_scratch_buffer": False,
         "buffer_alignment": 16,
         "min_message_size": 0,

@@ -204,26 +204,24 @@ def graph_text(
     return "\n".join([*lines, "  </graph>", "</graphs>\n"])
 
 
-def read_graph_file(path: Path) -> tuple[GpuOrder, ...]:
-    """The graphs of a file.
-
-    Raises OSError if it cannot be read and ValueError, with the file, the line and the rule, for
-    what NCCL would refuse, and for what it would take for something else: numbers of channels that
-    are not there, ranks twice or missing in a channel, unknown types, attributes and patterns.
-    """
-    return parse_graph_file(read_limited(path, MAX_GRAPH_BYTES), str(path))
-
-
 def checked_graph_file(path: Path) -> CheckedFile:
-    """The graphs of a file in numbers; errors as of ``read_graph_file``."""
-    graphs = read_graph_file(path)
+    """The graphs of a file in numbers.
+
+    Raises OSError if it cannot be read and ValueError as ``parse_graph_file`` does.
+    """
+    graphs = parse_graph_file(read_limited(path, MAX_GRAPH_BYTES), str(path))
     facts = [("graphs", len(graphs)), ("GPUs", len(graphs[0].devices))]
     facts += [(f"channels of graph {each.graph_id}", len(each.channels)) for each in graphs]
     return CheckedFile(tuple(facts), "a graph file orders GPUs, and has no schedule")
 
 
 def parse_graph_file(data: bytes, name: str) -> tuple[GpuOrder, ...]:
-    """The graphs of a content; errors begin with the name."""
+    """The graphs of a content.
+
+    Raises ValueError, with the name, the line and the rule, for what NCCL would refuse, and for
+    what it would take for something else: numbers of channels that are not there, ranks twice or
+    missing in a channel, unknown types, attributes and patterns.
+    """
     reader = _Reader()
     try:
         reader.parser.Parse(data, True)
@@ -274,16 +272,13 @@ class _Reader:
                 self.ended_in_net = False
             case "channel", "net":
                 _check(attributes, ("dev",))
-                self._add_net()
+                # A network card stands before the first GPU, or after the last.
+                self.ended_in_net = bool(self.channels[-1])
             case "channel", "gpu":
                 _check(attributes, ("dev", "rank"))
                 self._add_gpu(attributes)
             case _:
                 raise ValueError(f"a {shown(tag)} in a {shown(parent or 'document')} is unknown")
-
-    def _add_net(self) -> None:
-        """A network card stands before the first GPU, or after the last."""
-        self.ended_in_net = bool(self.channels[-1])
 
     def _add_gpu(self, attributes: dict[str, str]) -> None:
         channel = self.channels[-1]

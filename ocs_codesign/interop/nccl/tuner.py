@@ -148,24 +148,19 @@ def tuner_text(rules: Sequence[TunerRule]) -> str:
     return text
 
 
-def read_tuner(path: Path) -> tuple[TunerRule, ...]:
-    """The rules of a file, in their order.
-
-    Raises OSError if it cannot be read and ValueError, with the file, the line and the rule, for
-    what the plugin would take for something else or never reach.
-    """
-    return parse_tuner(read_limited(path, MAX_TUNER_BYTES), str(path))
-
-
 def checked_rules(path: Path) -> CheckedFile:
-    """The rules of a file in numbers; errors as of ``read_tuner``."""
-    rules = read_tuner(path)
+    """The rules of a file in numbers; OSError if it cannot be read, else as of ``parse_tuner``."""
+    rules = parse_tuner(read_limited(path, MAX_TUNER_BYTES), str(path))
     facts = (("rules", len(rules)), ("collectives", len({rule.collective for rule in rules})))
     return CheckedFile(facts, "rules choose what NCCL has, and have no schedule")
 
 
 def parse_tuner(data: bytes, name: str) -> tuple[TunerRule, ...]:
-    """The rules of a content; errors begin with the name."""
+    """The rules of a content, in their order.
+
+    Raises ValueError, with the name, the line and the rule, for what the plugin would take for
+    something else or never reach.
+    """
     check_size(data, name, MAX_TUNER_BYTES)
     rules: list[TunerRule] = []
     for number, line in enumerate(decoded(data, name).split("\n"), 1):

@@ -35,7 +35,7 @@ from ocs_codesign.interop.run.performance import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -363,7 +363,8 @@ def launch(
         (directory / TASK).write_bytes(pickle.dumps((list(jobs), time_limit_s, most_tags)))
         number = ranks.pop()
         limit_s = START_S + START_S_PER_RANK * number + len(jobs) * (_RUNS * time_limit_s + 1.0)
-        told = _started(command(number, directory), limit_s)
+        with _ended_by_signals():
+            told = _until_end(command(number, directory), limit_s)
         if not (directory / ANSWER).exists():
             raise RuntimeError(told)
         answer = pickle.loads((directory / ANSWER).read_bytes())
@@ -382,24 +383,16 @@ def command(ranks: int, directory: Path) -> list[str]:
     ]
 
 
-def _environment() -> Mapping[str, str]:
-    """One thread a rank: the others have the processors."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-
-
-def _started(words: list[str], limit_s: float) -> str:
-    """Run mpirun to its end; what is to be said if it leaves no answer."""
-    with _ended_by_signals():
-        return _until_end(words, limit_s)
-
-
 def _until_end(words: list[str], limit_s: float) -> str:
+    """Run mpirun to its end; what is to be said if it leaves no answer."""
+    # One thread a rank: the others have the processors.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     process = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=_environment(),
+        env=environment,
         start_new_session=True,
     )
     try:

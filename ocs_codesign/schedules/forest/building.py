@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ocs_codesign.core.compute.cuts import dissemination, first_short, scaled
+from ocs_codesign.core.compute.cuts import Dissemination, dissemination, scaled
 from ocs_codesign.core.plans import Forest
 from ocs_codesign.core.topology import before, places, starts_of
-from ocs_codesign.schedules.forest.optimum import optimum
+from ocs_codesign.schedules.forest.optimum import WholeLinks, optimum
 from ocs_codesign.schedules.forest.packing import exchanged_trees, few_trees, pack, tight_groups
-from ocs_codesign.schedules.forest.splitting import (
-    Split,
-    near_ranks,
-    split_off,
-    without_common_divisor,
-)
+from ocs_codesign.schedules.forest.splitting import near_ranks, short_set, split_off, surplus
 from ocs_codesign.schedules.forest.task import without_idle_switches
 
 if TYPE_CHECKING:
@@ -34,6 +29,7 @@ if TYPE_CHECKING:
     from ocs_codesign.core.network import Network
     from ocs_codesign.schedules.forest.optimum import Optimum
     from ocs_codesign.schedules.forest.packing import Trees
+    from ocs_codesign.schedules.forest.splitting import Arcs
     from ocs_codesign.schedules.forest.task import GroupTask
 
 
@@ -69,24 +65,53 @@ def shortened(forest: Forest) -> Forest:
     known = {
         links: number for number, links in enumerate(dict.fromkeys(arc[2] for _, arc, _ in arcs))
     }
-    paths, hops = len(forest.path_start) - 1, [len(links) for links in known]
-
-    def column(name: str, more: list[int]) -> NDArray[np.int64]:
-        return np.append(getattr(forest, name)[rest], np.array(more, dtype=np.int64))
-
-    return replace(
+    hops = np.array([len(links) for links in known])
+    others = replace(
         forest,
-        root=np.append(forest.root[kept], roots),
-        multiplicity=np.append(forest.multiplicity[kept], times),
-        tree=np.append(place[forest.tree[rest]], [len(kept) + number for number, _, _ in arcs]),
-        tail=column("tail", [arc[0] for _, arc, _ in arcs]),
-        head=column("head", [arc[1] for _, arc, _ in arcs]),
-        path=column("path", [paths + known[arc[2]] for _, arc, _ in arcs]),
-        units=column("units", [units for _, _, units in arcs]),
-        path_start=np.append(
-            forest.path_start, forest.path_start[-1] + starts_of(np.array(hops))[1:]
-        ),
-        link=np.append(forest.link, [link for links in known for link in links]),
+        root=forest.root[kept],
+        multiplicity=forest.multiplicity[kept],
+        tree=place[forest.tree[rest]],
+        **{name: getattr(forest, name)[rest] for name in ("tail", "head", "path", "units")},
+    )
+    again = replace(
+        forest,
+        root=np.array(roots),
+        multiplicity=np.array(times),
+        tree=np.array([number for number, _, _ in arcs]),
+        tail=np.array([arc[0] for _, arc, _ in arcs]),
+        head=np.array([arc[1] for _, arc, _ in arcs]),
+        path=np.array([known[arc[2]] for _, arc, _ in arcs]),
+        units=np.array([units for _, _, units in arcs]),
+        path_start=starts_of(hops),
+        link=np.array([link for links in known for link in links]),
+    )
+    return _stacked([others, again])
+
+
+def _stacked(forests: Sequence[Forest]) -> Forest:
+    """The first forest with the trees of all."""
+    rows, trees, paths, links = [], 0, 0, 0
+    for forest in forests:
+        kept = (forest.root, forest.multiplicity, forest.tail, forest.head, forest.units)
+        shifted = (forest.tree + trees, forest.path + paths, forest.path_start[:-1] + links)
+        rows.append((*kept, forest.link, *shifted))
+        trees += len(forest.root)
+        paths += len(forest.path_start) - 1
+        links += len(forest.link)
+    root, multiplicity, tail, head, units, link, tree, path, path_start = (
+        np.concatenate(column) for column in zip(*rows, strict=True)
+    )
+    return replace(
+        forests[0],
+        root=root,
+        multiplicity=multiplicity,
+        tree=tree,
+        tail=tail,
+        head=head,
+        path=path,
+        units=units,
+        path_start=np.append(path_start, links),
+        link=link,
     )
 
 
@@ -166,46 +191,20 @@ def joined(forests: Sequence[Forest]) -> Forest:
 
     Links of which every forest keeps to a part then bear all, and the rates add up.
     """
-    first = forests[0]
     if len(forests) == 1:
-        return first
+        return forests[0]
     scale = Fraction(
         lcm(*(forest.scale.numerator for forest in forests)),
         gcd(*(forest.scale.denominator for forest in forests)),
     )
-    num_trees = trees = paths = links = 0
-    rows = []
+    wide = []
     for forest in forests:
         times = int(scale / forest.scale)
-        rows.append(
-            (
-                *(forest.root, forest.multiplicity * times),
-                *(forest.tree + trees, forest.tail, forest.head),
-                *(forest.path + paths, forest.units * times),
-                *(forest.path_start[:-1] + links, forest.link),
-            )
-        )
-        num_trees += forest.num_trees * times
-        trees += len(forest.root)
-        paths += len(forest.path_start) - 1
-        links += len(forest.link)
-    root, multiplicity, tree, tail, head, path, units, path_start, link = (
-        np.concatenate(column) for column in zip(*rows, strict=True)
-    )
-    return replace(
-        first,
-        num_trees=num_trees,
-        scale=scale,
-        root=root,
-        multiplicity=multiplicity,
-        tree=tree,
-        tail=tail,
-        head=head,
-        path=path,
-        units=units,
-        path_start=np.append(path_start, links),
-        link=link,
-    )
+        multiplicity, units = forest.multiplicity * times, forest.units * times
+        num_trees = forest.num_trees * times
+        wide.append(replace(forest, num_trees=num_trees, multiplicity=multiplicity, units=units))
+    all_trees = sum(forest.num_trees for forest in wide)
+    return replace(_stacked(wide), num_trees=all_trees, scale=scale)
 
 
 _FINE = 8
@@ -243,107 +242,80 @@ def forests_of(
     height: int | None = None,
 ) -> tuple[Forest, ...]:
     """The forest of every group of a known optimum; see ``forests``."""
-    made = []
+    is_alone, made = found.shares is None, []
     for at, task in enumerate(found.tasks):
-        capacity, trees, scale = _capacities(found, at, num_trees)
-        limits = (height, found.shares is None)
-        made.append(_forest(found.network, task, capacity, trees, scale, *limits))
+        whole = _fewest(found) if num_trees is None else few_trees(found, num_trees)
+        whole = whole or found.whole(at)
+        made.append(_forest(found.network, task, whole, height, is_alone=is_alone))
     groups = len(made) // found.num_kinds
     return tuple(joined(made[group::groups]) for group in range(groups))
 
 
-def _capacities(
-    found: Optimum, at: int, num_trees: int | None
-) -> tuple[NDArray[np.int64], int, Fraction]:
-    """Whole capacities of the network's links for trees of a task, their number, and the scale."""
-    if num_trees is not None:
-        few = few_trees(found, num_trees)
-        return few.capacity, few.num_trees, few.scale
-    fewest = _fewest(found)
-    if fewest is not None:
-        return fewest
-    scale, trees = found.trees_of(at)
-    exact = [part * scale for part in found.parts(at)]
-    factor = lcm(*(value.denominator for value in exact))
-    return np.array([int(value * factor) for value in exact]), trees * factor, scale * factor
-
-
-def _fewest(found: Optimum) -> tuple[NDArray[np.int64], int, Fraction] | None:
-    """The same with less than ``found.trees``, where links that nothing has to fill may lose some.
+def _fewest(found: Optimum) -> WholeLinks | None:
+    """Less trees than ``found.trees``, where links that nothing has to fill may lose some.
 
     None if there are not less, as far as was tried, or if links are shared.
     """
     if found.shares is not None:
         return None
     network, task = found.network, found.tasks[0]
-    ends = task.ends(network)
-    ranks = np.flatnonzero(task.problem.is_rank)
-    weight = task.problem.weight
+    tail, head = task.ends(network)
+    is_rank, weight = task.problem.is_rank, task.problem.weight
     for num_trees in range(1, min(found.trees[1], _MOST_TRIED) + 1):
         scale = found.inv_rate * num_trees
         whole = scaled(network.bandwidth, scale.numerator, scale.denominator).astype(np.int64)
         into = np.zeros(network.num_nodes, dtype=np.int64)
-        np.add.at(into, ends[1], np.where(ends[0] != ends[1], whole, 0))
-        if (into[ranks] < num_trees * (weight.sum() - weight[ranks])).any():
+        np.add.at(into, head, np.where(tail != head, whole, 0))
+        if (into < num_trees * (weight.sum() - weight))[is_rank].any():
             continue
         live = whole > 0
-        problem = dissemination(
-            task.problem.is_rank, weight, ends[0][live], ends[1][live], whole[live]
-        )
-        if not replace(task, problem=problem, able=np.zeros_like(task.able)).is_balanced:
+        problem = dissemination(is_rank, weight, tail[live], head[live], whole[live])
+        if surplus(problem, problem.capacity).any():
             continue
-        if first_short(problem, ranks, 0, problem.capacity, num_trees * weight)[0] == len(ranks):
-            return whole, num_trees, scale
+        if short_set(problem, problem.capacity, num_trees * weight) is None:
+            return WholeLinks(num_trees, scale, whole)
     return None
 
 
 def _forest(
-    network: Network,
-    task: GroupTask,
-    capacity: NDArray[np.int64],
-    num_trees: int,
-    scale: Fraction,
-    height: int | None,
-    is_alone: bool,
+    network: Network, task: GroupTask, whole: WholeLinks, height: int | None, *, is_alone: bool
 ) -> Forest:
-    ends = task.ends(network)
-    split = split_off(task.problem, *ends, capacity, num_trees)
-    scale *= Fraction(split.num_trees, num_trees)
-    smaller = without_common_divisor(split)
-    scale *= Fraction(smaller.num_trees, split.num_trees)
-    pairs = _Pairs(smaller, task)
-    near = near_ranks(task.problem, *ends, capacity)[:, pairs.hosts]
-    sets = np.unique(np.concatenate([near, tight_groups(*pairs.graph)]), axis=0)
-    trees = exchanged_trees(*pairs.graph, sets, height)
+    tail, head = task.ends(network)
+    links = replace(task.problem, tail=tail, head=head, capacity=whole.capacity)
+    split = split_off(links, whole.num_trees)
+    scale = whole.inv_rate * split.num_trees
+    pairs = _Pairs(split, task)
+    sets = np.concatenate([near_ranks(links)[:, pairs.hosts], tight_groups(pairs.graph)])
+    sets = np.unique(sets, axis=0)
+    trees = exchanged_trees(pairs.graph, sets, height)
     if trees is None and height is None:
-        trees = pack(*pairs.graph)
+        trees = pack(pairs.graph)
     is_slower = trees is None
     if trees is None:
-        pairs, trees, more = _widened(task, smaller, sets, height)
+        pairs, trees, more = _widened(task, split, sets, height)
         scale *= more
-    trees = without_idle_switches(trees, pairs.tail, pairs.hosts < network.num_hosts)
+    trees = without_idle_switches(trees, pairs.graph.tail, pairs.hosts < network.num_hosts)
     forest = shortened(_routed(network, task, pairs, scale, trees))
     # Whoever has the links alone may use what is over; else all groups get slower alike.
     return _at_its_own_rate(forest) if is_slower and is_alone else forest
 
 
 def _widened(
-    task: GroupTask, split: Split, sets: NDArray[np.bool_], height: int | None
+    task: GroupTask, split: Arcs, sets: NDArray[np.bool_], height: int | None
 ) -> tuple[_Pairs, Trees, Fraction]:
     """Arcs wider by as little as lets trees of so little height fit, these, and how much wider.
 
     The least is found by halving. That wider ones do is tried, not proven: less may be enough.
     """
-    arcs = split.arcs
-    finer = -(-_FINE // int(arcs.capacity[arcs.capacity > 0].min()))
-    split = Split(arcs.with_capacity(arcs.capacity * finer), split.num_trees * finer)
-    most = int(split.arcs.capacity.max())
+    finer = -(-_FINE // int(split.capacity[split.capacity > 0].min()))
+    split = split.times(finer)
+    most = int(split.capacity.max())
     low, high, found = 0, 1, None
     while found is None or high - low > 1:
         more = high if found is None else (low + high) // 2
-        capacity = scaled(split.arcs.capacity, most + more, most).astype(np.int64)
-        pairs = _Pairs(Split(split.arcs.with_capacity(capacity), split.num_trees), task)
-        trees = exchanged_trees(*pairs.graph, sets, height)
+        capacity = scaled(split.capacity, most + more, most).astype(np.int64)
+        pairs = _Pairs(replace(split, capacity=capacity), task)
+        trees = exchanged_trees(pairs.graph, sets, height)
         if trees is not None:
             high, found = more, (pairs, trees, finer * Fraction(most + more, most))
         elif found is None:
@@ -363,14 +335,13 @@ def _at_its_own_rate(forest: Forest) -> Forest:
 
 
 class _Pairs:
-    """Arcs of a split between the same two ranks taken together; ranks are numbered by ``hosts``.
+    """Arcs between the same two ranks taken together; ranks are numbered by ``hosts``.
 
-    ``arc`` lists the arcs pair by pair, those of pair i are ``arc[start[i] : start[i + 1]]``.
-    ``graph`` is what trees are packed into, and how many.
+    ``arc`` lists the arcs pair by pair. ``graph`` is what trees are packed into, and how many.
     """
 
-    def __init__(self, split: Split, task: GroupTask) -> None:
-        self.split, arcs = split, split.arcs
+    def __init__(self, arcs: Arcs, task: GroupTask) -> None:
+        self.arcs = arcs
         self.hosts = hosts = np.flatnonzero(task.problem.is_rank)
         rank = np.full(task.problem.num_nodes, -1)
         rank[hosts] = np.arange(len(hosts))
@@ -378,44 +349,43 @@ class _Pairs:
         key = rank[arcs.tail[live]] * len(hosts) + rank[arcs.head[live]]
         order = np.argsort(key, kind="stable")
         self.arc = live[order]
-        keys, self.start = np.unique(key[order], return_index=True)
-        self.start = np.append(self.start, len(live))
-        self.tail, self.head = np.divmod(keys, len(hosts))
-        self.capacity = np.add.reduceat(arcs.capacity[self.arc], self.start[:-1])
-        wanted = split.num_trees * task.problem.weight[hosts]
-        self.graph = (len(hosts), self.tail, self.head, self.capacity, wanted)
+        keys, start = np.unique(key[order], return_index=True)
+        capacity = np.add.reduceat(arcs.capacity[self.arc], start)
+        wanted = arcs.num_trees * task.problem.weight[hosts]
+        ends = np.divmod(keys, len(hosts))
+        self.graph = Dissemination(np.ones(len(hosts), bool), wanted, *ends, capacity)
 
 
 def _routed(
     network: Network, task: GroupTask, pairs: _Pairs, scale: Fraction, trees: Trees
 ) -> Forest:
     """The trees with the paths of their arcs: every pair's arcs are filled one after the other."""
-    split, hosts = pairs.split, pairs.hosts
+    arcs, hosts, graph = pairs.arcs, pairs.hosts, pairs.graph
     tree, head = np.nonzero(trees.arc_into >= 0)
     pair = trees.arc_into[tree, head]
     times = trees.multiplicity[tree]
     # All capacities on one line, a pair after the other, so that one search finds the arcs of
     # every use: use number i takes from begin to end, arc number j has from low to high.
-    begin = starts_of(pairs.capacity)[pair] + before(pair, times)
+    begin = starts_of(graph.capacity)[pair] + before(pair, times)
     end = begin + times
-    bounds = starts_of(split.arcs.capacity[pairs.arc])
+    bounds = starts_of(arcs.capacity[pairs.arc])
     low, high = bounds[:-1], bounds[1:]
     first = np.searchsorted(low, begin, side="right") - 1
     use, arc = places(first, np.searchsorted(low, end, side="left") - first)
     units = np.minimum(end[use], high[arc]) - np.maximum(begin[use], low[arc])
     used, path = np.unique(pairs.arc[arc], return_inverse=True)
-    path_start, links = split.arcs.paths(used)
+    path_start, links = arcs.paths(used)
     return Forest(
         network,
         task.is_sum,
         task.problem.weight[: network.num_hosts],
         task.problem.is_rank[: network.num_hosts],
-        split.num_trees,
+        arcs.num_trees,
         scale,
         hosts[trees.root],
         trees.multiplicity,
         tree[use],
-        hosts[pairs.tail[pair[use]]],
+        hosts[graph.tail[pair[use]]],
         hosts[head[use]],
         path,
         units,

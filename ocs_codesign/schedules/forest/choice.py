@@ -234,11 +234,7 @@ def _checked(
 
 
 def _doubled(low: int, high: int) -> list[int]:
-    """Heights below ``high``: the least that there can be, and twice as much as long as it goes.
-
-    >>> _doubled(3, 13)
-    [3, 6, 12]
-    """
+    """Heights below ``high``: the least that there can be, and twice as much as long as it goes."""
     return [low << double for double in range(high.bit_length()) if low << double < high]
 
 

@@ -1,8 +1,4 @@
-"""Loops of exchange: trees grown breadth first, and ranks that take them over other arcs.
-
-``room`` is what every arc still takes, below 0 where it carries too much. Arcs and trees are those
-of ``hanging_kernels``.
-"""
+"""Loops of packing: trees grown, and ranks that take them over other arcs."""
 
 from __future__ import annotations
 
@@ -15,19 +11,15 @@ if TYPE_CHECKING:
 
 
 # Loops over one tree: on which rank another may hang, and hanging it there.
-#
-# Tree t is taken ``times[t]`` times; ``into[t, v]`` is the arc into rank v, -1 at its root,
-# ``depth[t, v]`` its hops from the root, ``below[t, v]`` the hops to the farthest rank that hangs
-# on it. ``entered[t, s]`` tells whether the root is in set s or an arc leads into it: no set is
-# entered twice, nor is that of a root. Sets of rank v are ``set_of[set_first[v] : set_first[v +
-# 1]]``.
 
 
 class RankArcs(NamedTuple):
     """Arcs ``first[v]`` to ``first[v + 1]`` lead out of rank v = ``tail`` to their ``head``.
 
     Arcs ``into_arc[into_first[v] : into_first[v + 1]]`` lead into it; arc a is at ``place[a]`` of
-    these. ``member`` (bool, sets x ranks) are sets that every tree enters just once.
+    these. ``member`` (bool, sets x ranks) are sets that every tree enters just once, its root's
+    not at all; those of rank v are ``set_of[set_first[v] : set_first[v + 1]]``. ``room`` is what an
+    arc still takes, below 0 where it carries too much.
     """
 
     first: NDArray[np.int64]
@@ -39,10 +31,16 @@ class RankArcs(NamedTuple):
     set_first: NDArray[np.int64]
     set_of: NDArray[np.int64]
     member: NDArray[np.bool_]
+    room: NDArray[np.int64]
 
 
 class HungTrees(NamedTuple):
-    """Trees as above, with space for more: ``times`` (int64, trees), others (trees x ranks)."""
+    """Trees, with space for more.
+
+    Tree t is taken ``times[t]`` times; ``into[t, v]`` is the arc into rank v, -1 at its root,
+    ``depth[t, v]`` its hops from the root, ``below[t, v]`` those to the farthest rank that hangs on
+    it.
+    """
 
     times: NDArray[np.int64]
     into: NDArray[np.int32]
@@ -50,17 +48,41 @@ class HungTrees(NamedTuple):
     below: NDArray[np.signedinteger]
 
 
-def ask(arcs, trees, tree, node, height, may):
-    """Over which arcs into a rank a tree may come: 1 in ``may`` (arcs), 2 over which not.
+class Rank(NamedTuple):
+    """A rank, by which of its ``width`` arcs trees come, and by which they may.
 
-    Not from a rank that hangs on this one, nor so that the tree gets taller than ``height``, at 0
-    that any rank gets deeper; and no set is entered twice. All in one go: calls take time.
+    ``may[t, a]``: tree t may come over arc a (1), may not (2), this has not been asked (0). No tree
+    becomes taller than ``height``; at 0 no rank gets deeper in it. The trees that come over arc a
+    are a list from ``on_first[a]`` on. A search reaches arc a by taking tree ``came_tree[a]`` from
+    arc ``came_from[a]`` to it, -1 at the start, -2 where it has not been, after the arc
+    ``turned[a]`` has been taken to, if it is one.
     """
-    begin = arcs.into_first[node]
+
+    node: int
+    begin: int
+    width: int
+    height: int
+    may: NDArray[np.int8]
+    on_first: NDArray[np.int64]
+    on_next: NDArray[np.int64]
+    on_last: NDArray[np.int64]
+    came_from: NDArray[np.int64]
+    came_tree: NDArray[np.int64]
+    turned: NDArray[np.int64]
+    queue: NDArray[np.int64]
+
+
+def ask(arcs, trees, rank, tree):
+    """Find out over which arcs into a rank a tree may come.
+
+    Not from a rank that hangs on this one, and no set is entered twice. All in one go: calls take
+    time.
+    """
+    may, node, height = rank.may[tree], rank.node, rank.height
     into, depth = trees.into[tree], trees.depth[tree]
     old, most = arcs.tail[into[node]], height - 1 - trees.below[tree, node]
     for slot in range(len(may)):
-        above = arcs.tail[arcs.into_arc[begin + slot]]
+        above = arcs.tail[arcs.into_arc[rank.begin + slot]]
         is_open = depth[above] <= most if height > 0 else depth[above] + 1 == depth[node]
         for at in range(arcs.set_first[node], arcs.set_first[node + 1]):
             inside = arcs.member[arcs.set_of[at]]
@@ -80,7 +102,7 @@ def is_below(arcs, trees, tree, node, other):
     return other == node
 
 
-def turn(arcs, trees, room, tree, node, above, height):
+def turn(arcs, trees, tree, node, above, height):
     """An arc with room by which a rank could hang elsewhere so that then another hangs below it.
 
     ``node`` is to hang on ``above``, which hangs on it: a rank between them has to be taken from
@@ -92,7 +114,7 @@ def turn(arcs, trees, room, tree, node, above, height):
     while rank != node:
         for at in range(arcs.into_first[rank], arcs.into_first[rank + 1]):
             arc = arcs.into_arc[at]
-            if room[arc] < 1:
+            if arcs.room[arc] < 1:
                 continue
             top = arcs.tail[arc]
             most = max(trees.below[tree, rank], hops + 1 + trees.below[tree, node])
@@ -165,12 +187,12 @@ def part_off(trees, tree, other, amount):
         trees.below[other, node] = trees.below[tree, node]
 
 
-def plant(arcs, trees, room, root, entered, queue):
+def plant(arcs, trees, root, entered, queue):
     """A tree from every root, breadth first, over the arcs with most room; False if one cannot be.
 
     ``entered`` (sets) and ``queue`` (ranks) are room for a value each.
     """
-    into, depth, below = trees.into, trees.depth, trees.below
+    into, depth, below, room = trees.into, trees.depth, trees.below, arcs.room
     for tree in range(len(root)):
         for which in range(len(entered)):
             entered[which] = arcs.member[which, root[tree]]
@@ -228,7 +250,7 @@ def reach(arcs, into, depth, root, entered, queue):
     return reached
 
 
-def relieve(arcs, trees, room, count, height):
+def relieve(arcs, trees, count, height):
     """Let ranks take trees over other arcs where too much comes over one: how many trees are then.
 
     Minus as many and 1 if there was no space for another. No tree becomes taller than ``height``;
@@ -237,71 +259,74 @@ def relieve(arcs, trees, room, count, height):
     for node in range(len(arcs.first) - 1):
         is_over = False
         for at in range(arcs.into_first[node], arcs.into_first[node + 1]):
-            is_over |= room[arcs.into_arc[at]] < 0
+            is_over |= arcs.room[arcs.into_arc[at]] < 0
         if is_over:
-            count = relieve_rank(arcs, trees, room, count, node, height)
+            count = relieve_rank(arcs, trees, count, node, height)
             if count < 0:
                 return count
     return count
 
 
-def relieve_rank(arcs, trees, room, count, node, height):
+def relieve_rank(arcs, trees, count, node, height):
     """The same for one rank."""
     begin = arcs.into_first[node]
     width, most = arcs.into_first[node + 1] - begin, len(trees.times)
-    # may[t, a]: tree t may come over arc a (1), may not (2), this has not been asked (0).
-    may = np.zeros((most, width), dtype=np.int8)
-    lists = (np.full(width, -1), np.full(most, -1), np.full(most, -1))
-    found = (np.full(width, -1), np.full(width, -1), np.full(width, -1))
-    queue = np.full(width, -1)
+    rank = Rank(
+        *(node, begin, width, height, np.zeros((most, width), dtype=np.int8)),
+        *(np.full(width, -1), np.full(most, -1), np.full(most, -1)),
+        *(np.full(width, -1), np.full(width, -1), np.full(width, -1), np.full(width, -1)),
+    )
     for tree in range(count - 1, -1, -1):
         if trees.into[tree, node] >= 0:
-            link_in(tree, arcs.place[trees.into[tree, node]], lists)
+            link_in(rank, tree, arcs.place[trees.into[tree, node]])
     for may_turn in range(2 if height > 0 else 1):
-        count = shift(arcs, trees, room, count, node, height, may, lists, may_turn)
+        count = shift(arcs, trees, rank, count, may_turn)
         while count >= 0:
-            end = widen(arcs, trees, room, node, height, may, lists, found, queue, may_turn)
+            end = widen(arcs, trees, rank, may_turn)
             if end < 0:
                 break
-            count = follow(arcs, trees, room, count, node, may, lists, found, end)
+            count = follow(arcs, trees, rank, count, end)
         if count < 0:
             break
     return count
 
 
-def shift(arcs, trees, room, count, node, height, may, lists, may_turn):
+def way_over(arcs, trees, rank, tree, slot, may_turn):
+    """Whether a tree may come over an arc: -1, -2 if not, else the arc to be taken to before."""
+    if rank.may[tree, slot] == 1:
+        return -1
+    arc = arcs.into_arc[rank.begin + slot]
+    if may_turn and arcs.room[arc] > 0:
+        turned = turn(arcs, trees, tree, rank.node, arcs.tail[arc], rank.height)
+        if turned >= 0:
+            return turned
+    return -2
+
+
+def shift(arcs, trees, rank, count, may_turn):
     """Take trees from arcs that carry too much to others with room, the lowest of these first."""
-    begin = arcs.into_first[node]
-    width = arcs.into_first[node + 1] - begin
-    for slot in range(width):
-        over, tree = arcs.into_arc[begin + slot], lists[0][slot]
+    room = arcs.room
+    for slot in range(rank.width):
+        over, tree = arcs.into_arc[rank.begin + slot], rank.on_first[slot]
         while tree >= 0 and room[over] < 0:
-            following, best, by = lists[1][tree], -1, -1
-            if may[tree, 0] == 0:
-                ask(arcs, trees, tree, node, height, may[tree])
-            for other in range(width):
-                arc = arcs.into_arc[begin + other]
-                above = arcs.tail[arc]
-                if room[arc] < 1 or (
-                    best >= 0
-                    and trees.depth[tree, above]
-                    >= trees.depth[tree, arcs.tail[arcs.into_arc[begin + best]]]
-                ):
+            following, best, by, least = rank.on_next[tree], -1, -1, 0
+            if rank.may[tree, 0] == 0:
+                ask(arcs, trees, rank, tree)
+            for other in range(rank.width):
+                arc = arcs.into_arc[rank.begin + other]
+                depth = trees.depth[tree, arcs.tail[arc]]
+                if room[arc] < 1 or (best >= 0 and depth >= least):
                     continue
-                turned = -1
-                if may[tree, other] == 2 and may_turn:
-                    turned = turn(arcs, trees, room, tree, node, above, height)
-                if may[tree, other] == 1 or turned >= 0:
-                    best, by = other, turned
+                way = way_over(arcs, trees, rank, tree, other, may_turn)
+                if way > -2:
+                    best, by, least = other, way, depth
             if best >= 0:
                 amount = min(trees.times[tree], -room[over])
-                amount = min(amount, room[arcs.into_arc[begin + best]])
+                amount = min(amount, room[arcs.into_arc[rank.begin + best]])
                 if by >= 0:
                     amount = min(amount, room[by])
                 whole = trees.times[tree] == amount
-                count = take(
-                    arcs, trees, room, count, node, may, lists, tree, slot, best, by, amount
-                )
+                count = take(arcs, trees, rank, count, tree, slot, best, by, amount)
                 if count < 0:
                     return count
                 if not whole:
@@ -310,39 +335,36 @@ def shift(arcs, trees, room, count, node, height, may, lists, may_turn):
     return count
 
 
-def follow(arcs, trees, room, count, node, may, lists, found, end):
+def follow(arcs, trees, rank, count, end):
     """Take trees along the way that a search has found."""
-    came_from, came_tree, turned = found
-    begin = arcs.into_first[node]
-    amount, start = room[arcs.into_arc[begin + end]], end
+    came_from, came_tree, turned, room = rank.came_from, rank.came_tree, rank.turned, arcs.room
+    amount, start = room[arcs.into_arc[rank.begin + end]], end
     while came_from[start] >= 0:
         amount = min(amount, trees.times[came_tree[start]])
         if turned[start] >= 0:
             amount = min(amount, room[turned[start]])
         start = came_from[start]
-    amount = min(amount, -room[arcs.into_arc[begin + start]])
+    amount = min(amount, -room[arcs.into_arc[rank.begin + start]])
     while came_from[end] >= 0 and count >= 0:
-        count = take(
-            *(arcs, trees, room, count, node, may, lists),
-            *(came_tree[end], came_from[end], end, turned[end], amount),
-        )
+        ends = came_from[end], end
+        count = take(arcs, trees, rank, count, came_tree[end], *ends, turned[end], amount)
         end = came_from[end]
     return count
 
 
-def take(arcs, trees, room, count, node, may, lists, tree, old, new, turned, amount):
+def take(arcs, trees, rank, count, tree, old, new, turned, amount):
     """Let a tree come over another arc so many times: how many trees are then, as in ``relieve``.
 
     Before that, the head of the arc ``turned`` comes over that one, if it is an arc.
     """
-    begin = arcs.into_first[node]
+    may, room = rank.may, arcs.room
     if trees.times[tree] == amount:
-        link_out(tree, old, lists)
+        link_out(rank, tree, old)
     elif count == len(trees.times):
         return -count - 1
     else:
         part_off(trees, tree, count, amount)
-        for slot in range(may.shape[1]):
+        for slot in range(rank.width):
             may[count, slot] = may[tree, slot]
         tree = count
         count += 1
@@ -351,68 +373,59 @@ def take(arcs, trees, room, count, node, may, lists, tree, old, new, turned, amo
         room[trees.into[tree, other]] += amount
         room[turned] -= amount
         hang(arcs, trees, tree, other, turned)
-        for slot in range(may.shape[1]):
+        for slot in range(rank.width):
             may[tree, slot] = 0
-    hang(arcs, trees, tree, node, arcs.into_arc[begin + new])
-    link_in(tree, new, lists)
-    room[arcs.into_arc[begin + new]] -= amount
-    room[arcs.into_arc[begin + old]] += amount
+    hang(arcs, trees, tree, rank.node, arcs.into_arc[rank.begin + new])
+    link_in(rank, tree, new)
+    room[arcs.into_arc[rank.begin + new]] -= amount
+    room[arcs.into_arc[rank.begin + old]] += amount
     return count
 
 
-def widen(arcs, trees, room, node, height, may, lists, found, queue, may_turn):
-    """Search from arcs into a rank that carry too much for one with room: its place, -1 for none.
-
-    Place s is reached by taking tree ``came_tree[s]`` from place ``came_from[s]`` to it, which is
-    -1 at the start and -2 where the search has not been, after it has ``turned[s]``, if that is an
-    arc.
-    """
-    on_first, on_next, _ = lists
-    came_from, came_tree, turned = found
-    begin, seen, done = arcs.into_first[node], 0, 0
-    for slot in range(len(queue)):
+def widen(arcs, trees, rank, may_turn):
+    """Search from arcs that carry too much for one with room: its place, -1 for none."""
+    came_from, came_tree, queue, room = rank.came_from, rank.came_tree, rank.queue, arcs.room
+    seen, done = 0, 0
+    for slot in range(rank.width):
         came_from[slot] = -2
-        turned[slot] = -1
-        if room[arcs.into_arc[begin + slot]] < 0:
+        rank.turned[slot] = -1
+        if room[arcs.into_arc[rank.begin + slot]] < 0:
             came_from[slot] = -1
             queue[seen] = slot
             seen += 1
     while done < seen:
         slot = queue[done]
         done += 1
-        tree = on_first[slot]
+        tree = rank.on_first[slot]
         while tree >= 0:
-            if may[tree, 0] == 0:
-                ask(arcs, trees, tree, node, height, may[tree])
-            for other in range(len(queue)):
+            if rank.may[tree, 0] == 0:
+                ask(arcs, trees, rank, tree)
+            for other in range(rank.width):
                 if came_from[other] != -2:
                     continue
-                arc = arcs.into_arc[begin + other]
-                above = arcs.tail[arc]
-                if may[tree, other] == 2 and may_turn and room[arc] > 0:
-                    turned[other] = turn(arcs, trees, room, tree, node, above, height)
-                if may[tree, other] == 1 or turned[other] >= 0:
-                    came_from[other], came_tree[other] = slot, tree
-                    if room[arc] > 0:
+                way = way_over(arcs, trees, rank, tree, other, may_turn)
+                if way > -2:
+                    came_from[other], came_tree[other], rank.turned[other] = slot, tree, way
+                    if room[arcs.into_arc[rank.begin + other]] > 0:
                         return other
                     queue[seen] = other
                     seen += 1
-            tree = on_next[tree]
+            tree = rank.on_next[tree]
     return -1
 
 
-def link_in(tree, slot, lists):
-    """Put a tree first in the list of a place."""
-    on_first, on_next, on_last = lists
+def link_in(rank, tree, slot):
+    """Put a tree first in the list of an arc."""
+    on_first, on_next, on_last = rank.on_first, rank.on_next, rank.on_last
     on_next[tree], on_last[tree] = on_first[slot], -1
     if on_first[slot] >= 0:
         on_last[on_first[slot]] = tree
     on_first[slot] = tree
 
 
-def link_out(tree, slot, lists):
-    """Take a tree out of the list of a place."""
-    on_first, on_next, on_last = lists
+def link_out(rank, tree, slot):
+    """Take a tree out of the list of an arc."""
+    on_first, on_next, on_last = rank.on_first, rank.on_next, rank.on_last
     if on_last[tree] >= 0:
         on_next[on_last[tree]] = on_next[tree]
     else:
@@ -421,7 +434,7 @@ def link_out(tree, slot, lists):
         on_last[on_next[tree]] = on_last[tree]
 
 
-# Loops of packing: trees grown breadth first within what tight sets let in.
+# Trees grown breadth first within what tight sets let in.
 
 
 def grow(first, tail, head, spare, root, inside, may_enter, parent, depth, queue):

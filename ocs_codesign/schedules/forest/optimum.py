@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd
+from math import gcd, lcm
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.core.compute.cuts import Cut, bottleneck, first_short
+from ocs_codesign.core.compute.cuts import Cut, bottleneck
 from ocs_codesign.core.demand import Demand, demands_of
 from ocs_codesign.core.network import MAX_BANDWIDTH
 from ocs_codesign.core.networks.builders import as_network
 from ocs_codesign.core.progress import tell
 from ocs_codesign.schedules.forest.shares import SharedLinks, Tenant, best_shares, mixed_spanning
+from ocs_codesign.schedules.forest.splitting import short_set, slack
 from ocs_codesign.schedules.forest.task import GroupTask, best_spanning, forwarding, group_tasks
 
 if TYPE_CHECKING:
@@ -26,6 +27,25 @@ if TYPE_CHECKING:
     from ocs_codesign.core.given import NetworkLike
     from ocs_codesign.core.network import Network
     from ocs_codesign.schedules.forest.task import Tasks
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeLinks:
+    """``num_trees`` trees a unit fit into ``capacity``, at most ``scale`` times that of every link.
+
+    ``capacity`` (int64, links of the network) are whole numbers; a tree takes one of them, so a
+    unit of demand takes ``inv_rate`` = scale / num_trees.
+    """
+
+    num_trees: int
+    scale: Fraction
+    capacity: NDArray[np.int64]
+
+    @property
+    def inv_rate(self) -> Fraction:
+        """Time of a unit of demand, where a unit of capacity carries one in a time of 1."""
+        return self.scale / self.num_trees
 
 
 @final
@@ -103,6 +123,14 @@ class Optimum:
             divisor = _common_divisor(divisor, Fraction(value * up))
         scale = up / divisor
         return scale, int(scale * rate)
+
+    def whole(self, at: int) -> WholeLinks:
+        """The links in whole numbers for the trees of a task: its ``trees_of``, or more."""
+        scale, trees = self.trees_of(at)
+        exact = [part * scale for part in self.parts(at)]
+        factor = lcm(*(value.denominator for value in exact))
+        capacity = np.array([int(value * factor) for value in exact])
+        return WholeLinks(trees * factor, scale * factor, capacity)
 
     def parts(self, at: int) -> list[Fraction]:
         """What the trees of a task have of the bandwidth of every link of the network."""
@@ -209,12 +237,6 @@ def helpful_links(found: Optimum) -> list[int]:
 
     There is often none: where several cuts are as narrow, all have to be widened. Empty where
     there is no cut.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.network import Network
-    >>> two = Network(2, 2, [0, 1], [1, 0], [1, 5])
-    >>> helpful_links(optimum(two, Collective.ALLGATHER))
-    [0]
     """
     return [link for link in found.leaving().tolist() if _wider(found, link) < found.inv_rate]
 
@@ -235,16 +257,18 @@ def losses(found: Optimum) -> list[RateLoss]:
     ends = np.sort([network.tail, network.head], axis=0).T
     cables, cable_of = np.unique(ends, axis=0, return_inverse=True)
     switches = range(network.num_hosts, network.num_nodes)
-    total, told = len(cables) + len(switches), []
-    for at, (one, other) in enumerate(cables.tolist()):
-        lost = np.flatnonzero(cable_of.ravel() == at).tolist()
-        what = f"cable {network.name(one)} - {network.name(other)}"
-        told.append(RateLoss(what, _rate_left(found, network.without(links=lost))))
-        tell(at + 1, total)
-    for at, switch in enumerate(switches):
-        left = network.without(nodes=[switch])
-        told.append(RateLoss(f"switch {network.name(switch)}", _rate_left(found, left)))
-        tell(len(cables) + at + 1, total)
+    lost: list[tuple[str, dict[str, list[int]]]] = [
+        (
+            f"cable {network.name(one)} - {network.name(other)}",
+            {"links": np.flatnonzero(cable_of.ravel() == at).tolist()},
+        )
+        for at, (one, other) in enumerate(cables.tolist())
+    ]
+    lost += [(f"switch {network.name(switch)}", {"nodes": [switch]}) for switch in switches]
+    told = []
+    for done, (what, gone) in enumerate(lost, 1):
+        told.append(RateLoss(what, _rate_left(found, network.without(**gone))))
+        tell(done, len(lost))
     return sorted(told, key=lambda loss: loss.rate_left)
 
 
@@ -284,11 +308,8 @@ def _spare(found: Optimum, link: int) -> Fraction:
     up, down = found.inv_rate.numerator, found.inv_rate.denominator
     # In parts of 1 / up of the bandwidth, in which all that has to pass is whole.
     capacity, own = problem.capacity.astype(object) * up, problem.weight.astype(object) * down
-    full, ranks = int(capacity[arc]), np.flatnonzero(problem.is_rank)
+    full = int(capacity[arc])
     capacity[arc] = full - width * up
-    while True:
-        position, outside = first_short(problem, ranks, 0, capacity, own)
-        if position == len(ranks):
-            return Fraction(full - int(capacity[arc]), up)
-        enters = ~outside[problem.tail] & outside[problem.head]
-        capacity[arc] += int(own[~outside].sum()) - int(capacity[enters].sum())
+    while (short := short_set(problem, capacity, own)) is not None:
+        capacity[arc] -= slack(problem, capacity, own, short)
+    return Fraction(full - int(capacity[arc]), up)

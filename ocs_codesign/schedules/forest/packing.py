@@ -8,17 +8,18 @@ can bear. Sources: Edmonds (1973), Frank (1978); the lazy choice of sets is ours
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.core.compute.cuts import Dissemination, first_short, tight_sets
+from ocs_codesign.core.compute.cuts import Dissemination, tight_sets
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.progress import tell
 from ocs_codesign.schedules.forest.kernels import HungTrees, RankArcs, grow, plant, relieve
-from ocs_codesign.schedules.forest.splitting import balanced_within
+from ocs_codesign.schedules.forest.optimum import WholeLinks
+from ocs_codesign.schedules.forest.splitting import balanced_within, short_set, slack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,22 +42,17 @@ class Trees:
     arc_into: NDArray[np.int64]
 
 
-def pack(
-    num_ranks: int,
-    tail: NDArray[np.int64],
-    head: NDArray[np.int64],
-    capacity: NDArray[np.int64],
-    wanted: NDArray[np.int64],
-) -> Trees:
-    """``wanted[r]`` trees from every rank r that together use an arc at most ``capacity`` times.
+def pack(graph: Dissemination) -> Trees:
+    """``weight[r]`` trees from every rank r that together use an arc at most ``capacity`` times.
 
-    Arcs are sorted by tail, one a pair of ranks. Raises ValueError if they cannot bear the trees.
+    The graph has ranks alone; its arcs are sorted by tail, one a pair of ranks. Raises ValueError
+    if they cannot bear the trees.
     """
-    packing = _Packing(num_ranks, tail, head, capacity, wanted)
-    total, size = int(wanted.sum()), 1
+    packing = _Packing(graph)
+    size = 1
     while packing.wanted.any():
         size = packing.add_batch(size)
-        tell(total - int(packing.wanted.sum()), total)
+        tell(graph.total_weight - int(packing.wanted.sum()), graph.total_weight)
     roots, multiplicity, arcs = zip(*packing.trees, strict=True)
     return Trees(np.array(roots), np.array(multiplicity), np.array(arcs))
 
@@ -68,59 +64,29 @@ _Tree = tuple[int, int, "NDArray[np.int64]"]
 class _Packing:
     """What is left of the arcs and of the trees that are wanted, and the sets known to be tight."""
 
-    def __init__(
-        self,
-        num_ranks: int,
-        tail: NDArray[np.int64],
-        head: NDArray[np.int64],
-        capacity: NDArray[np.int64],
-        wanted: NDArray[np.int64],
-    ) -> None:
-        self.num_ranks, self.tail, self.head = num_ranks, tail, head
-        self.spare, self.wanted = capacity.copy(), wanted.copy()
-        self.first = np.searchsorted(tail, np.arange(num_ranks + 1))
-        self.inside = np.zeros((0, num_ranks), dtype=bool)
+    def __init__(self, graph: Dissemination) -> None:
+        self.graph, self.num_ranks = graph, graph.num_nodes
+        self.spare, self.wanted = graph.capacity.copy(), graph.weight.copy()
+        self.first = np.searchsorted(graph.tail, np.arange(self.num_ranks + 1))
+        self.inside = np.zeros((0, self.num_ranks), dtype=bool)
         self.slack = np.zeros(0, dtype=np.int64)
         self.trees: list[_Tree] = []
         # A node beyond the ranks is what a tree that is being grown has reached.
-        ranks = np.arange(num_ranks)
-        grown = np.full(num_ranks, num_ranks)
-        is_rank = np.append(np.ones(num_ranks, dtype=bool), False)
-        self.problem = Dissemination(
-            is_rank,
-            np.zeros(num_ranks + 1, dtype=np.int64),
-            np.concatenate([tail, grown]),
-            np.concatenate([head, ranks]),
-            np.zeros(len(tail) + num_ranks, dtype=np.int64),
+        ranks = np.arange(self.num_ranks)
+        self.growing = Dissemination(
+            np.append(graph.is_rank, False),
+            np.append(graph.weight, 0),
+            np.append(graph.tail, np.full(self.num_ranks, self.num_ranks)),
+            np.append(graph.head, ranks),
+            np.append(graph.capacity, 0 * ranks),
         )
-        self.ranks = ranks
-        if self.violated(self.spare, self.wanted) is not None:
+        if short_set(graph, self.spare, self.wanted) is not None:
             raise ValueError("the arcs cannot bear the trees that are wanted")
-
-    def violated(
-        self,
-        spare: NDArray[np.int64],
-        wanted: NDArray[np.int64],
-        reached: NDArray[np.bool_] | None = None,
-    ) -> NDArray[np.bool_] | None:
-        """A set that too little enters, if one more tree has ``reached`` these ranks."""
-        grown = np.zeros(self.num_ranks, dtype=np.int64)
-        if reached is not None:
-            grown[reached] = 1
-        own = np.append(wanted, 0 if reached is None else 1)
-        capacity = np.concatenate([spare, grown])
-        position, outside = first_short(self.problem, self.ranks, 0, capacity, own)
-        return None if position == self.num_ranks else outside[: self.num_ranks]
-
-    def slack_of(self, inside: NDArray[np.bool_]) -> int:
-        """How much more enters a set than has to."""
-        enters = ~inside[self.tail] & inside[self.head]
-        return int(self.spare[enters].sum()) - int(self.wanted[~inside].sum())
 
     def learn(self, inside: NDArray[np.bool_]) -> None:
         """Remember a set."""
         self.inside = np.vstack([self.inside, inside])
-        self.slack = np.append(self.slack, self.slack_of(inside))
+        self.slack = np.append(self.slack, slack(self.graph, self.spare, self.wanted, inside))
 
     def add_batch(self, size: int) -> int:
         """Take up to ``size`` trees that leave enough for the others; how many to try next.
@@ -130,7 +96,7 @@ class _Packing:
         before = (self.spare.copy(), self.wanted.copy(), self.slack.copy(), len(self.trees))
         stuck = self.take(size)
         if len(self.trees) > before[3]:
-            inside = self.violated(self.spare, self.wanted)
+            inside = short_set(self.graph, self.spare, self.wanted)
             if inside is None:
                 return 2 * size
             self.spare, self.wanted, self.slack = before[:3]
@@ -173,10 +139,10 @@ class _Packing:
         parent, depth, queue = np.zeros((3, self.num_ranks), dtype=np.int64)
         may_enter = self.slack + ~self.inside[:, root]
         left = may_enter.copy()
-        loop = for_work(grow, len(self.tail) * (1 + len(self.inside)))
+        tail, head = self.graph.tail, self.graph.head
+        loop = for_work(grow, len(tail) * (1 + len(self.inside)))
         reached = loop(
-            *(self.first, self.tail, self.head, self.spare, root, self.inside, left),
-            *(parent, depth, queue),
+            *(self.first, tail, head, self.spare, root, self.inside, left, parent, depth, queue)
         )
         return parent, may_enter - left, queue[:reached]
 
@@ -184,10 +150,12 @@ class _Packing:
         self, root: int, parent: NDArray[np.int64], reached: NDArray[np.int64]
     ) -> NDArray[np.bool_] | None:
         """The set that kept a tree from growing on, None if there is none."""
-        spare, wanted = self.spare.copy(), self.wanted.copy()
+        spare, wanted = self.spare.copy(), np.append(self.wanted, 1)
         spare[parent[reached[1:]]] -= 1
         wanted[root] -= 1
-        return self.violated(spare, wanted, np.isin(self.ranks, reached))
+        grown = np.isin(np.arange(self.num_ranks), reached).astype(np.int64)
+        inside = short_set(self.growing, np.append(spare, grown), wanted)
+        return None if inside is None else inside[:-1]
 
 
 # Trees that start on shortest paths and are hung elsewhere where arcs carry too much.
@@ -204,26 +172,19 @@ _MOST_COPIES = 16
 
 
 def exchanged_trees(
-    num_ranks: int,
-    tail: NDArray[np.int64],
-    head: NDArray[np.int64],
-    capacity: NDArray[np.int64],
-    wanted: NDArray[np.int64],
-    sets: NDArray[np.bool_],
-    height: int | None = None,
+    graph: Dissemination, sets: NDArray[np.bool_], height: int | None = None
 ) -> Trees | None:
-    """``wanted[r]`` trees from every rank r that together use an arc at most ``capacity`` times.
+    """Trees as those of ``pack``, but none of more than ``height``.
 
-    None if such trees were not found, or none of at most ``height``; that of the distances is tried
-    first, and trees that enter each of the ``sets`` (rows, bool over ranks) just once. Arcs are
-    sorted by tail, one a pair of ranks. Raises ValueError if ranks are farther apart than
-    ``height``.
+    None if such trees were not found; the height of the distances is tried first, and trees that
+    enter each of the ``sets`` (rows, bool over ranks) just once. Raises ValueError if ranks are
+    farther apart than ``height``.
     """
-    exchange = _Exchange(num_ranks, tail, head, wanted)
+    exchange = _Exchange(graph)
     if height is not None:
-        exchange.most_trees = int(wanted.sum())
+        exchange.most_trees = graph.total_weight
     for entered in (sets, sets[:0]) if len(sets) else (sets,):
-        if not exchange.plant(capacity, entered):
+        if not exchange.plant(entered):
             continue
         lowest = exchange.height
         highest = 2 * lowest + 2 if height is None else height
@@ -235,50 +196,36 @@ def exchanged_trees(
     return None
 
 
-def tight_groups(
-    num_ranks: int,
-    tail: NDArray[np.int64],
-    head: NDArray[np.int64],
-    capacity: NDArray[np.int64],
-    wanted: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+def tight_groups(graph: Dissemination) -> NDArray[np.bool_]:
     """Sets of ranks (rows, bool) into which no more leads than every tree from outside once."""
-    problem = Dissemination(np.ones(num_ranks, bool), wanted, tail, head, capacity)
-    sets = tight_sets(problem, np.arange(num_ranks), capacity, wanted)
+    ranks = np.arange(graph.num_nodes)
+    sets = tight_sets(graph, ranks, graph.capacity, graph.weight)
     sizes = sets.sum(axis=1)
-    return np.unique(sets[(sizes > 1) & (sizes < num_ranks)], axis=0)
+    return np.unique(sets[(sizes > 1) & (sizes < len(ranks))], axis=0)
 
 
 @final
 class _Exchange:
     """The trees there are, and what arcs still take."""
 
-    def __init__(
-        self,
-        num_ranks: int,
-        tail: NDArray[np.int64],
-        head: NDArray[np.int64],
-        wanted: NDArray[np.int64],
-    ) -> None:
-        self.ends, self.num_ranks = (tail, head), num_ranks
-        self.root = np.flatnonzero(wanted)
-        self.times = wanted[self.root]
+    def __init__(self, graph: Dissemination) -> None:
+        self.graph = graph
+        self.root = np.flatnonzero(graph.weight)
         self.most_trees = _MOST_COPIES * len(self.root)
 
-    def plant(self, capacity: NDArray[np.int64], sets: NDArray[np.bool_]) -> bool:
+    def plant(self, sets: NDArray[np.bool_]) -> bool:
         """Begin with trees of the least depth that enter sets once, if there are such."""
-        self.count = len(self.root)
-        shape = (self.count, self.num_ranks)
-        small = np.int16 if self.num_ranks < 2**15 else np.int32
+        self.count, num_ranks = len(self.root), self.graph.num_nodes
+        shape = (self.count, num_ranks)
+        small = np.int16 if num_ranks < 2**15 else np.int32
         self.hung = HungTrees(
-            self.times.copy(),
+            self.graph.weight[self.root],
             np.zeros(shape, np.int32),
             *(np.zeros(shape, small) for _ in range(2)),
         )
-        self.arcs = _rank_arcs(self.num_ranks, *self.ends, sets)
-        self.room = capacity.copy()
-        spare = (np.zeros(len(sets), bool), np.zeros(self.num_ranks, np.int64))
-        return bool(self._run(plant, self.arcs, self.hung, self.room, self.root, *spare))
+        self.arcs = _rank_arcs(self.graph, sets)
+        spare = (np.zeros(len(sets), bool), np.zeros(num_ranks, np.int64))
+        return bool(self._run(plant, self.arcs, self.hung, self.root, *spare))
 
     @property
     def height(self) -> int:
@@ -291,10 +238,10 @@ class _Exchange:
     def relieved(self, height: int) -> bool:
         """Whether no arc carries too much after ranks have done what they can at a height."""
         over = -1
-        while (left := int(-np.minimum(self.room, 0).sum())) != over:
+        while (left := int(-np.minimum(self.arcs.room, 0).sum())) != over:
             over = left
             while True:
-                given = (self.arcs, self.hung, self.room, self.count, height)
+                given = (self.arcs, self.hung, self.count, height)
                 self.count = int(self._run(relieve, *given))
                 if self.count >= 0:
                     break
@@ -310,10 +257,8 @@ class _Exchange:
         return Trees(np.argmin(into, axis=1), self.hung.times[: self.count], into)
 
 
-def _rank_arcs(
-    num_ranks: int, tail: NDArray[np.int64], head: NDArray[np.int64], sets: NDArray[np.bool_]
-) -> RankArcs:
-    ranks = np.arange(num_ranks + 1)
+def _rank_arcs(graph: Dissemination, sets: NDArray[np.bool_]) -> RankArcs:
+    ranks, tail, head = np.arange(graph.num_nodes + 1), graph.tail, graph.head
     into_arc = np.argsort(head, kind="stable")
     into_first = np.searchsorted(head[into_arc], ranks)
     place = np.empty(len(tail), dtype=np.int64)
@@ -321,45 +266,19 @@ def _rank_arcs(
     rank, set_of = np.nonzero(sets.T)
     return RankArcs(
         *(np.searchsorted(tail, ranks), tail, head, into_first, into_arc, place),
-        *(np.searchsorted(rank, ranks), set_of, sets),
+        *(np.searchsorted(rank, ranks), set_of, sets, graph.capacity.copy()),
     )
 
 
 # The best rate with a given number of trees a unit, where the optimum needs too many.
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class FewTrees:
-    """``num_trees`` trees a unit fit into ``capacity``, at most ``scale`` times that of every link.
-
-    ``capacity`` (int64, links of the network) are whole numbers; a tree takes one of them, so a
-    unit of demand takes ``inv_rate`` = scale / num_trees.
-    """
-
-    num_trees: int
-    scale: Fraction
-    capacity: NDArray[np.int64]
-
-    @property
-    def inv_rate(self) -> Fraction:
-        """Time of a unit of demand, where a unit of capacity carries one in a time of 1."""
-        return self.scale / self.num_trees
-
-
-def few_trees(found: Optimum, num_trees: int) -> FewTrees:
+def few_trees(found: Optimum, num_trees: int) -> WholeLinks:
     """The best of 1 to ``num_trees`` trees a unit; of equally good ones that with the fewest.
 
     It takes at most 1 / (num_trees * the least capacity) more than the optimum, but where rounded
     capacities cannot be balanced at a switch. More trees can be worse than fewer. Raises ValueError
     where links are shared by groups, and for less than one tree.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.networks.servers import boxes
-    >>> from ocs_codesign.schedules.forest.optimum import optimum
-    >>> few = few_trees(optimum(boxes(2, 8, 300, 25, outer=2), Collective.ALLGATHER), 4)
-    >>> few.num_trees, few.scale
-    (1, Fraction(7, 150))
     """
     if num_trees < 1:
         raise ValueError(f"{num_trees} trees a unit: there must be one")
@@ -371,7 +290,7 @@ def few_trees(found: Optimum, num_trees: int) -> FewTrees:
     return min(each, key=lambda few: (few.inv_rate, few.num_trees))
 
 
-def exactly(found: Optimum, num_trees: int) -> FewTrees:
+def exactly(found: Optimum, num_trees: int) -> WholeLinks:
     """The least scale that is found at which so many trees a unit fit.
 
     Rounded capacities grow only where the scale passes a multiple of 1 / capacity, so a bisection
@@ -393,7 +312,7 @@ def exactly(found: Optimum, num_trees: int) -> FewTrees:
         raise RuntimeError("capacities that are whole at this scale are not balanced there")
     capacity = np.zeros(found.network.num_links, dtype=np.int64)
     capacity[links.ids] = whole
-    return FewTrees(num_trees, scale, capacity)
+    return WholeLinks(num_trees, scale, capacity)
 
 
 class _Links:
@@ -409,10 +328,8 @@ class _Links:
         self.distinct = sorted(set(self.part))
         tail, head = (ends[self.ids] for ends in found.tasks[0].ends(found.network))
         problem = found.tasks[0].problem
-        none = np.zeros(len(self.ids), dtype=np.int64)
-        self.problem = Dissemination(problem.is_rank, problem.weight, tail, head, none)
+        self.problem = replace(problem, tail=tail, head=head, capacity=0 * tail)
         self.own = num_trees * problem.weight
-        self.ranks = np.flatnonzero(problem.is_rank)
 
     def rounded(self, scale: Fraction) -> NDArray[np.int64]:
         """Capacities times a scale, rounded down."""
@@ -421,8 +338,7 @@ class _Links:
 
     def fits(self, scale: Fraction) -> bool:
         """Whether capacities rounded down serve all ranks, in the sense of cuts."""
-        short = first_short(self.problem, self.ranks, 0, self.rounded(scale), self.own)
-        return short[0] == len(self.ranks)
+        return short_set(self.problem, self.rounded(scale), self.own) is None
 
     def balanced(self, scale: Fraction) -> NDArray[np.int64] | None:
         """Capacities rounded down, and less until relays let out what they let in, if possible."""

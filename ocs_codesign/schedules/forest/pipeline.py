@@ -347,11 +347,6 @@ def allreduce_at_once(
     leaves them open and unequal ones do better; its largest is then as small as that allows. The
     optimum has the tasks of the sums first. Raises ValueError for what is no allreduce, and as
     ``optimum`` does.
-
-    >>> from ocs_codesign.core.networks.builders import mesh
-    >>> collective, found = allreduce_at_once(mesh((4, 4), 1))
-    >>> collective, found.algbw
-    (Collective('allreduce'), Fraction(8, 5))
     """
     tasks, hosts = _tasks(network, collective), network.num_hosts
     demand = demands_of(collective, hosts)[1]

@@ -27,6 +27,7 @@ from ocs_codesign.core.lp import (
     solve,
 )
 from ocs_codesign.core.lp.program import IPX, SIMPLEX
+from ocs_codesign.core.topology import starts_of
 from ocs_codesign.schedules.forest.task import comes_back
 
 if TYPE_CHECKING:
@@ -76,36 +77,19 @@ class SharedLinks:
         return sum(self.rates, Fraction(0))
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class _Row:
-    """A row of the program: its columns, their coefficients, and its bounds."""
-
-    column: NDArray[np.int64]
-    value: NDArray[np.int64]
-    lower: float
-    upper: float
-
-
 def best_shares(tenants: Sequence[Tenant], *, levelled: bool = False) -> SharedLinks:
     """The exact best shares of tenants of the same links.
 
     With ``levelled`` the largest rate is as low as the largest sum of rates allows. Raises
     ValueError if a rank cannot be reached, and RuntimeError if no exact optimum is found.
     """
-    num_rates = 1 + max(int(tenant.rate.max()) for tenant in tenants)
-    rows = _first_rows(tenants, num_rates)
-    found = _solved(tenants, rows, num_rates)
-    total = found.total_rate
-    if not levelled or max(total.numerator, total.denominator) > _MAX_EXACT:
-        return found
-    rates, columns = np.arange(num_rates), num_rates + len(tenants) * len(found.capacity[0])
-    up, down = total.numerator, total.denominator
-    rows.append(_Row(rates, np.full(num_rates, down), float(up), float(up)))
-    rows += [
-        _Row(np.array([rate, columns]), np.array([-1, 1]), 0.0, np.inf) for rate in rates.tolist()
-    ]
-    return _solved(tenants, rows, num_rates, levelled=True)
+    program = _Program(tenants)
+    shares = program.shares()
+    total = shares.total_rate
+    if levelled and max(total.numerator, total.denominator) <= _MAX_EXACT:
+        program.level(total)
+        shares = program.shares()
+    return shares
 
 
 def link_prices(tenants: Sequence[Tenant]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -113,62 +97,134 @@ def link_prices(tenants: Sequence[Tenant]) -> tuple[NDArray[np.float64], NDArray
 
     Both are floats. Raises as ``best_shares`` does.
     """
-    num_rates = 1 + max(int(tenant.rate.max()) for tenant in tenants)
-    links = len(tenants[0].task.problem.capacity)
-    _, solution = _in_floats(tenants, _first_rows(tenants, num_rates), num_rates)
+    program = _Program(tenants)
+    _, solution = program.in_floats()
     point, duals = solution.point_and_duals()
     if len(tenants) == 1 and solution.col_duals is not None:
-        duals = solution.col_duals[num_rates:]
+        duals = solution.col_duals[program.num_rates :]
     # Rates are maximised as costs below 0 are minimised; what links bear are the first rows.
-    return point[:num_rates], np.maximum(-duals[:links], 0)
+    return point[: program.num_rates], np.maximum(-duals[: len(program.capacity)], 0)
 
 
-def _first_rows(tenants: Sequence[Tenant], num_rates: int) -> list[_Row]:
-    """What links bear, what switches balance, and the cuts around single ranks."""
-    rows = _capacity_rows(tenants, num_rates)
-    for at, tenant in enumerate(tenants):
-        rows += _balance_rows(tenant, _first_column(tenants, num_rates, at))
-        ranks = np.flatnonzero(tenant.task.problem.is_rank)
-        for rank in ranks.tolist():
-            outside = np.arange(tenant.task.problem.num_nodes) == rank
-            rows.append(_cut_row(tenants, num_rates, at, outside))
-    return rows
+@final
+class _Program:
+    """Columns are the rates, then what every tenant has of every link; cuts join the rows.
 
-
-def _solved(
-    tenants: Sequence[Tenant], rows: list[_Row], num_rates: int, *, levelled: bool = False
-) -> SharedLinks:
-    """The exact optimum under these rows and all cuts; those that were needed join the rows."""
-    while True:
-        program, solution = _in_floats(tenants, rows, num_rates, levelled=levelled)
-        exact = _exact(program, solution)
-        new = _missing_cuts(tenants, num_rates, *_in_integers(exact.values), only_first=True)
-        if not new:
-            links = len(tenants[0].task.problem.capacity)
-            bounds = [num_rates + links * at for at in range(len(tenants) + 1)]
-            columns = [exact.values[a:b] for a, b in pairwise(bounds)]
-            return SharedLinks(exact.values[:num_rates], tuple(columns))
-        rows += new
-
-
-def _in_floats(
-    tenants: Sequence[Tenant], rows: list[_Row], num_rates: int, *, levelled: bool = False
-) -> tuple[LinearProgram, Solution]:
-    """The program whose optimum keeps to all cuts but for rounding, and this optimum.
-
-    Cuts that were needed join the rows.
+    Rows are what links bear, what switches balance, and cuts, at first those around single ranks.
     """
-    capacity, options = tenants[0].task.problem.capacity, _OPTIONS
-    while True:
-        program = _program(rows, num_rates, len(tenants), capacity, levelled=levelled)
-        solution = solve(program, options=options)
-        # The last optimum misses only the new cuts: from there it is not far to the next.
-        options = replace(_OPTIONS, start=solution.basis)
-        point, _ = solution.point_and_duals()
-        new = _missing_cuts(tenants, num_rates, *_fine(point, capacity))
-        if not new:
-            return program, solution
-        rows += new
+
+    def __init__(self, tenants: Sequence[Tenant]) -> None:
+        self.capacity = tenants[0].task.problem.capacity
+        self.num_rates = 1 + max(int(tenant.rate.max()) for tenant in tenants)
+        self.first = self.num_rates + len(self.capacity) * np.arange(len(tenants) + 1)
+        self.tenants = list(zip(tenants, self.first[:-1].tolist(), strict=True))
+        self.is_levelled = False
+        self.rows: list[tuple[NDArray[np.int64], NDArray[np.int64], float, float]] = []
+        if len(tenants) > 1:
+            ones = np.ones(len(tenants), dtype=np.int64)
+            for link, most in enumerate(self.capacity.tolist()):
+                self.rows.append((self.first[:-1] + link, ones, -np.inf, float(most)))
+        for tenant, first in self.tenants:
+            self._balance(tenant, first)
+            problem = tenant.task.problem
+            for rank in np.flatnonzero(problem.is_rank).tolist():
+                self._add_cut(tenant, first, np.arange(problem.num_nodes) == rank)
+
+    def _balance(self, tenant: Tenant, first: int) -> None:
+        problem = tenant.task.problem
+        for node in np.flatnonzero(tenant.task.must_balance).tolist():
+            into, out = np.flatnonzero(problem.head == node), np.flatnonzero(problem.tail == node)
+            if len(into) + len(out):
+                signs = np.repeat([1, -1], [len(into), len(out)])
+                self.rows.append((first + np.concatenate([into, out]), signs, 0.0, 0.0))
+
+    def _add_cut(self, tenant: Tenant, first: int, outside: NDArray[np.bool_]) -> None:
+        """What leaves the complement of a set is at least all that its nodes send."""
+        problem = tenant.task.problem
+        leaves = np.flatnonzero(~outside[problem.tail] & outside[problem.head])
+        sends = ~outside & (tenant.rate >= 0)
+        sent = np.zeros(self.num_rates, dtype=np.int64)
+        np.add.at(sent, tenant.rate[sends], tenant.coefficient[sends])
+        rates = np.flatnonzero(sent)
+        if not len(leaves) and len(rates):
+            rank = np.flatnonzero(outside & problem.is_rank)[0]
+            raise ValueError(f"rank {rank} cannot be reached from all others")
+        values = np.append(-sent[rates], np.ones(len(leaves), int))
+        self.rows.append((np.append(rates, first + leaves), values, 0.0, np.inf))
+
+    def level(self, total: Fraction) -> None:
+        """Ask for the least largest rate of this sum of rates: the last column from now on."""
+        rates, up = np.arange(self.num_rates), float(total.numerator)
+        self.rows.append((rates, np.full(self.num_rates, total.denominator), up, up))
+        for rate in rates.tolist():
+            self.rows.append((np.array([rate, self.first[-1]]), np.array([-1, 1]), 0.0, np.inf))
+        self.is_levelled = True
+
+    def shares(self) -> SharedLinks:
+        """The exact optimum under these rows and all cuts."""
+        while True:
+            values = _exact(*self.in_floats()).values
+            if not self._add_missing_cuts(*_in_integers(values), only_first=True):
+                columns = [values[first:end] for first, end in pairwise(self.first.tolist())]
+                return SharedLinks(values[: self.num_rates], tuple(columns))
+
+    def in_floats(self) -> tuple[LinearProgram, Solution]:
+        """The program whose optimum keeps to all cuts but for rounding, and this optimum."""
+        options, unit = _OPTIONS, float(self.capacity.max()) / _FINE
+        while True:
+            program = self._linear()
+            solution = solve(program, options=options)
+            # The last optimum misses only the new cuts: from there it is not far to the next.
+            options = replace(_OPTIONS, start=solution.basis)
+            point, _ = solution.point_and_duals()
+            # In integers, which rounding may make wrong by a few.
+            fine = np.rint(point / unit).astype(np.int64)
+            if not self._add_missing_cuts(fine, 2 * len(point)):
+                return program, solution
+
+    def _linear(self) -> LinearProgram:
+        """For the largest sum of rates, or for the least largest one."""
+        columns = int(self.first[-1]) + self.is_levelled
+        most, cost = np.full(columns, np.inf), np.zeros(columns)
+        most[self.num_rates : self.first[-1]] = np.tile(self.capacity, len(self.tenants))
+        if self.is_levelled:
+            cost[-1] = 1.0
+        else:
+            cost[: self.num_rates] = -1.0
+        column, value, lower, upper = zip(*self.rows, strict=True)
+        return LinearProgram(
+            cost,
+            starts_of(np.array([len(row) for row in column])),
+            np.concatenate(column),
+            np.concatenate(value).astype(float),
+            np.array(lower),
+            np.array(upper),
+            np.zeros(columns),
+            most,
+        )
+
+    def _add_missing_cuts(
+        self, point: NDArray[Any], slack: int, *, only_first: bool = False
+    ) -> bool:
+        """Add cuts of ranks that cannot get all at a point, by more than ``slack``; if there are.
+
+        The point is in integers.
+        """
+        known = len(self.rows)
+        for tenant, first in self.tenants:
+            problem = tenant.task.problem
+            ranks = np.flatnonzero(problem.is_rank)
+            capacity = point[first : first + len(problem.capacity)] + slack
+            own = np.where(tenant.rate >= 0, tenant.coefficient * point[tenant.rate], 0)
+            begin = 0
+            while begin < len(ranks):
+                begin, outside = first_short(problem, ranks, begin, capacity, own)
+                if begin < len(ranks):
+                    self._add_cut(tenant, first, outside)
+                    if only_first:
+                        return True
+                begin += 1
+        return len(self.rows) > known
 
 
 def _exact(program: LinearProgram, solution: Solution) -> ExactSolution:
@@ -181,117 +237,11 @@ def _exact(program: LinearProgram, solution: Solution) -> ExactSolution:
     return exact
 
 
-def _first_column(tenants: Sequence[Tenant], num_rates: int, at: int) -> int:
-    return num_rates + at * len(tenants[0].task.problem.capacity)
-
-
-def _capacity_rows(tenants: Sequence[Tenant], num_rates: int) -> list[_Row]:
-    """Tenants together have no more of a link than there is."""
-    if len(tenants) == 1:
-        return []
-    capacity = tenants[0].task.problem.capacity
-    columns = num_rates + len(capacity) * np.arange(len(tenants))
-    ones = np.ones(len(tenants), dtype=np.int64)
-    return [
-        _Row(columns + link, ones, -np.inf, float(most))
-        for link, most in enumerate(capacity.tolist())
-    ]
-
-
-def _balance_rows(tenant: Tenant, first: int) -> list[_Row]:
-    problem, rows = tenant.task.problem, []
-    for node in np.flatnonzero(tenant.task.must_balance).tolist():
-        into, out = np.flatnonzero(problem.head == node), np.flatnonzero(problem.tail == node)
-        if len(into) + len(out):
-            signs = np.repeat([1, -1], [len(into), len(out)])
-            rows.append(_Row(first + np.concatenate([into, out]), signs, 0.0, 0.0))
-    return rows
-
-
-def _cut_row(
-    tenants: Sequence[Tenant], num_rates: int, at: int, outside: NDArray[np.bool_]
-) -> _Row:
-    """What leaves the complement of a set is at least all that its nodes send."""
-    tenant = tenants[at]
-    problem = tenant.task.problem
-    leaves = np.flatnonzero(~outside[problem.tail] & outside[problem.head])
-    sends = ~outside & (tenant.rate >= 0)
-    sent = np.zeros(num_rates, dtype=np.int64)
-    np.add.at(sent, tenant.rate[sends], tenant.coefficient[sends])
-    rates = np.flatnonzero(sent)
-    if not len(leaves) and len(rates):
-        rank = np.flatnonzero(outside & problem.is_rank)[0]
-        raise ValueError(f"rank {rank} cannot be reached from all others")
-    columns = np.concatenate([rates, _first_column(tenants, num_rates, at) + leaves])
-    return _Row(columns, np.concatenate([-sent[rates], np.ones(len(leaves), int)]), 0.0, np.inf)
-
-
-def _program(
-    rows: Sequence[_Row],
-    num_rates: int,
-    num_tenants: int,
-    capacity: NDArray[np.int64],
-    *,
-    levelled: bool,
-) -> LinearProgram:
-    """For the largest sum of rates, or for the least largest one, which is then the last column."""
-    columns = num_rates + num_tenants * len(capacity) + levelled
-    most = np.full(columns, np.inf)
-    most[num_rates : columns - levelled] = np.tile(capacity, num_tenants)
-    cost = np.zeros(columns)
-    if levelled:
-        cost[-1] = 1.0
-    else:
-        cost[:num_rates] = -1.0
-    return LinearProgram(
-        cost,
-        np.concatenate([[0], np.cumsum([len(row.column) for row in rows])]).astype(np.int64),
-        np.concatenate([row.column for row in rows]),
-        np.concatenate([row.value for row in rows]).astype(float),
-        np.array([row.lower for row in rows]),
-        np.array([row.upper for row in rows]),
-        np.zeros(columns),
-        most,
-    )
-
-
-def _fine(point: NDArray[np.float64], capacity: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """A point in integers, and how much of them rounding may be wrong by."""
-    unit = float(capacity.max()) / _FINE
-    return np.rint(point / unit).astype(np.int64), 2 * len(point)
-
-
 def _in_integers(values: Sequence[Fraction]) -> tuple[NDArray[np.object_], int]:
+    """A point without denominators, and what rounding may be wrong by: nothing."""
     common = lcm(*(value.denominator for value in values))
     whole = [value.numerator * (common // value.denominator) for value in values]
     return np.array(whole, dtype=object), 0
-
-
-def _missing_cuts(
-    tenants: Sequence[Tenant],
-    num_rates: int,
-    point: NDArray[Any],
-    slack: int,
-    *,
-    only_first: bool = False,
-) -> list[_Row]:
-    """Cuts of ranks that cannot get all at a point of the program, by more than ``slack``."""
-    rows: list[_Row] = []
-    for at, tenant in enumerate(tenants):
-        problem = tenant.task.problem
-        ranks = np.flatnonzero(problem.is_rank)
-        first = _first_column(tenants, num_rates, at)
-        capacity = point[first : first + len(problem.capacity)] + slack
-        own = np.where(tenant.rate >= 0, tenant.coefficient * point[tenant.rate], 0)
-        begin = 0
-        while begin < len(ranks):
-            begin, outside = first_short(problem, ranks, begin, capacity, own)
-            if begin < len(ranks):
-                rows.append(_cut_row(tenants, num_rates, at, outside))
-                if only_first:
-                    return rows
-            begin += 1
-    return rows
 
 
 # Trees of several kinds, each of which spans other switches, that share the links.

@@ -9,13 +9,13 @@ Frank and Jackson (1995).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, lcm
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.core.compute.cuts import Dissemination, first_short
+from ocs_codesign.core.compute.cuts import first_short
 from ocs_codesign.core.topology import before, starts_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,29 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.core.compute.cuts import Dissemination
+
     _Spread = Callable[..., tuple[NDArray[np.int64], int] | None]
+
+
+def short_set(
+    problem: Dissemination, capacity: NDArray[Any], own: NDArray[Any]
+) -> NDArray[np.bool_] | None:
+    """Nodes (bool) that too little leads into where node v sends ``own[v]`` to all ranks.
+
+    Links carry ``capacity``. None if every rank gets everything.
+    """
+    ranks = np.flatnonzero(problem.is_rank)
+    position, inside = first_short(problem, ranks, 0, capacity, own)
+    return None if position == len(ranks) else inside
+
+
+def slack(
+    problem: Dissemination, capacity: NDArray[Any], own: NDArray[Any], inside: NDArray[np.bool_]
+) -> int:
+    """How much more leads into a set of nodes than is sent outside of it."""
+    enters = ~inside[problem.tail] & inside[problem.head]
+    return int(capacity[enters].sum()) - int(own[~inside].sum())
 
 
 # Arcs: paths of links with a capacity, joined end to end.
@@ -32,12 +54,14 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Arcs:
-    """Paths from ``tail`` to ``head`` (int64) with a ``capacity`` (int64) each.
+    """Paths from ``tail`` to ``head`` with a ``capacity`` each (int64).
 
-    An arc below ``num_links`` is a link; others are arc ``left`` and then arc ``right``.
+    ``num_trees`` trees a unit of weight fit into them. An arc below ``num_links`` is a link; others
+    are arc ``left`` and then arc ``right``.
     """
 
     num_links: int
+    num_trees: int
     tail: NDArray[np.int64]
     head: NDArray[np.int64]
     capacity: NDArray[np.int64]
@@ -66,9 +90,9 @@ class Arcs:
             kept[mine] = _without_rounds(self.tail[links[mine]], self.head[links[mine]])
         return starts_of(np.bincount(owner[kept], minlength=len(arcs))), links[kept]
 
-    def with_capacity(self, capacity: NDArray[np.int64]) -> Arcs:
-        """The same paths with other capacities."""
-        return Arcs(self.num_links, self.tail, self.head, capacity, self.left, self.right)
+    def times(self, factor: int) -> Arcs:
+        """The same arcs, so many times as wide for as many times the trees."""
+        return replace(self, capacity=self.capacity * factor, num_trees=self.num_trees * factor)
 
     def joined(
         self, left: NDArray[np.int64], right: NDArray[np.int64], capacity: NDArray[np.int64]
@@ -81,11 +105,12 @@ class Arcs:
         left, right, capacity = left[proper], right[proper], capacity[proper]
         return Arcs(
             self.num_links,
-            np.concatenate([self.tail, self.tail[left]]),
-            np.concatenate([self.head, self.head[right]]),
-            np.concatenate([left_over, capacity]),
-            np.concatenate([self.left, left]),
-            np.concatenate([self.right, right]),
+            self.num_trees,
+            np.append(self.tail, self.tail[left]),
+            np.append(self.head, self.head[right]),
+            np.append(left_over, capacity),
+            np.append(self.left, left),
+            np.append(self.right, right),
         )
 
 
@@ -159,46 +184,26 @@ def whole_parts(
     return amount, 1
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Split:
-    """Arcs between ranks in which ``num_trees`` trees a unit of weight fit."""
+def split_off(problem: Dissemination, num_trees: int) -> Arcs:
+    """Arcs between the ranks of a problem, as narrow as whole numbers can be.
 
-    arcs: Arcs
-    num_trees: int
-
-
-def split_off(
-    problem: Dissemination,
-    tail: NDArray[np.integer],
-    head: NDArray[np.integer],
-    capacity: NDArray[np.int64],
-    num_trees: int,
-) -> Split:
-    """Arcs between the ranks of a problem, whose links are taken one by one with this capacity.
-
-    ``num_trees`` trees a unit of weight must fit, in the sense of cuts, and relays let out what
-    they let in.
+    Its links are taken one by one. ``num_trees`` trees a unit of weight must fit, in the sense of
+    cuts, and relays let out what they let in.
     """
-    arcs = _links(tail, head, capacity)
-    split = Split(arcs, num_trees)
-    for relays, group in _levels(problem, arcs):
-        split = _one_level(problem, split, relays, group)
-    return split
+    arcs = _links(problem, num_trees)
+    for relays, group in _levels(problem.is_rank, arcs):
+        arcs = _one_level(problem, arcs, relays, group)
+    common = gcd(arcs.num_trees, *arcs.capacity[arcs.capacity > 0].tolist())
+    return replace(arcs, capacity=arcs.capacity // common, num_trees=arcs.num_trees // common)
 
 
-def near_ranks(
-    problem: Dissemination,
-    tail: NDArray[np.integer],
-    head: NDArray[np.integer],
-    capacity: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+def near_ranks(problem: Dissemination) -> NDArray[np.bool_]:
     """Sets of ranks (rows, bool over nodes) that are nearer to each other than slow relays bring.
 
     Such are the hosts of a box: trees may do well to enter it just once.
     """
     sets = [np.zeros((0, problem.num_nodes), dtype=bool)]
-    for _, group in _levels(problem, _links(tail, head, capacity)):
+    for _, group in _levels(problem.is_rank, _links(problem, 0)):
         mine = np.where(problem.is_rank, group, -1)
         labels, sizes = np.unique(mine[problem.is_rank], return_counts=True)
         several = labels[(sizes > 1) & (sizes < problem.is_rank.sum())]
@@ -206,81 +211,74 @@ def near_ranks(
     return np.unique(np.concatenate(sets), axis=0)
 
 
-def _links(
-    tail: NDArray[np.integer], head: NDArray[np.integer], capacity: NDArray[np.int64]
-) -> Arcs:
+def _links(problem: Dissemination, num_trees: int) -> Arcs:
+    tail, head = problem.tail, problem.head
     none = np.full(len(tail), -1)
-    proper = np.where(tail == head, 0, capacity)
-    return Arcs(len(tail), tail.astype(np.int64), head.astype(np.int64), proper, none, none)
+    proper = np.where(tail == head, 0, problem.capacity)
+    return Arcs(len(tail), num_trees, tail, head, proper, none, none)
 
 
 def _one_level(
-    problem: Dissemination, split: Split, relays: list[int], group: NDArray[np.int64]
-) -> Split:
+    problem: Dissemination, arcs: Arcs, relays: list[int], group: NDArray[np.int64]
+) -> Arcs:
     """Relays split off in even parts, whole ones if possible, if these keep the rate."""
     for spread in (whole_parts, exact_parts):
-        even = _evenly(split, relays, group, spread)
-        if even is not None and _keeps_rate(problem, even):
+        even = _evenly(arcs, relays, group, spread)
+        if even is not None and short_set(*_remaining(problem, even)) is None:
             return even
     if len(relays) == 1:
-        return _one_by_one(problem, split, relays[0])
+        return _one_by_one(problem, arcs, relays[0])
     for relay in relays:
-        split = _one_level(problem, split, [relay], group)
-    return split
+        arcs = _one_level(problem, arcs, [relay], group)
+    return arcs
 
 
-def _levels(problem: Dissemination, arcs: Arcs) -> Iterator[tuple[list[int], NDArray[np.int64]]]:
+def _levels(
+    is_rank: NDArray[np.bool_], arcs: Arcs
+) -> Iterator[tuple[list[int], NDArray[np.int64]]]:
     """Relays by rising number of neighbours and falling capacity; groups of nodes that are near.
 
     Nodes are of one group if links lead from one to the other that are faster than those of the
     relays, or relays of earlier levels do.
     """
-    neighbours = np.zeros(problem.num_nodes, dtype=np.int64)
-    fastest = np.zeros(problem.num_nodes, dtype=np.int64)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    neighbours, fastest = np.zeros((2, len(is_rank)), dtype=np.int64)
     used = arcs.capacity > 0
     ends = np.stack([arcs.tail, arcs.head])[:, used]
     pairs = np.unique(np.sort(ends, axis=0), axis=1)
     for end in (0, 1):
         np.add.at(neighbours, pairs[end], 1)
         np.maximum.at(fastest, ends[end], arcs.capacity[used])
-    is_series = neighbours <= 2
-    keys: dict[tuple[bool, int, int], list[int]] = {}
-    for relay in np.flatnonzero(~problem.is_rank & (neighbours > 0)).tolist():
-        key = (not is_series[relay], -int(fastest[relay]), int(neighbours[relay]))
-        keys.setdefault(key, []).append(relay)
-    done = problem.is_rank.copy()
-    for key in sorted(keys):
+    levels: dict[tuple[bool, int, int], list[int]] = {}
+    for relay in np.flatnonzero(~is_rank & (neighbours > 0)).tolist():
+        key = (bool(neighbours[relay] > 2), -int(fastest[relay]), int(neighbours[relay]))
+        levels.setdefault(key, []).append(relay)
+    done = is_rank.copy()
+    for _, relays in sorted(levels.items()):
         near = done[arcs.tail] & done[arcs.head] & used
-        yield keys[key], _components(problem.num_nodes, arcs.tail[near], arcs.head[near])
-        done[keys[key]] = True
-
-
-def _components(
-    num_nodes: int, tail: NDArray[np.int64], head: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    matrix = coo_array((np.ones(len(tail)), (tail, head)), shape=(num_nodes, num_nodes))
-    labels: NDArray[np.int64] = connected_components(matrix, directed=False)[1].astype(np.int64)
-    return labels
+        links = (np.ones(near.sum()), (arcs.tail[near], arcs.head[near]))
+        graph = coo_array(links, shape=(len(done), len(done)))
+        yield relays, connected_components(graph, directed=False)[1].astype(np.int64)
+        done[relays] = True
 
 
 def _evenly(
-    split: Split, relays: list[int], group: NDArray[np.int64], spread: _Spread
-) -> Split | None:
+    arcs: Arcs, relays: list[int], group: NDArray[np.int64], spread: _Spread
+) -> Arcs | None:
     """What comes into relays spread over what goes out; None if that is more than goes out.
 
     Between groups it stays in none, within one it does not turn back.
     """
     pending: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]] = []
     touched: set[int] = set()
-    links = _Incidence(split.arcs, len(group))
+    links = _Incidence(arcs, len(group))
     for relay in relays:
         if relay in touched:
-            split, pending, touched = _joined(split, pending), [], set()
-            links = _Incidence(split.arcs, len(group))
-        arcs, (into, out) = split.arcs, links.at(relay)
+            arcs, pending, touched = _joined(arcs, pending), [], set()
+            links = _Incidence(arcs, len(group))
+        into, out = links.at(relay)
         if not len(into) or not len(out):
             continue
         source, target = arcs.tail[into], arcs.head[out]
@@ -290,7 +288,7 @@ def _evenly(
             may, kinds = source[:, None] != target, (source, target)
         # In lumps of all trees of a root, if that goes: a tree then need not be divided.
         widths = (arcs.capacity[into], arcs.capacity[out])
-        lump = gcd(split.num_trees, *np.concatenate(widths).tolist())
+        lump = gcd(arcs.num_trees, *np.concatenate(widths).tolist())
         parts = spread(widths[0] // lump, widths[1] // lump, may, *kinds)
         if parts is None or parts[1] * int(arcs.capacity.max()) > MAX_CAPACITY:
             return None
@@ -300,8 +298,8 @@ def _evenly(
         row, column = np.nonzero(amount)
         pending.append((into[row], out[column], amount[row, column], scale))
         touched.update(source.tolist(), target.tolist())
-    split = _joined(split, pending)
-    return split if int(split.arcs.capacity.max()) <= MAX_CAPACITY else None
+    arcs = _joined(arcs, pending)
+    return arcs if int(arcs.capacity.max()) <= MAX_CAPACITY else None
 
 
 class _Incidence:
@@ -321,70 +319,54 @@ class _Incidence:
 
 
 def _joined(
-    split: Split,
+    arcs: Arcs,
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]],
-) -> Split:
+) -> Arcs:
     """Arcs joined in amounts of which each has its scale."""
     if not parts:
-        return split
+        return arcs
     scale = lcm(*(part[3] for part in parts))
-    wider = split.arcs.with_capacity(split.arcs.capacity * scale)
     left, right = (np.concatenate([part[end] for part in parts]) for end in (0, 1))
     amount = np.concatenate([part[2] * (scale // part[3]) for part in parts])
-    return Split(wider.joined(left, right, amount), split.num_trees * scale)
+    return arcs.times(scale).joined(left, right, amount)
 
 
-def _remaining(problem: Dissemination, split: Split) -> tuple[Dissemination, NDArray[np.int64]]:
-    """The problem over the arcs there are, and what every node sends."""
-    arcs = split.arcs
+def _remaining(
+    problem: Dissemination, arcs: Arcs
+) -> tuple[Dissemination, NDArray[np.int64], NDArray[np.int64]]:
+    """The problem over the arcs there are, their capacities, and what every node sends."""
     live = arcs.capacity > 0
-    ends = (arcs.tail[live], arcs.head[live], arcs.capacity[live])
-    return Dissemination(problem.is_rank, problem.weight, *ends), split.num_trees * problem.weight
+    left = replace(
+        problem, tail=arcs.tail[live], head=arcs.head[live], capacity=arcs.capacity[live]
+    )
+    return left, left.capacity, arcs.num_trees * problem.weight
 
 
-def _keeps_rate(problem: Dissemination, split: Split) -> bool:
-    left, own = _remaining(problem, split)
-    ranks = np.flatnonzero(problem.is_rank)
-    return first_short(left, ranks, 0, left.capacity, own)[0] == len(ranks)
-
-
-def _one_by_one(problem: Dissemination, split: Split, relay: int) -> Split:
+def _one_by_one(problem: Dissemination, arcs: Arcs, relay: int) -> Arcs:
     """Links into a relay joined to links out of it, as much of each pair as no cut minds."""
-    into = np.flatnonzero((split.arcs.head == relay) & (split.arcs.capacity > 0)).tolist()
-    out = np.flatnonzero((split.arcs.tail == relay) & (split.arcs.capacity > 0)).tolist()
-    for source in into:
-        tail = split.arcs.tail[source]
+    into, out = (
+        np.flatnonzero((end == relay) & (arcs.capacity > 0)) for end in (arcs.head, arcs.tail)
+    )
+    for source in into.tolist():
+        tail, heads = arcs.tail[source], arcs.head[out]
         # From the next one on, so that not all of them begin with the same; back comes last.
-        heads = split.arcs.head[out]
         order = np.lexsort([out, heads <= tail, heads == tail])
-        for target in [out[at] for at in order]:
-            split = _joined_as_far(problem, split, source, target)
-    return split
+        for target in out[order].tolist():
+            arcs = _joined_as_far(problem, arcs, source, target)
+    return arcs
 
 
-def _joined_as_far(problem: Dissemination, split: Split, source: int, target: int) -> Split:
+def _joined_as_far(problem: Dissemination, arcs: Arcs, source: int, target: int) -> Arcs:
     """The two arcs joined by the most that leaves the rate as it is."""
-    ranks = np.flatnonzero(problem.is_rank)
-    arcs = split.arcs
     most = int(min(arcs.capacity[source], arcs.capacity[target]))
-    before, own = _remaining(problem, split)
+    before_it = _remaining(problem, arcs)
     while most > 0:
-        pair = (np.array([source]), np.array([target]), np.array([most]))
-        joined = Split(arcs.joined(*pair), split.num_trees)
-        left, _ = _remaining(problem, joined)
-        position, outside = first_short(left, ranks, 0, left.capacity, own)
-        if position == len(ranks):
+        joined = arcs.joined(np.array([source]), np.array([target]), np.array([most]))
+        short = short_set(*_remaining(problem, joined))
+        if short is None:
             return joined
-        slack = before.cut(~outside).capacity - int(own[~outside].sum())
-        most = min(slack, most - 1)
-    return split
-
-
-def without_common_divisor(split: Split) -> Split:
-    """The same with capacities and trees as small as they can be."""
-    common = gcd(split.num_trees, *split.arcs.capacity[split.arcs.capacity > 0].tolist())
-    smaller = split.arcs.with_capacity(split.arcs.capacity // common)
-    return Split(smaller, split.num_trees // common)
+        most = min(slack(*before_it, short), most - 1)
+    return arcs
 
 
 # Whole capacities made balanced at relays again, after rounding, by lowering some of them.
@@ -403,22 +385,14 @@ def balanced_within(
 
     Relays, the nodes that are no ranks, let out what they let in. None if there are no such
     capacities, or none were found; ``capacity`` itself if it is balanced.
-
-    >>> from ocs_codesign.core.compute.cuts import Dissemination
-    >>> is_rank = np.array([True, True, True, False])
-    >>> tail, head = np.array([[0, 1, 2, 3, 3, 3], [3, 3, 3, 0, 1, 2]])
-    >>> one = Dissemination(is_rank, is_rank.astype(int), tail, head, np.zeros(6, int))
-    >>> balanced_within(one, np.array([2, 3, 2, 2, 2, 2]), one.weight)
-    array([2, 2, 2, 2, 2, 2])
     """
     left = capacity.copy()
-    ranks = np.flatnonzero(problem.is_rank)
-    if first_short(problem, ranks, 0, left, own)[0] < len(ranks):
+    if short_set(problem, left, own) is not None:
         return None
     for sign, ends in ((-1, problem.tail), (1, problem.head)):
-        while (wrong := np.flatnonzero(sign * _surplus(problem, left) > 0)).size:
+        while (wrong := np.flatnonzero(sign * surplus(problem, left) > 0)).size:
             for relay in wrong.tolist():
-                excess = int(sign * _surplus(problem, left)[relay])
+                excess = int(sign * surplus(problem, left)[relay])
                 links = np.flatnonzero((ends == relay) & (left > 0))
                 for link in links[np.argsort(-left[links], kind="stable")].tolist():
                     excess -= _lowered(problem, left, own, link, excess)
@@ -427,12 +401,12 @@ def balanced_within(
     return left
 
 
-def _surplus(problem: Dissemination, capacity: NDArray[np.int64]) -> NDArray[np.int64]:
+def surplus(problem: Dissemination, capacity: NDArray[np.int64]) -> NDArray[np.int64]:
     """How much more leads into every relay than out; 0 for ranks."""
-    surplus = np.zeros(problem.num_nodes, dtype=np.int64)
-    np.add.at(surplus, problem.head, capacity)
-    np.subtract.at(surplus, problem.tail, capacity)
-    return np.where(problem.is_rank, 0, surplus)
+    more = np.zeros(problem.num_nodes, dtype=np.int64)
+    np.add.at(more, problem.head, capacity)
+    np.subtract.at(more, problem.tail, capacity)
+    return np.where(problem.is_rank, 0, more)
 
 
 def _lowered(
@@ -443,15 +417,10 @@ def _lowered(
     most: int,
 ) -> int:
     """Lower the capacity of a link by as much as no cut minds, at most so much; by how much."""
-    ranks = np.flatnonzero(problem.is_rank)
     lowered = min(most, int(capacity[link]))
     capacity[link] -= lowered
-    while lowered:
-        position, outside = first_short(problem, ranks, 0, capacity, own)
-        if position == len(ranks):
-            break
-        enters = ~outside[problem.tail] & outside[problem.head]
-        lacks = int(own[~outside].sum()) - int(capacity[enters].sum())
+    while lowered and (short := short_set(problem, capacity, own)) is not None:
+        lacks = -slack(problem, capacity, own, short)
         capacity[link] += lacks
         lowered -= lacks
     return lowered

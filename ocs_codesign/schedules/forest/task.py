@@ -9,6 +9,7 @@ import numpy as np
 
 from ocs_codesign.core.compute.cuts import Dissemination, dissemination
 from ocs_codesign.core.demand import MOVE, SUM
+from ocs_codesign.schedules.forest.splitting import surplus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,10 +57,8 @@ class GroupTask:
     @property
     def is_balanced(self) -> bool:
         """Whether as much leads into every node that must balance as out."""
-        surplus = np.zeros(self.problem.num_nodes, dtype=np.int64)
-        np.add.at(surplus, self.problem.head, self.problem.capacity)
-        np.subtract.at(surplus, self.problem.tail, self.problem.capacity)
-        return not surplus[self.must_balance].any()
+        more = surplus(self.problem, self.problem.capacity)
+        return not more[self.must_balance].any()
 
     def ends(self, network: Network) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Tail and head of every link of the network as the trees go: from the root on."""
@@ -71,13 +70,6 @@ def group_tasks(network: Network, demand: Demand) -> list[GroupTask]:
     """A task for every set of hosts that copies or adds up.
 
     Raises ValueError for a demand that moves items, and for one with a root outside of its group.
-
-    >>> from ocs_codesign.core.demand import demand_of
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> groups = Collective("allgather", groups=[(0, 1), (3, 2)], sizes=(1, 2))
-    >>> [task.problem.weight.tolist() for task in group_tasks(star(4, 10), demand_of(groups, 4))]
-    [[1, 2, 0, 0, 0], [0, 0, 2, 1, 0]]
     """
     if demand.num_hosts != network.num_hosts:
         raise ValueError(

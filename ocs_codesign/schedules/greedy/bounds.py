@@ -70,17 +70,7 @@ def check_reach(problem: ChunkProblem, travel: NDArray[np.int64]) -> None:
 
 
 def quick_bound(problem: ChunkProblem, travel: NDArray[np.int64]) -> int:
-    """Ingress and distance, and for what is moved the work in all: a bound in ticks.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.demand import demand_of
-    >>> from ocs_codesign.schedules.greedy.problem import links_of_topology
-    >>> from ocs_codesign.schedules.greedy.problem import problem_of
-    >>> path = links_of_topology(Topology(3, [0, 1, 1, 2], [1, 0, 2, 1]))
-    >>> exchange = problem_of(demand_of(Collective.ALLTOALL, 3), path, 1)
-    >>> quick_bound(exchange, travel_times(path))
-    2
-    """
+    """Ingress and distance, and for what is moved the work in all: a bound in ticks."""
     least = _receivers(problem, travel)
     if problem.is_move:
         least = max(least, _receivers(problem.mirrored(), travel.T), _work(problem, travel))
@@ -115,8 +105,6 @@ def _counts(problem: ChunkProblem) -> NDArray[np.float64]:
 def _receivers(problem: ChunkProblem, travel: NDArray[np.int64]) -> int:
     """Chunks from far away come late, and a link brings one at a time: the worst node."""
     links, nodes = problem.links, problem.links.num_nodes
-    order = np.argsort(links.head, kind="stable")
-    in_first = np.searchsorted(links.head[order], np.arange(nodes + 1))
     lacks = _counts(problem) @ problem.wanted
     np.fill_diagonal(lacks, 0)
     ticks, farther = [], []
@@ -126,10 +114,17 @@ def _receivers(problem: ChunkProblem, travel: NDArray[np.int64]) -> int:
         count = np.bincount(place, weights=lacks[sources, node], minlength=len(times))
         ticks.append(times)
         farther.append(np.cumsum(count[::-1])[::-1].astype(np.int64))
-    first = np.cumsum([0, *map(len, ticks)])
-    loop = for_work(kernels.receivers_bound, 40 * links.num_links * max(map(len, ticks)))
+    first, most = np.cumsum([0, *map(len, ticks)]), max(map(len, ticks))
     columns = (first, np.concatenate(ticks), np.concatenate(farther))
-    return int(loop(in_first, links.busy[order], links.delay[order], *columns))
+    return _over_in_links(links, 40 * most, *columns)
+
+
+def _over_in_links(links: TickLinks, rounds: int, *columns: NDArray[np.int64]) -> int:
+    """The bound of the worst node, in so many rounds a link."""
+    into = links.indexed()
+    times = links.busy[into.in_link], links.delay[into.in_link]
+    loop = for_work(kernels.receivers_bound, rounds * links.num_links)
+    return int(loop(into.in_first, *times, *columns))
 
 
 def held_ways(problem: ChunkProblem, travel: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -234,17 +229,12 @@ def allreduce_bound(
         for problem, times in ((sums, to_root), (copies, travel))
     ]
     least = int((far[0] + far[1]).max(initial=0))
-    order = np.argsort(links.head, kind="stable")
-    times = links.busy[order], links.delay[order]
-    in_first = np.searchsorted(links.head[order], np.arange(links.num_nodes + 1))
     # A node gets all other chunks, and of its own at least one contribution.
     need = hosts.sum(axis=0)
-    loop = for_work(kernels.receivers_bound, 4 * links.num_links)
-    nodes = np.arange(links.num_nodes + 1)
-    least = max(least, int(loop(in_first, *times, nodes, 0 * need, need)))
+    least = max(least, _over_in_links(links, 4, np.arange(links.num_nodes + 1), 0 * need, need))
     total = for_work(kernels.least_time, 40 * links.num_links)
     every = 2 * int(hosts.sum() - len(hosts))
-    return int(total(0, links.num_links, *times, 0, every, least))
+    return int(total(0, links.num_links, links.busy, links.delay, 0, every, least))
 
 
 # Exact search: whether transfers can do what is wanted in so many ticks, as clauses.

@@ -1,15 +1,54 @@
-"""Loops of greedy matching: events in time, and at each the receivers matched with chunks.
-
-``links`` has a row each of tails, heads, ticks that a chunk holds a link, and ticks that it is on
-the way after that. ``state[v, c]`` says what node v has to do with chunk c.
-"""
+"""Loops of greedy matching: events in time, and at each the receivers matched with chunks."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 BARRED, RELAYS, WANTS, HAS = range(4)
 """A node does not take a chunk, takes it to pass it on, must get it, has it or is being sent it."""
+
+
+class Links(NamedTuple):
+    """Links that a chunk holds for ``busy`` ticks, and is on the way for ``delay`` after that.
+
+    Those into node v are ``in_link[in_first[v] : in_first[v + 1]]``, in the order in which they
+    choose; those out of it likewise.
+    """
+
+    tail: NDArray[np.int64]
+    head: NDArray[np.int64]
+    busy: NDArray[np.int64]
+    delay: NDArray[np.int64]
+    in_first: NDArray[np.int64]
+    in_link: NDArray[np.int64]
+    out_first: NDArray[np.int64]
+    out_link: NDArray[np.int64]
+
+
+class Matching(NamedTuple):
+    """What nodes have to do with chunks, ``state[v, c]``, and what waits for links.
+
+    Chunks ``waiting[e, : num_waiting[e]]`` wait for link e; ``holders[c]`` nodes have chunk c;
+    ``tie`` is a random order. In a round link e has ``chosen[e]`` and chunk c is ``taken[c]`` by a
+    link, -1 if none; ``came`` and ``queue`` are for a search among links.
+    """
+
+    state: NDArray[np.int8]
+    waiting: NDArray[np.int32]
+    num_waiting: NDArray[np.int64]
+    holders: NDArray[np.int64]
+    tie: NDArray[np.int64]
+    taken: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    came: NDArray[np.int64]
+    queue: NDArray[np.int64]
+    is_free: NDArray[np.bool_]
 
 
 def next_random(random):
@@ -18,12 +57,39 @@ def next_random(random):
     return random[0] >> 16
 
 
+def large_random(random):
+    """A pseudo-random number below 2^30."""
+    return next_random(random) * 32768 + next_random(random)
+
+
 def most_events(links, rows):
     """Events that can be to come at once: links that get free, and transfers that arrive."""
     total = 1
-    for link in range(links.shape[1]):
-        total += 3 + (links[2, link] + links[3, link]) // links[2, link]
+    for link in range(len(links.busy)):
+        total += 3 + (links.busy[link] + links.delay[link]) // links.busy[link]
     return min(total, 2 * rows.shape[1] + 1)
+
+
+def send(links, times, codes, size, rows, done, link, chunk, time):
+    """Let a chunk start on a link as transfer number ``done``: how many events are then to come.
+
+    Their codes are twice that number for the arrival, and 1 more for when a link is free before.
+    """
+    rows[0, done], rows[1, done], rows[2, done] = link, chunk, time
+    free = time + links.busy[link]
+    push(times, codes, size, free + links.delay[link], 2 * done)
+    if links.delay[link] == 0:
+        return size + 1
+    push(times, codes, size + 1, free, 2 * done + 1)
+    return size + 2
+
+
+def mark(node, is_dirty, dirty):
+    """Note a node for the next round: ``dirty`` has their number last."""
+    if not is_dirty[node]:
+        is_dirty[node] = True
+        dirty[dirty[-1]] = node
+        dirty[-1] += 1
 
 
 def push(times, codes, size, time, code):
@@ -54,13 +120,14 @@ def pop(times, codes, size):
     return first
 
 
-def rarest(link, node, waiting, num_waiting, state, count, tie, salt, taken):
+def rarest(match, link, node, salt):
     """The chunk that fewest nodes have of those that wait for a link and are not taken, -1 if none.
 
     Chunks that the node must get go first. Those that it has by now are dropped on the way.
     """
+    waiting, num_waiting, state = match.waiting, match.num_waiting, match.state
     best, least, at = -1, 0, 0
-    chunks, nodes = len(count), len(state)
+    chunks, nodes = len(match.holders), len(state)
     while at < num_waiting[link]:
         chunk = waiting[link, at]
         if state[node, chunk] == HAS:
@@ -68,12 +135,12 @@ def rarest(link, node, waiting, num_waiting, state, count, tie, salt, taken):
             waiting[link, at] = waiting[link, num_waiting[link]]
             continue
         at += 1
-        if taken[chunk] >= 0:
+        if match.taken[chunk] >= 0:
             continue
-        order = tie[chunk] + salt
+        order = match.tie[chunk] + salt
         if order >= chunks:
             order -= chunks
-        holders = count[chunk]
+        holders = match.holders[chunk]
         if state[node, chunk] == RELAYS:
             holders += nodes
         key = holders * chunks + order
@@ -82,16 +149,17 @@ def rarest(link, node, waiting, num_waiting, state, count, tie, salt, taken):
     return best
 
 
-def augment(link, node, waiting, num_waiting, state, taken, chosen, came, queue):
+def augment(match, link, node):
     """Find a chunk for a link by letting others of the node's links take others, if that is so."""
+    taken, chosen, came, queue = match.taken, match.chosen, match.came, match.queue
     queue[0], came[link] = link, link
     end, done, is_found = 1, 0, False
     while done < end and not is_found:
         at = queue[done]
         done += 1
-        for place in range(num_waiting[at]):
-            chunk = waiting[at, place]
-            if state[node, chunk] == HAS:
+        for place in range(match.num_waiting[at]):
+            chunk = match.waiting[at, place]
+            if match.state[node, chunk] == HAS:
                 continue
             other = taken[chunk]
             if other < 0:
@@ -113,107 +181,82 @@ def augment(link, node, waiting, num_waiting, state, taken, chosen, came, queue)
 def shuffle(values, size, random):
     """Put the first of the values in a random order."""
     for at in range(size - 1, 0, -1):
-        other = (next_random(random) * 32768 + next_random(random)) % (at + 1)
+        other = large_random(random) % (at + 1)
         values[at], values[other] = values[other], values[at]
 
 
-def hand_out(node, chunk, out_first, out_link, head, state, waiting, num_waiting, is_dirty, dirty):
+def hand_out(links, match, node, chunk, is_dirty, dirty):
     """Let a chunk that a node has got wait for the links to those who may want it."""
-    for at in range(out_first[node], out_first[node + 1]):
-        link = out_link[at]
-        to = head[link]
-        if state[to, chunk] == WANTS or state[to, chunk] == RELAYS:
-            waiting[link, num_waiting[link]] = chunk
-            num_waiting[link] += 1
-            if not is_dirty[to]:
-                is_dirty[to] = True
-                dirty[dirty[-1]] = to
-                dirty[-1] += 1
+    for at in range(links.out_first[node], links.out_first[node + 1]):
+        link = links.out_link[at]
+        to = links.head[link]
+        if match.state[to, chunk] == WANTS or match.state[to, chunk] == RELAYS:
+            match.waiting[link, match.num_waiting[link]] = chunk
+            match.num_waiting[link] += 1
+            mark(to, is_dirty, dirty)
 
 
-def choose(
-    node, links, left, in_first, in_link, is_free, waiting, num_waiting, state, count, tie, salt,
-    taken, chosen, came, queue,
-):  # fmt: skip
+def choose(links, match, node, left, salt):
     """Match the free links into a node with chunks that wait for them: ``chosen`` has them.
 
     Links on which a chunk would take more than ``left`` ticks are too slow by now.
     """
-    for at in range(in_first[node], in_first[node + 1]):
-        link = in_link[at]
-        too_slow = links[2, link] + links[3, link] > left
-        if not is_free[link] or num_waiting[link] == 0 or too_slow:
+    for at in range(links.in_first[node], links.in_first[node + 1]):
+        link = links.in_link[at]
+        too_slow = links.busy[link] + links.delay[link] > left
+        if not match.is_free[link] or match.num_waiting[link] == 0 or too_slow:
             continue
-        chunk = rarest(link, node, waiting, num_waiting, state, count, tie, salt, taken)
+        chunk = rarest(match, link, node, salt)
         if chunk >= 0:
-            chosen[link], taken[chunk] = chunk, link
-        elif num_waiting[link] > 0:
-            augment(link, node, waiting, num_waiting, state, taken, chosen, came, queue)
+            match.chosen[link], match.taken[chunk] = chunk, link
+        elif match.num_waiting[link] > 0:
+            augment(match, link, node)
 
 
-def match_copies(
-    links, in_first, in_link, out_first, out_link, source, state, tie, random, limit, rows
-):
+def match_copies(links, source, state, tie, random, limit, rows):
     """Match until every node has what it wants: the number of transfers, -1 if that takes longer.
 
     All must have arrived before tick ``limit``. ``rows`` (links, chunks, starts) is filled in the
     order of starts. ``tie`` is a random order of the chunks, ``random`` the state of the generator.
-    In-links of a node are in the order in which they choose.
     """
-    head, num_links, nodes, chunks = links[1], links.shape[1], state.shape[0], state.shape[1]
-    waiting = np.empty((num_links, chunks), dtype=np.int32)
-    num_waiting, count = np.zeros(num_links, dtype=np.int64), np.ones(chunks, dtype=np.int64)
-    taken, came = np.full(chunks, -1), np.full(num_links, -1)
-    chosen, queue = np.full(num_links, -1), np.empty(num_links, dtype=np.int64)
-    is_free, is_dirty = np.ones(num_links, dtype=np.bool_), np.zeros(nodes, dtype=np.bool_)
-    dirty = np.zeros(nodes + 1, dtype=np.int64)
+    num_links, nodes, chunks = len(links.tail), state.shape[0], state.shape[1]
+    match = Matching(
+        state,
+        np.empty((num_links, chunks), dtype=np.int32),
+        np.zeros(num_links, dtype=np.int64),
+        np.ones(chunks, dtype=np.int64),
+        tie,
+        np.full(chunks, -1),
+        np.full(num_links, -1),
+        np.full(num_links, -1),
+        np.empty(num_links, dtype=np.int64),
+        np.ones(num_links, dtype=np.bool_),
+    )
+    is_dirty, dirty = np.zeros(nodes, dtype=np.bool_), np.zeros(nodes + 1, dtype=np.int64)
     times = np.empty(most_events(links, rows), dtype=np.int64)
     codes = np.empty(len(times), dtype=np.int64)
     size, done, time, missing = 0, 0, 0, 0
     for node in range(nodes):
         for chunk in range(chunks):
             missing += state[node, chunk] == WANTS
-    out = out_first, out_link, head
     for chunk in range(chunks):
-        hand_out(source[chunk], chunk, *out, state, waiting, num_waiting, is_dirty, dirty)
+        hand_out(links, match, source[chunk], chunk, is_dirty, dirty)
     while missing > 0:
         shuffle(dirty, dirty[-1], random)
         for turn in range(dirty[-1]):
             node = dirty[turn]
             is_dirty[node] = False
-            salt = (next_random(random) * 32768 + next_random(random)) % chunks
-            choose(
-                *(
-                    node,
-                    links,
-                    limit - 1 - time,
-                    in_first,
-                    in_link,
-                    is_free,
-                    waiting,
-                    num_waiting,
-                    state,
-                    count,
-                ),
-                *(tie, salt, taken, chosen, came, queue),
-            )
-            for at in range(in_first[node], in_first[node + 1]):
-                link = in_link[at]
-                chunk = chosen[link]
+            choose(links, match, node, limit - 1 - time, large_random(random) % chunks)
+            for at in range(links.in_first[node], links.in_first[node + 1]):
+                link = links.in_link[at]
+                chunk = match.chosen[link]
                 if chunk < 0:
                     continue
-                chosen[link], taken[chunk], is_free[link] = -1, -1, False
-                free = time + links[2, link]
-                if state[node, chunk] == WANTS:
-                    missing -= 1
+                match.chosen[link], match.taken[chunk], match.is_free[link] = -1, -1, False
+                missing -= state[node, chunk] == WANTS
                 state[node, chunk] = HAS
-                count[chunk] += 1
-                rows[0, done], rows[1, done], rows[2, done] = link, chunk, time
-                push(times, codes, size, free + links[3, link], 2 * done)
-                size += 1
-                if links[3, link] > 0:
-                    push(times, codes, size, free, 2 * done + 1)
-                    size += 1
+                match.holders[chunk] += 1
+                size = send(links, times, codes, size, rows, done, link, chunk, time)
                 done += 1
         dirty[-1] = 0
         if size == 0 or times[0] >= limit:
@@ -223,15 +266,13 @@ def match_copies(
             code = pop(times, codes, size)
             size -= 1
             link, chunk = rows[0, code >> 1], rows[1, code >> 1]
-            node = head[link]
-            if code & 1 or links[3, link] == 0:
-                is_free[link] = True
-                if num_waiting[link] > 0 and not is_dirty[node]:
-                    is_dirty[node] = True
-                    dirty[dirty[-1]] = node
-                    dirty[-1] += 1
+            node = links.head[link]
+            if code & 1 or links.delay[link] == 0:
+                match.is_free[link] = True
+                if match.num_waiting[link] > 0:
+                    mark(node, is_dirty, dirty)
             if not code & 1:
-                hand_out(node, chunk, *out, state, waiting, num_waiting, is_dirty, dirty)
+                hand_out(links, match, node, chunk, is_dirty, dirty)
     return done
 
 
@@ -287,105 +328,112 @@ def receivers_bound(in_first, busy, delay, travel_first, travel, farther):
 
 
 # Loops of greedy matching of what is moved: events in time, and at each the senders matched.
-#
-# Chunks that are at one node and for one node are alike: ``top[u, t]`` is one of those at u for
-# t, -1 if there is none, ``below`` has the one after each. ``travel[u, t]`` is the least time
-# from u to t; ``links`` are as in the loops that match copies.
 
 
-def leads_closer(link, to, links, travel, slack):
-    """Whether a link leads closer to a node, on a detour of at most so many ticks."""
-    left, after = travel[links[0, link], to], travel[links[1, link], to]
-    ticks = links[2, link] + links[3, link]
-    return after >= 0 and after < left and after + ticks <= left + slack
+class Moves(NamedTuple):
+    """Chunks that are at one node u and for one node t are alike: ``top[u, t]`` is one of them.
+
+    It is -1 if there is none; ``below`` has the one after each chunk, ``target`` the node that it
+    is for. ``travel[u, t]`` is the least time from u to t, which no link on the way exceeds by more
+    than ``slack``; ``tie`` is a random order of the nodes.
+    """
+
+    target: NDArray[np.int64]
+    travel: NDArray[np.int64]
+    slack: int
+    tie: NDArray[np.int64]
+    top: NDArray[np.int64]
+    below: NDArray[np.int64]
 
 
-def take_farthest(link, links, travel, slack, top, below, tie, salt):
+def leads_closer(links, moves, link, to):
+    """Whether a link leads closer to a node, on a detour of at most ``slack`` ticks."""
+    left, after = moves.travel[links.tail[link], to], moves.travel[links.head[link], to]
+    ticks = links.busy[link] + links.delay[link]
+    return after >= 0 and after < left and after + ticks <= left + moves.slack
+
+
+def lay_down(moves, node, chunk):
+    """Let a chunk be at a node."""
+    to = moves.target[chunk]
+    moves.below[chunk] = moves.top[node, to]
+    moves.top[node, to] = chunk
+
+
+def take_farthest(links, moves, link, salt):
     """Take the chunk that has farthest to go off those that a link may carry; -1 if none."""
-    best, most, nodes, here = -1, 0, len(tie), links[0, link]
+    best, most, nodes, here = -1, 0, len(moves.tie), links.tail[link]
     for to in range(nodes):
-        if top[here, to] < 0 or not leads_closer(link, to, links, travel, slack):
+        if moves.top[here, to] < 0 or not leads_closer(links, moves, link, to):
             continue
-        order = tie[to] + salt
+        order = moves.tie[to] + salt
         if order >= nodes:
             order -= nodes
-        key = travel[here, to] * nodes + order
+        key = moves.travel[here, to] * nodes + order
         if best < 0 or key > most:
             best, most = to, key
     if best < 0:
         return -1
-    chunk = top[here, best]
-    top[here, best] = below[chunk]
+    chunk = moves.top[here, best]
+    moves.top[here, best] = moves.below[chunk]
     return chunk
 
 
-def take_over(link, first, last, out_link, carried, target, links, travel, slack, top, below, tie):
+def take_over(links, moves, link, carried):
     """Take the chunk of another link out of the same node that may carry a different one; or -1."""
-    for at in range(first, last):
-        other = out_link[at]
+    node = links.tail[link]
+    for at in range(links.out_first[node], links.out_first[node + 1]):
+        other = links.out_link[at]
         chunk = carried[other]
-        if chunk >= 0 and leads_closer(link, target[chunk], links, travel, slack):
-            instead = take_farthest(other, links, travel, slack, top, below, tie, 0)
+        if chunk >= 0 and leads_closer(links, moves, link, moves.target[chunk]):
+            instead = take_farthest(links, moves, other, 0)
             if instead >= 0:
                 carried[other] = instead
                 return chunk
     return -1
 
 
-def match_moves(
-    links, out_first, out_link, source, target, travel, slack, tie, random, limit, rows
-):
+def match_moves(links, source, moves, random, limit, rows):
     """Match until every chunk is at its target: the number of transfers, -1 if that takes longer.
 
     All must have arrived before tick ``limit``. ``rows`` (links, chunks, starts) is filled in the
-    order of starts; -1 too if it has no more room. ``tie`` is a random order of the nodes.
+    order of starts; -1 too if it has no more room.
     """
-    num_links, nodes = links.shape[1], len(tie)
-    top, below = np.full((nodes, nodes), -1), np.full(len(source), -1)
+    num_links, nodes, target = len(links.tail), len(moves.tie), moves.target
     for chunk in range(len(source)):
-        below[chunk] = top[source[chunk], target[chunk]]
-        top[source[chunk], target[chunk]] = chunk
+        lay_down(moves, source[chunk], chunk)
     is_free, is_dirty = np.ones(num_links, dtype=np.bool_), np.ones(nodes, dtype=np.bool_)
-    carried, dirty, num_dirty = np.full(num_links, -1), np.arange(nodes), nodes
+    carried, dirty = np.full(num_links, -1), np.arange(nodes + 1)
     times = np.empty(most_events(links, rows), dtype=np.int64)
     codes = np.empty(len(times), dtype=np.int64)
     size, done, time, missing = 0, 0, 0, len(source)
     while missing > 0:
-        shuffle(dirty, num_dirty, random)
-        for turn in range(num_dirty):
+        shuffle(dirty, dirty[-1], random)
+        for turn in range(dirty[-1]):
             node = dirty[turn]
             is_dirty[node] = False
-            first, last = out_first[node], out_first[node + 1]
+            first, last = links.out_first[node], links.out_first[node + 1]
             salt, begin = next_random(random) % nodes, next_random(random)
             for step in range(last - first):
-                link = out_link[first + (begin + step) % (last - first)]
+                link = links.out_link[first + (begin + step) % (last - first)]
                 if is_free[link]:
-                    chunk = take_farthest(link, links, travel, slack, top, below, tie, salt)
-                    if chunk < 0:
-                        chunk = take_over(
-                            *(link, first, last, out_link, carried, target),
-                            *(links, travel, slack, top, below, tie),
-                        )
-                    carried[link] = chunk
+                    carried[link] = take_farthest(links, moves, link, salt)
+                    if carried[link] < 0:
+                        carried[link] = take_over(links, moves, link, carried)
             for at in range(first, last):
-                link = out_link[at]
+                link = links.out_link[at]
                 chunk = carried[link]
                 if chunk < 0:
                     continue
                 carried[link], is_free[link] = -1, False
-                end = time + links[2, link] + links[3, link]
-                to_go = travel[links[1, link], target[chunk]]
+                end = time + links.busy[link] + links.delay[link]
+                to_go = moves.travel[links.head[link], target[chunk]]
                 if end + to_go >= limit or done == rows.shape[1]:
                     return -1
                 missing -= to_go == 0
-                rows[0, done], rows[1, done], rows[2, done] = link, chunk, time
-                push(times, codes, size, end, 2 * done)
-                size += 1
-                if links[3, link] > 0:
-                    push(times, codes, size, time + links[2, link], 2 * done + 1)
-                    size += 1
+                size = send(links, times, codes, size, rows, done, link, chunk, time)
                 done += 1
-        num_dirty = 0
+        dirty[-1] = 0
         if size == 0:
             return done if missing == 0 else -1
         time = times[0]
@@ -393,22 +441,12 @@ def match_moves(
             code = pop(times, codes, size)
             size -= 1
             link, chunk = rows[0, code >> 1], rows[1, code >> 1]
-            node = links[0, link]
-            if code & 1 or links[3, link] == 0:
+            if code & 1 or links.delay[link] == 0:
                 is_free[link] = True
-                if not is_dirty[node]:
-                    is_dirty[node] = True
-                    dirty[num_dirty] = node
-                    num_dirty += 1
-            if not code & 1:
-                node = links[1, link]
-                if node != target[chunk]:
-                    below[chunk] = top[node, target[chunk]]
-                    top[node, target[chunk]] = chunk
-                    if not is_dirty[node]:
-                        is_dirty[node] = True
-                        dirty[num_dirty] = node
-                        num_dirty += 1
+                mark(links.tail[link], is_dirty, dirty)
+            if not code & 1 and links.head[link] != target[chunk]:
+                lay_down(moves, links.head[link], chunk)
+                mark(links.head[link], is_dirty, dirty)
     return done
 
 
@@ -426,14 +464,15 @@ def mark_used(sender, receiver, chunk, needs, keep):
             needs[chunk[row], sender[row]] = True
 
 
-def start_early(tail, head, busy, ticks, link, chunk, ready, free, start):
+def start_early(links, link, chunk, ready, free, start):
     """Fill ``start`` with the first tick at which each transfer's sender and link are ready.
 
     ``ready[node, chunk]`` and ``free[link]`` are 0 at first.
     """
     for row in range(len(link)):
         e, c = link[row], chunk[row]
-        begin = max(ready[tail[e], c], free[e])
+        begin = max(ready[links.tail[e], c], free[e])
         start[row] = begin
-        free[e] = begin + busy[e]
-        ready[head[e], c] = max(ready[head[e], c], begin + ticks[e])
+        free[e] = begin + links.busy[e]
+        arrival = free[e] + links.delay[e]
+        ready[links.head[e], c] = max(ready[links.head[e], c], arrival)

@@ -40,9 +40,9 @@ def one_orbit(problem: ChunkProblem, least: int, seed: int) -> ChunkTransfers | 
     moves = translations(links)
     if moves is None:
         return None
-    kind, images = moves
+    out, images = moves
     for attempt in range(_TRIES):
-        sends = _sends(links, kind, chunks, least, Random(f"{seed}/{attempt}"))
+        sends = _sends(links, out, chunks, least, Random(f"{seed}/{attempt}"))
         if sends is not None:
             link, place, start = np.array(sends, dtype=np.int64).T
             root = images.nodes[:, 0].astype(np.int64)
@@ -56,15 +56,9 @@ def one_orbit(problem: ChunkProblem, least: int, seed: int) -> ChunkTransfers | 
 
 
 def translations(links: TickLinks) -> tuple[NDArray[np.int64], Images] | None:
-    """The type of every link and the automorphisms that take node 0 to every other, if there are.
+    """Links by tail and type, and automorphisms that take node 0 to every other, if there are.
 
     They are those that are declared, or else shifts of coordinates of a grid that wraps around.
-
-    >>> from ocs_codesign.core.networks.builders import torus
-    >>> from ocs_codesign.schedules.greedy.problem import links_of_network
-    >>> kind, images = translations(links_of_network(torus((4, 3), 1), None))
-    >>> len(set(kind.tolist())), int(images.nodes[5, 5])
-    (4, 7)
     """
     for symmetry in (links.symmetry, _shifts(links)):
         if symmetry is None:
@@ -75,7 +69,9 @@ def translations(links: TickLinks) -> tuple[NDArray[np.int64], Images] | None:
         graph = Topology(links.num_nodes, links.tail, links.head, symmetry=symmetry)
         whole, images = quotient_and_images(graph)
         if whole.num_sources == 1 and images:
-            return symmetry.link_orbit.astype(np.int64), images[0]
+            out = np.empty((links.num_nodes, int(symmetry.link_orbit.max()) + 1), dtype=np.int64)
+            out[links.tail, symmetry.link_orbit] = np.arange(links.num_links)
+            return out, images[0]
     return None
 
 
@@ -117,16 +113,14 @@ def _factors(number: int) -> Iterator[tuple[int, ...]]:
 
 
 def _sends(
-    links: TickLinks, kind: NDArray[np.int64], chunks: int, least: int, random: Random
+    links: TickLinks, out: NDArray[np.int64], chunks: int, least: int, random: Random
 ) -> list[tuple[int, int, int]] | None:
     """Link, number of the chunk and start of what node 0 sends, to be there by a tick; or None."""
-    nodes, degree = links.num_nodes, int(kind.max()) + 1
-    out = np.empty((nodes, degree), dtype=np.int64)
-    out[links.tail, kind] = np.arange(links.num_links)
+    nodes, degree = out.shape
     leads = np.where(links.head[out] == links.tail[out], -1, links.head[out]).tolist()
     busy, ticks = links.busy[out[0]].tolist(), links.ticks[out[0]].tolist()
-    into = np.empty((nodes, degree), dtype=np.int64)
-    into[links.head, kind] = np.arange(links.num_links)
+    into = np.empty_like(out)
+    into[links.head[out], np.arange(degree)] = out
     wants: list[list[int]] = [[] for _ in range(degree)]  # what may come over every type
     missing, sends = (nodes - 1) * chunks, []
     has = [False] * (nodes * chunks)
@@ -217,19 +211,7 @@ _MOVE_TRIES = 8
 def one_orbit_of_moves(
     problem: ChunkProblem, travel: NDArray[np.int64], seed: int
 ) -> ChunkTransfers | None:
-    """Transfers of an all-to-all that are the same for all sources; None if links do not allow it.
-
-    >>> from ocs_codesign.core.demand import demand_of
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.networks.builders import torus
-    >>> from ocs_codesign.schedules.greedy.bounds import travel_times
-    >>> from ocs_codesign.schedules.greedy.problem import links_of_network
-    >>> from ocs_codesign.schedules.greedy.problem import problem_of
-    >>> links = links_of_network(torus((4, 4), 1), None)
-    >>> exchange = problem_of(demand_of(Collective.ALLTOALL, 16), links, 1)
-    >>> one_orbit_of_moves(exchange, travel_times(links), 0).total_ticks(links)
-    8
-    """
+    """Transfers of an all-to-all that are the same for all sources, if links allow it."""
     links, target = problem.links, problem.target()
     nodes = links.num_nodes
     pieces = problem.num_chunks // nodes
@@ -243,9 +225,7 @@ def one_orbit_of_moves(
     moves = translations(links)
     if moves is None:
         return None
-    kind, images = moves
-    out = np.empty((nodes, int(kind.max()) + 1), dtype=np.int64)
-    out[links.tail, kind] = np.arange(links.num_links)
+    out, images = moves
     to = links.head[out]
     if not np.array_equal(to[to[0]], to[to[0]].T):
         return None

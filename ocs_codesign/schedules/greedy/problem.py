@@ -15,8 +15,9 @@ from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.demand import MOVE, SUM, mirrored_demand
 from ocs_codesign.core.quantities import parse_bandwidth
 from ocs_codesign.schedules.forest.optimum import optimum
-from ocs_codesign.schedules.forest.splitting import split_off, without_common_divisor
+from ocs_codesign.schedules.forest.splitting import split_off
 from ocs_codesign.schedules.greedy import kernels
+from ocs_codesign.schedules.greedy.kernels import Links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,10 +64,6 @@ class ChunkProblem:
         """The only node that each chunk is for, where chunks are moved."""
         target: NDArray[np.int64] = self.wanted.argmax(axis=1)[self.group]
         return target
-
-    def over(self, links: TickLinks) -> ChunkProblem:
-        """The same chunks over other links."""
-        return replace(self, links=links)
 
     def mirrored(self) -> ChunkProblem:
         """What is moved, moved back over reversed links."""
@@ -164,6 +161,16 @@ class TickLinks:
     def reversed(self) -> TickLinks:
         """The same links leading the other way."""
         return replace(self, tail=self.head, head=self.tail)
+
+    def indexed(self, *keys: NDArray[np.generic]) -> Links:
+        """The columns for loops; those into a node are sorted by the keys, the last one first."""
+        nodes = np.arange(self.num_nodes + 1)
+        into, out = np.lexsort((*keys, self.head)), np.argsort(self.tail, kind="stable")
+        return Links(
+            *(self.tail, self.head, self.busy, self.delay),
+            *(np.searchsorted(self.head[into], nodes), into),
+            *(np.searchsorted(self.tail[out], nodes), out),
+        )
 
     def blocking(self) -> TickLinks:
         """The same links, each held until the chunk has arrived."""
@@ -301,9 +308,8 @@ class ChunkTransfers:
         start = np.empty_like(self.start)
         ready = np.zeros((links.num_nodes, num_chunks), dtype=np.int64)
         free = np.zeros(links.num_links, dtype=np.int64)
-        times = links.tail, links.head, links.busy, links.ticks
         loop = for_work(kernels.start_early, len(start))
-        loop(*times, self.link, self.chunk, ready, free, start)
+        loop(links.indexed(), self.link, self.chunk, ready, free, start)
         return start
 
 
@@ -316,29 +322,26 @@ class ChunkTransfers:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Unrolled:
-    """Links between hosts, number i over the network's links ``paths[i]``.
+    """Links between hosts, number i over the network's links ``paths[i]``, None: over itself.
 
     A tick of the network's own ``physical`` links is the same as theirs.
     """
 
     links: TickLinks
-    paths: tuple[tuple[int, ...], ...]
+    paths: tuple[tuple[int, ...], ...] | None
     physical: TickLinks
 
 
-def unrolled(network: Network, physical: TickLinks) -> Iterator[Unrolled]:
-    """The ways to do without the switches of a network, each with links at their exact rates.
+def unrolled(network: Network | None, physical: TickLinks) -> Iterator[Unrolled]:
+    """The ways to do without switches, if there are any, each with links at their exact rates.
 
     A star of equal hosts becomes links to d others each, for d that divide all others, at 1/d of
     the rate. The switches of any network are split off as those of forests are. Raises ValueError
     if hosts cannot reach each other.
-
-    >>> from ocs_codesign.core.networks.builders import star
-    >>> from ocs_codesign.schedules.greedy.problem import links_of_network
-    >>> net = star(4, 10)
-    >>> [way.links.busy.max() for way in unrolled(net, links_of_network(net, None))]
-    [np.int64(1), np.int64(3)]
     """
+    if network is None or network.num_hosts == network.num_nodes:
+        yield Unrolled(physical, None, physical)
+        return
     hosts, alike = network.num_hosts, (physical.busy == physical.busy[:1]).all()
     up, down = (
         np.flatnonzero((end < hosts) & (other == hosts))
@@ -360,28 +363,17 @@ def unrolled(network: Network, physical: TickLinks) -> Iterator[Unrolled]:
 def _split(network: Network, physical: TickLinks) -> Unrolled:
     """Switches split off so that an allgather in many pieces stays as fast as it is."""
     found = optimum(network, Collective.ALLGATHER)
-    problem = found.tasks[0].problem
-    scale, trees = found.trees
-    shares = problem.capacity.tolist() if found.shares is None else found.shares.capacity[0]
-    ends = zip(problem.tail.tolist(), problem.head.tolist(), strict=True)
-    whole = zip(shares, problem.capacity.tolist(), strict=True)
-    part = {pair: Fraction(share) / most for pair, (share, most) in zip(ends, whole, strict=True)}
-    pairs = list(zip(network.tail.tolist(), network.head.tolist(), strict=True))
-    wide = network.bandwidth.tolist()
-    exact = [part.get(p, Fraction(0)) * w * scale for p, w in zip(pairs, wide, strict=True)]
-    factor = lcm(*(value.denominator for value in exact))
-    capacity = np.array([int(value * factor) for value in exact])
-    split = split_off(problem, network.tail, network.head, capacity, trees * factor)
-    scale *= Fraction(split.num_trees, trees)
-    smaller = without_common_divisor(split)
-    scale *= Fraction(smaller.num_trees, split.num_trees)
-    arcs = smaller.arcs
+    whole, problem = found.whole(0), found.tasks[0].problem
+    ends = found.tasks[0].ends(network)
+    links = replace(problem, tail=ends[0], head=ends[1], capacity=whole.capacity)
+    arcs = split_off(links, whole.num_trees)
+    scale = whole.inv_rate * arcs.num_trees
     is_host = (arcs.tail < network.num_hosts) & (arcs.head < network.num_hosts)
     live = np.flatnonzero((arcs.capacity > 0) & is_host & (arcs.tail != arcs.head))
     path_start, on_path = arcs.paths(live)
     paths = [tuple(path.tolist()) for path in np.split(on_path, path_start[1:-1])]
     rates = [
-        Fraction(part) / scale / wide[path[0]]
+        Fraction(part) / scale / int(network.bandwidth[path[0]])
         for part, path in zip(arcs.capacity[live].tolist(), paths, strict=True)
     ]
     between = list(zip(arcs.tail[live].tolist(), arcs.head[live].tolist(), strict=True))
@@ -416,12 +408,6 @@ def _over(
         delay.astype(np.int64) * finer,
         tick,
     )
-    own = TickLinks(
-        physical.num_nodes,
-        physical.tail,
-        physical.head,
-        physical.busy * finer,
-        physical.delay * finer,
-        tick,
-    )
+    hold, wait = physical.busy * finer, physical.delay * finer
+    own = replace(physical, busy=hold, delay=wait, tick_s=tick, symmetry=None)
     return Unrolled(links, tuple(paths), own)

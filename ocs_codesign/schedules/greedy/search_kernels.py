@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ocs_codesign.schedules.greedy.kernels import next_random, pop, push
+from ocs_codesign.schedules.greedy.kernels import large_random, next_random, pop, push
 
 FAR = 2**62
 
@@ -35,7 +35,7 @@ def take_out(chunk, begun, what, count):
         count[link] = kept
 
 
-def put_in(chunk, source, wants, links, out_first, out_link, begun, what, count, arrival):
+def put_in(chunk, source, wants, links, begun, what, count, arrival):
     """Bring a chunk to all who want it, each as early as the links allow: the last arrival.
 
     ``arrival[node]`` is filled with when nodes have it, FAR for those that never get it.
@@ -43,7 +43,7 @@ def put_in(chunk, source, wants, links, out_first, out_link, begun, what, count,
     nodes, size, last = len(arrival), 1, 0
     via, since = np.full(nodes, -1), np.zeros(nodes, dtype=np.int64)
     is_done, needed = np.zeros(nodes, dtype=np.bool_), np.zeros(nodes, dtype=np.bool_)
-    times = np.zeros(links.shape[1] + nodes + 1, dtype=np.int64)
+    times = np.zeros(len(links.tail) + nodes + 1, dtype=np.int64)
     codes = np.zeros(len(times), dtype=np.int64)
     for node in range(nodes):
         arrival[node] = FAR
@@ -54,13 +54,13 @@ def put_in(chunk, source, wants, links, out_first, out_link, begun, what, count,
         if is_done[node]:
             continue
         is_done[node] = True
-        for at in range(out_first[node], out_first[node + 1]):
-            link = out_link[at]
-            to, busy = links[1, link], links[2, link]
+        for at in range(links.out_first[node], links.out_first[node + 1]):
+            link = links.out_link[at]
+            to, busy = links.head[link], links.busy[link]
             if is_done[to]:
                 continue
             tick = earliest(link, arrival[node], busy, begun, count)
-            end = tick + busy + links[3, link]
+            end = tick + busy + links.delay[link]
             if end < arrival[to]:
                 arrival[to], via[to], since[to] = end, link, tick
                 push(times, codes, size, end, to)
@@ -69,7 +69,7 @@ def put_in(chunk, source, wants, links, out_first, out_link, begun, what, count,
         at = node
         while wants[node] and at != source and not needed[at]:
             needed[at] = True
-            at = links[0, via[at]]
+            at = links.tail[via[at]]
     for node in range(nodes):
         if not needed[node]:
             if node != source:
@@ -94,9 +94,7 @@ def copy(begun, what, count, to_begun, to_what, to_count):
             to_begun[link, at], to_what[link, at] = begun[link, at], what[link, at]
 
 
-def repair(
-    source, wants, links, out_first, out_link, begun, what, count, latest, least, rounds, random
-):
+def repair(source, wants, links, begun, what, count, latest, least, rounds, random):
     """Take out a late chunk and up to three more in each of so many rounds, and put them back.
 
     What is worse is undone. Stops when all is there by tick ``least``; returns the last arrival.
@@ -114,7 +112,7 @@ def repair(
         copy(begun, what, count, old_begun, old_what, old_count)
         size, now, sum_now = 1 + next_random(random) % 4, 0, 0
         for at in range(size):
-            out[at] = (next_random(random) * 32768 + next_random(random)) % chunks
+            out[at] = large_random(random) % chunks
         while latest[out[0]] < last:
             out[0] = (out[0] + 1) % chunks
         for chunk in range(chunks):
@@ -126,8 +124,7 @@ def repair(
             chunk = out[at]
             if latest[chunk] < 0:
                 latest[chunk] = put_in(
-                    *(chunk, source[chunk], wants[chunk], links, out_first, out_link),
-                    *(begun, what, count, arrival),
+                    chunk, source[chunk], wants[chunk], links, begun, what, count, arrival
                 )
         for chunk in range(chunks):
             now, sum_now = max(now, latest[chunk]), sum_now + latest[chunk]

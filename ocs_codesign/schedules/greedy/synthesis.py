@@ -15,7 +15,7 @@ from ocs_codesign.core.demand import demands_of
 from ocs_codesign.core.given import takes_topology
 from ocs_codesign.core.progress import tell
 from ocs_codesign.core.schedule import Schedule
-from ocs_codesign.core.topology import Topology
+from ocs_codesign.core.topology import Topology, places
 from ocs_codesign.schedules.greedy import kernels, search_kernels
 from ocs_codesign.schedules.greedy.bounds import (
     MAX_STARTS,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.core.demand import Demand
     from ocs_codesign.core.network import Network
-    from ocs_codesign.schedules.greedy.problem import ChunkProblem, TickLinks, Unrolled
+    from ocs_codesign.schedules.greedy.problem import ChunkProblem, TickLinks
 
 
 # One matching after another, each with its own random ties, until none can be better.
@@ -63,18 +63,10 @@ def matched(
     make = _moves if problem.is_move else _copies
     if restart % 2 and problem.links.delay.any():
         # As if links were held until arrival: events stay together, and some schedules shorter.
-        held = problem.over(problem.links.blocking())
+        held = replace(problem, links=problem.links.blocking())
         made = make(held, travel, rng, NEVER, restart)
         return made and made.by_start().as_early(problem.links, problem.num_chunks)
     return make(problem, travel, rng, limit, restart)
-
-
-def _index(
-    ends: NDArray[np.int64], nodes: int, *keys: NDArray[np.generic]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the links of every node begin, and these links, sorted by the keys."""
-    order = np.lexsort((*keys, ends))
-    return np.searchsorted(ends[order], np.arange(nodes + 1)), order
 
 
 def _copies(
@@ -86,19 +78,14 @@ def _copies(
 ) -> ChunkTransfers | None:
     links, chunks = problem.links, problem.num_chunks
     # Fast links choose first.
-    into = _index(links.head, links.num_nodes, rng.random(links.num_links), links.ticks)
-    out = _index(links.tail, links.num_nodes)
+    columns = links.indexed(rng.random(links.num_links), links.ticks)
     state = _roles(problem, travel, slack=restart % 3)
     most = int((state != kernels.BARRED).sum()) - chunks
     has_relays = bool((state == kernels.RELAYS).any())
     rows = np.empty((3, most), dtype=np.int64)
-    table = np.stack([links.tail, links.head, links.busy, links.delay])
     random = rng.integers(1, 2**31, 1)
     loop = for_work(kernels.match_copies, 8 * most)
-    done = loop(
-        *(table, *into, *out, problem.source, state, rng.permutation(chunks)),
-        *(random, limit, rows),
-    )
+    done = loop(columns, problem.source, state, rng.permutation(chunks), random, limit, rows)
     if done < 0:
         return None
     found = ChunkTransfers(*rows[:, :done])
@@ -135,19 +122,17 @@ def _moves(
     restart: int,
 ) -> ChunkTransfers | None:
     links, target = problem.links, problem.target()
-    out = _index(links.tail, links.num_nodes)
     # Detours every third time: what is closer may be on a faster way that others need.
     slack = int(links.ticks.max(initial=0)) if restart % 3 == 2 else 0
     ways = travel[problem.source, target] + slack
     most = int((ways // links.ticks.min()).sum())
     rows = np.empty((3, most), dtype=np.int64)
-    table = np.stack([links.tail, links.head, links.busy, links.delay])
     random = rng.integers(1, 2**31, 1)
-    loop = for_work(kernels.match_moves, most * links.num_nodes // 4)
-    done = loop(
-        *(table, *out, problem.source, target, travel, slack),
-        *(rng.permutation(links.num_nodes), random, limit, rows),
-    )
+    nodes, tie = links.num_nodes, rng.permutation(links.num_nodes)
+    top, below = np.full((nodes, nodes), -1), np.full(problem.num_chunks, -1)
+    moves = kernels.Moves(target, travel, slack, tie, top, below)
+    loop = for_work(kernels.match_moves, most * nodes // 4)
+    done = loop(links.indexed(), problem.source, moves, random, limit, rows)
     return None if done < 0 else ChunkTransfers(*rows[:, :done])
 
 
@@ -166,24 +151,20 @@ def repaired(problem: ChunkProblem, found: ChunkTransfers, least: int, seed: int
         return found
     order = np.lexsort((found.start, found.link))
     count = np.bincount(found.link, minlength=links.num_links)
-    place = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
+    link, place = places(0 * count, count)
     begun = np.zeros((links.num_links, chunks), dtype=np.int64)
     what = np.zeros_like(begun)
-    begun[found.link[order], place] = found.start[order]
-    what[found.link[order], place] = found.chunk[order]
+    begun[link, place] = found.start[order]
+    what[link, place] = found.chunk[order]
     latest = np.zeros(chunks, dtype=np.int64)
     np.maximum.at(latest, found.chunk, found.end(links))
-    out_link = np.argsort(links.tail, kind="stable")
-    out_first = np.searchsorted(links.tail[out_link], np.arange(links.num_nodes + 1))
-    table = np.stack([links.tail, links.head, links.busy, links.delay])
     random = np.random.default_rng([seed, 1]).integers(1, 2**31, 1)
     loop = for_work(search_kernels.repair, rounds * links.num_links * 8)
     loop(
-        *(problem.source, problem.wanted[problem.group], table, out_first, out_link),
+        *(problem.source, problem.wanted[problem.group], links.indexed()),
         *(begun, what, count, latest, least, rounds, random),
     )
-    link = np.repeat(np.arange(links.num_links), count)
-    place = np.arange(len(link)) - np.repeat(np.cumsum(count) - count, count)
+    link, place = places(0 * count, count)
     return ChunkTransfers(link, what[link, place], begun[link, place]).by_start()
 
 
@@ -349,7 +330,7 @@ def synthesis(
     of reach.
 
     >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.core.topology import Topology
+    >>> from ocs_codesign.core.topology import Topology, places
     >>> ring = Topology(4, [0, 1, 2, 3] * 2, [1, 2, 3, 0, 3, 0, 1, 2])
     >>> made = synthesis(ring, Collective.ALLREDUCE)
     >>> made.ticks, made.bound, made.schedule.num_steps
@@ -369,71 +350,71 @@ def synthesis(
         units = max(demand.message_units for demand in demands) * chunks
         size = None if message_bytes is None else message_bytes / units
         physical = links_of_network(network, size)
-    if network is None or hosts == network.num_nodes:
-        links = physical.blocking() if model == BLOCKING else physical
-        run = _Run.of(links, _halves(demands, links, chunks, seed))
-        return _direct(topology, collective, chunks, run, model, seed)
     made = []
     for way in unrolled(network, physical):
         links = way.links.blocking() if model == BLOCKING else way.links
-        run = _Run.of(links, _halves(demands, links, chunks, seed))
-        made.append(_through(way, topology, collective, chunks, run, model, seed))
+        run = _Run(links, demands, collective, chunks, seed)
+        if way.paths is None:
+            timed = run.timed(topology)
+            schedule, bound = timed.schedule, run.bound()
+        else:
+            timed = run.timed(_between_hosts(links))
+            schedule, bound = run.schedule(topology, way.paths), run.bound_through(way.physical)
+        # What is said of how is of the half that was harder to find.
+        hardest = max((found for _, found in run.halves), key=lambda found: found.restart)
+        made.append(
+            Synthesis(
+                *(timed, schedule, timed.total_ticks, bound, model, links, seed),
+                *(hardest.how, hardest.restart),
+            )
+        )
     return min(made, key=lambda one: one.timed.total_s)
 
 
-_Half = tuple["ChunkProblem", "FoundTransfers"]
-"""What a demand asks, and what was found for it."""
-
-
-def _halves(
-    demands: tuple[Demand, ...],
-    links: TickLinks,
-    chunks: int,
-    seed: int,
-) -> list[_Half]:
-    problems = [problem_of(demand, links, chunks) for demand in demands]
-    if not problems[0].num_chunks:
-        raise ValueError("nothing is to be sent: no host wants what another has")
-    return [(problem, search(problem, seed)) for problem in problems]
-
-
 @final
-@dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """All transfers over some links, those of an allreduce with the half that they are of."""
+    """All transfers over some links, with what each half of the demand asks and what was found.
 
-    links: TickLinks
-    transfers: ChunkTransfers
-    phase: NDArray[np.int64] | None
-    halves: list[_Half]
+    ``phase`` tells of an allreduce which half a transfer is of.
+    """
 
-    @classmethod
-    def of(cls, links: TickLinks, halves: list[_Half]) -> _Run:
-        """The halves one after the other, the second as early as its sums are there."""
-        runs = [
-            found.transfers.mirrored(links, found.ticks) if problem.is_sum else found.transfers
-            for problem, found in halves
-        ]
-        if len(runs) == 1:
-            return cls(links, runs[0], None, halves)
-        first, second = runs
-        begin = halves[0][1].ticks
-        both = ChunkTransfers(
-            np.concatenate([first.link, second.link]),
-            np.concatenate([first.chunk, second.chunk]),
-            np.concatenate([first.start, second.start + begin]),
-        )
-        start = both.early_starts(links, halves[0][0].num_chunks)
-        order = np.lexsort((both.link, start))
-        phase = (order >= len(first.link)).astype(np.int64)
-        return cls(links, replace(both, start=start).at(order), phase, halves)
-
-    def schedule(
+    def __init__(
         self,
-        topology: Topology,
+        links: TickLinks,
+        demands: tuple[Demand, ...],
         collective: Collective,
         chunks: int,
-        paths: tuple[tuple[int, ...], ...] | None = None,
+        seed: int,
+    ) -> None:
+        problems = [problem_of(demand, links, chunks) for demand in demands]
+        if not problems[0].num_chunks:
+            raise ValueError("nothing is to be sent: no host wants what another has")
+        self.links, self.collective = links, collective
+        self.num_chunks = chunks * max(int(demand.item_weight().max()) for demand in demands)
+        self.halves = [(problem, search(problem, seed)) for problem in problems]
+        self.phase: NDArray[np.int64] | None = None
+        self.transfers, *second = [
+            found.transfers.mirrored(links, found.ticks) if problem.is_sum else found.transfers
+            for problem, found in self.halves
+        ]
+        if second:
+            self._follow_up(second[0])
+
+    def _follow_up(self, second: ChunkTransfers) -> None:
+        """Let the second half begin as early as its sums are there."""
+        first, (problem, found) = self.transfers, self.halves[0]
+        both = ChunkTransfers(
+            np.append(first.link, second.link),
+            np.append(first.chunk, second.chunk),
+            np.append(first.start, second.start + found.ticks),
+        )
+        start = both.early_starts(self.links, problem.num_chunks)
+        order = np.lexsort((both.link, start))
+        self.phase = (order >= len(first.link)).astype(np.int64)
+        self.transfers = replace(both, start=start).at(order)
+
+    def schedule(
+        self, topology: Topology, paths: tuple[tuple[int, ...], ...] | None = None
     ) -> Schedule:
         """The transfers as sends in steps: those that start together, over the links of paths."""
         problem, transfers = self.halves[0][0], self.transfers
@@ -449,73 +430,37 @@ class _Run:
             link = np.concatenate([paths[number] for number in link.tolist()])
         place = problem.place[transfers.chunk[row]]
         return Schedule(
-            *(topology, collective, self._num_chunks(collective, chunks)),
+            *(topology, self.collective, self.num_chunks),
             *(problem.item[transfers.chunk[row]], place, place + 1, link, step[row]),
             None if self.phase is None else self.phase[row],
             num_hosts=self.links.num_nodes,
         )
 
-    def _num_chunks(self, collective: Collective, chunks: int) -> int:
-        demands = demands_of(collective, self.links.num_nodes)
-        return chunks * max(int(demand.item_weight().max()) for demand in demands)
-
-    def synthesis(
-        self, timed: Timed, schedule: Schedule, bound: int, model: str, seed: int
-    ) -> Synthesis:
-        """The answer, with what is said of the half that was harder to find."""
-        hardest = max((found for _, found in self.halves), key=lambda found: found.restart)
-        return Synthesis(
-            *(timed, schedule, timed.total_ticks, bound, model, self.links, seed),
-            *(hardest.how, hardest.restart),
-        )
-
-    def timed(self, schedule: Schedule) -> Timed:
-        """The schedule with its times, of which a tick without a unit is a second."""
+    def timed(self, topology: Topology) -> Timed:
+        """The transfers with their times, of which a tick without a unit is a second."""
         transfers, tick = self.transfers, self.links.tick_s or Fraction(1)
-        return Timed(schedule, transfers.start, transfers.end(self.links), tick)
+        return Timed(self.schedule(topology), transfers.start, transfers.end(self.links), tick)
 
-
-def _direct(
-    topology: Topology,
-    collective: Collective,
-    chunks: int,
-    run: _Run,
-    model: str,
-    seed: int,
-) -> Synthesis:
-    """The answer over links between hosts."""
-    schedule = run.schedule(topology, collective, chunks)
-    bound = run.halves[0][1].bound
-    if len(run.halves) > 1:
-        (sums, first), (copies, second) = run.halves
+    def bound(self) -> int:
+        """What no transfers over these links can beat."""
+        if len(self.halves) == 1:
+            return self.halves[0][1].bound
+        (sums, first), (copies, second) = self.halves
         times = travel_times(sums.links), travel_times(copies.links)
-        bound = max(first.bound, second.bound, allreduce_bound(sums, copies, *times))
-    return run.synthesis(run.timed(schedule), schedule, bound, model, seed)
+        return max(first.bound, second.bound, allreduce_bound(sums, copies, *times))
 
-
-def _through(
-    way: Unrolled,
-    topology: Topology,
-    collective: Collective,
-    chunks: int,
-    run: _Run,
-    model: str,
-    seed: int,
-) -> Synthesis:
-    """The answer over links that are paths through switches; bounds are those of the network."""
-    links = way.links
-    timed = run.timed(run.schedule(_between_hosts(links), collective, chunks))
-    bound = 0
-    for problem, _ in run.halves:
-        over = way.physical.reversed() if problem.is_sum else way.physical
-        wide = np.zeros((len(problem.wanted), over.num_nodes), dtype=bool)
-        wide[:, : links.num_nodes] = problem.wanted
-        through = replace(problem, links=over, wanted=wide)
-        # A switch may send a chunk on while it comes in: only latencies add up on the way.
-        passing = travel_times(replace(over, busy=np.zeros_like(over.busy)))
-        bound = max(bound, quick_bound(through, passing), cut_bound(through, passing))
-    schedule = run.schedule(topology, collective, chunks, way.paths)
-    return run.synthesis(timed, schedule, bound, model, seed)
+    def bound_through(self, physical: TickLinks) -> int:
+        """What none over the links of the network can beat, of which these are paths."""
+        bound = 0
+        for problem, _ in self.halves:
+            over = physical.reversed() if problem.is_sum else physical
+            wide = np.zeros((len(problem.wanted), over.num_nodes), dtype=bool)
+            wide[:, : self.links.num_nodes] = problem.wanted
+            through = replace(problem, links=over, wanted=wide)
+            # A switch may send a chunk on while it comes in: only latencies add up on the way.
+            passing = travel_times(replace(over, busy=np.zeros_like(over.busy)))
+            bound = max(bound, quick_bound(through, passing), cut_bound(through, passing))
+        return bound
 
 
 def _between_hosts(links: TickLinks) -> Topology:
