@@ -14,9 +14,14 @@ from ocs_codesign.core.demand import Demand, demands_of
 from ocs_codesign.core.network import MAX_BANDWIDTH
 from ocs_codesign.core.networks.builders import as_network
 from ocs_codesign.core.progress import tell
-from ocs_codesign.schedules.forest.shares import SharedLinks, Tenant, best_shares, mixed_spanning
+from ocs_codesign.schedules.forest.shares import (
+    SharedLinks,
+    at_one_rate,
+    best_spanning,
+    mixed_spanning,
+)
 from ocs_codesign.schedules.forest.splitting import short_set, slack
-from ocs_codesign.schedules.forest.task import GroupTask, best_spanning, forwarding, group_tasks
+from ocs_codesign.schedules.forest.task import GroupTask, forwarding, group_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.core.given import NetworkLike
     from ocs_codesign.core.network import Network
-    from ocs_codesign.schedules.forest.task import Tasks
 
 
 @final
@@ -193,7 +197,7 @@ def optimum(network: NetworkLike, collective: Collective | Demand) -> Optimum:
     rate = most
     if any(task.able.any() for task in tasks):
         hosts = network.num_hosts
-        spanned, reached = best_spanning(tasks, hosts, at_one_rate, most)
+        spanned, reached = best_spanning(tasks, hosts, most)
         tasks, (rate, shares) = mixed_spanning(tasks, spanned, reached, hosts, most)
     return Optimum(network, demand, tasks, 1 / rate, cut, shares, 1 / most)
 
@@ -205,19 +209,6 @@ def _narrowest(task: GroupTask) -> Cut:
         if not task.is_sum:
             raise
         raise ValueError(f"{error}, when links are turned round for the sum") from None
-
-
-def at_one_rate(tasks: Tasks) -> tuple[Fraction, SharedLinks | None]:
-    """The highest rate that every task can have, and its shares where no cut alone attains it."""
-    if len(tasks) == 1 and tasks[0].is_balanced:
-        return 1 / bottleneck(tasks[0].problem).inv_rate, None
-    weights = [task.problem.weight for task in tasks]
-    tenants = [
-        Tenant(task, np.where(weight > 0, 0, -1), weight)
-        for task, weight in zip(tasks, weights, strict=True)
-    ]
-    shares = best_shares(tenants)
-    return shares.total_rate, shares
 
 
 # What a change of the network does to an optimum: upgrades that help, losses that hurt, slack.

@@ -21,9 +21,16 @@ from ocs_codesign.core.quantities import exact
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import before
 from ocs_codesign.schedules.forest.building import forests_of
-from ocs_codesign.schedules.forest.optimum import Optimum, at_one_rate, optimum
-from ocs_codesign.schedules.forest.shares import SharedLinks, Tenant, best_shares, mixed_spanning
-from ocs_codesign.schedules.forest.task import best_spanning, group_tasks
+from ocs_codesign.schedules.forest.optimum import Optimum, optimum
+from ocs_codesign.schedules.forest.shares import (
+    SharedLinks,
+    Tenant,
+    at_one_rate,
+    best_shares,
+    best_spanning,
+    mixed_spanning,
+)
+from ocs_codesign.schedules.forest.task import group_tasks
 from ocs_codesign.verification.forests import check_forests
 
 if TYPE_CHECKING:
@@ -353,7 +360,7 @@ def allreduce_at_once(
     units = demand.message_units
     is_open = collective.sizes is None and collective.groups is None
     most = _with_any_roots(tasks)[0] / units if is_open else at_one_rate(tasks)[0]
-    spanned, reached = best_spanning(tasks, hosts, at_one_rate, most)
+    spanned, reached = best_spanning(tasks, hosts, most)
     made, (rate, shares) = mixed_spanning(tasks, spanned, reached, hosts, most)
     if rate < most and is_open:
         total, _ = _with_any_roots(spanned)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.core.compute.cuts import first_short
+from ocs_codesign.core.compute.cuts import bottleneck, first_short
 from ocs_codesign.core.lp import (
     ExactSolution,
     LinearProgram,
@@ -28,7 +28,7 @@ from ocs_codesign.core.lp import (
 )
 from ocs_codesign.core.lp.program import IPX, SIMPLEX
 from ocs_codesign.core.topology import starts_of
-from ocs_codesign.schedules.forest.task import comes_back
+from ocs_codesign.schedules.forest.task import comes_back, switch_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.schedules.forest.task import Found, GroupTask, Tasks
+    from ocs_codesign.schedules.forest.task import GroupTask, Tasks
 
     Switches = NDArray[np.bool_]
 
@@ -77,6 +77,10 @@ class SharedLinks:
         return sum(self.rates, Fraction(0))
 
 
+Found = tuple[Fraction, SharedLinks | None]
+"""A rate, and the shares of the links that it takes where it takes any."""
+
+
 def best_shares(tenants: Sequence[Tenant], *, levelled: bool = False) -> SharedLinks:
     """The exact best shares of tenants of the same links.
 
@@ -104,6 +108,52 @@ def link_prices(tenants: Sequence[Tenant]) -> tuple[NDArray[np.float64], NDArray
         duals = solution.col_duals[program.num_rates :]
     # Rates are maximised as costs below 0 are minimised; what links bear are the first rows.
     return point[: program.num_rates], np.maximum(-duals[: len(program.capacity)], 0)
+
+
+def at_one_rate(tasks: Tasks) -> Found:
+    """The highest rate that every task can have, and its shares where no cut alone attains it."""
+    if len(tasks) == 1 and tasks[0].is_balanced:
+        return 1 / bottleneck(tasks[0].problem).inv_rate, None
+    weights = [task.problem.weight for task in tasks]
+    tenants = [
+        Tenant(task, np.where(weight > 0, 0, -1), weight)
+        for task, weight in zip(tasks, weights, strict=True)
+    ]
+    shares = best_shares(tenants)
+    return shares.total_rate, shares
+
+
+def best_spanning(tasks: Tasks, num_hosts: int, most: Fraction) -> tuple[Tasks, Found]:
+    """Tasks in which every switch that is able is spanned or forwards, and what they reach.
+
+    None is spanned, or all are that could help, or those left when all of a kind after those of
+    another are tried the other way; ``most`` is a rate that nothing exceeds, which ends the search.
+    Where hosts are relays none is: a host passes on a step later, and a switch keeps nothing for
+    it. Raises ValueError if a node cannot be reached.
+    """
+    kinds = switch_kinds(tasks)
+    if not all(task.problem.is_rank[:num_hosts].all() for task in tasks):
+        kinds = []
+
+    def reached(switches: NDArray[np.bool_]) -> tuple[Tasks, Found]:
+        made = tuple(task.spanning(switches) for task in tasks)
+        return made, at_one_rate(made)
+
+    spanned = np.zeros_like(tasks[0].able)
+    best = reached(spanned)
+    for at in range(-1, len(kinds)):
+        if best[1][0] >= most or not kinds:
+            break
+        trial = spanned ^ (np.any(kinds, axis=0) if at < 0 else kinds[at])
+        if any(comes_back(task, trial) for task in tasks):
+            continue
+        try:
+            found = reached(trial)
+        except ValueError:
+            continue
+        if found[1][0] > best[1][0]:
+            best, spanned = found, trial
+    return best
 
 
 @final

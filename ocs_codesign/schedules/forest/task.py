@@ -12,15 +12,13 @@ from ocs_codesign.core.demand import MOVE, SUM
 from ocs_codesign.schedules.forest.splitting import surplus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from fractions import Fraction
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from ocs_codesign.core.demand import Demand
     from ocs_codesign.core.network import Network
     from ocs_codesign.schedules.forest.packing import Trees
-    from ocs_codesign.schedules.forest.shares import SharedLinks
 
 
 @final
@@ -117,51 +115,11 @@ def _task(network: Network, is_sum: bool, hosts: list[int], weight: NDArray[np.i
 
 
 Tasks = tuple["GroupTask", ...]
-Found = tuple["Fraction", "SharedLinks | None"]
-"""A rate, and the shares of the links that it takes where it takes any."""
 
 
 def forwarding(tasks: Sequence[GroupTask]) -> Tasks:
     """Tasks in which no switch copies or adds up."""
     return tuple(task.spanning(np.zeros_like(task.able)) for task in tasks)
-
-
-def best_spanning(
-    tasks: Sequence[GroupTask],
-    num_hosts: int,
-    solved: Callable[[Tasks], Found],
-    most: Fraction,
-) -> tuple[Tasks, Found]:
-    """Tasks in which every switch that is able is spanned or forwards, and what they reach.
-
-    ``solved`` finds what such tasks reach, or raises ValueError if a node cannot be reached. None
-    is spanned, or all are that could help, or those left when all of a kind after those of another
-    are tried the other way; ``most`` is a rate that nothing exceeds, which ends the search. Where
-    hosts are relays none is: a host passes on a step later, and a switch keeps nothing for it.
-    """
-    kinds = _kinds(tasks)
-    if not all(task.problem.is_rank[:num_hosts].all() for task in tasks):
-        kinds = []
-
-    def reached(switches: NDArray[np.bool_]) -> tuple[Tasks, Found]:
-        made = tuple(task.spanning(switches) for task in tasks)
-        return made, solved(made)
-
-    spanned = np.zeros_like(tasks[0].able)
-    best = reached(spanned)
-    for at in range(-1, len(kinds)):
-        if best[1][0] >= most or not kinds:
-            break
-        trial = spanned ^ (np.any(kinds, axis=0) if at < 0 else kinds[at])
-        if any(comes_back(task, trial) for task in tasks):
-            continue
-        try:
-            found = reached(trial)
-        except ValueError:
-            continue
-        if found[1][0] > best[1][0]:
-            best, spanned = found, trial
-    return best
 
 
 def comes_back(task: GroupTask, switches: NDArray[np.bool_]) -> bool:
@@ -190,7 +148,7 @@ def _neighbours(task: GroupTask) -> NDArray[np.int64]:
     return np.bincount(pairs.ravel(), minlength=task.problem.num_nodes)
 
 
-def _kinds(tasks: Sequence[GroupTask]) -> list[NDArray[np.bool_]]:
+def switch_kinds(tasks: Sequence[GroupTask]) -> list[NDArray[np.bool_]]:
     """The switches (bool, nodes) at which trees could branch, by number and capacity of links."""
     useful = np.zeros_like(tasks[0].able)
     for task in tasks:

@@ -235,10 +235,7 @@ def match_copies(links, source, state, tie, random, limit, rows):
     is_dirty, dirty = np.zeros(nodes, dtype=np.bool_), np.zeros(nodes + 1, dtype=np.int64)
     times = np.empty(most_events(links, rows), dtype=np.int64)
     codes = np.empty(len(times), dtype=np.int64)
-    size, done, time, missing = 0, 0, 0, 0
-    for node in range(nodes):
-        for chunk in range(chunks):
-            missing += state[node, chunk] == WANTS
+    size, done, time, missing = 0, 0, 0, np.sum(state == WANTS)
     for chunk in range(chunks):
         hand_out(links, match, source[chunk], chunk, is_dirty, dirty)
     while missing > 0:
