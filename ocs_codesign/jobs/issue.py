@@ -17,7 +17,14 @@ from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.shown import Tabular
 from ocs_codesign.core.topology import starts_of
 from ocs_codesign.jobs.job_graph import COMPUTE, FIRST_COLLECTIVE, MAX_NODES, RECEIVE, JobGraph, csr
-from ocs_codesign.jobs.kernels import longest_between, run_job, topological_order
+from ocs_codesign.jobs.kernels import (
+    IssueColumns,
+    IssueRule,
+    Pieces,
+    longest_between,
+    run_job,
+    topological_order,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,20 +171,24 @@ def run(graph: JobGraph, discipline: Discipline | None = None) -> JobRun:
     num = graph.num_nodes
     start, end = np.full((2, num), -1, dtype=np.int64)
     pieces = np.zeros((3, 2 * num + 1), dtype=np.int64)
-    kind, owner, *columns = issue_columns(graph)
     loop = for_work(run_job, _ROUNDS_A_NODE * num)
     ended, num_pieces = loop(
-        *(kind, owner, graph.work, graph.latency, *columns),
-        *(discipline.order.value, discipline.window, discipline.exclusive, discipline.preemptive),
-        *(start, end, *pieces),
+        *(issue_columns(graph), graph.work, graph.latency, issue_rule(discipline)),
+        *(start, end, Pieces(*pieces)),
     )
     if ended < num:
         raise_stuck(graph, end)
     return JobRun(graph, start, end, *(column[:num_pieces] for column in pieces))
 
 
-def issue_columns(graph: JobGraph) -> tuple[NDArray[Any], ...]:
-    """What loops of events read of a job: kinds (0 to 3) and owners, then who meets and waits."""
+def issue_rule(discipline: Discipline) -> IssueRule:
+    """How ranks issue, as loops of events read it."""
+    order, window = discipline.order.value, discipline.window
+    return IssueRule(order, window, discipline.exclusive, discipline.preemptive)
+
+
+def issue_columns(graph: JobGraph) -> IssueColumns:
+    """What loops of events read of a job."""
     num = graph.num_nodes
     kind = np.minimum(graph.kind, FIRST_COLLECTIVE)
     order = np.lexsort((np.arange(num), graph.priority))
@@ -192,7 +203,7 @@ def issue_columns(graph: JobGraph) -> tuple[NDArray[Any], ...]:
         ]
     ).astype(np.int64)
     waits = np.diff(graph.wait_start)
-    return (
+    return IssueColumns(
         *(kind, graph.owner, graph.instance, num_members, *members_of(graph)),
         *(waits, *graph.after(), rank, order, slots),
     )

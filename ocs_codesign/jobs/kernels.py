@@ -2,9 +2,94 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ocs_codesign.schedules.simulate.kernels import popped, pushed
+
+
+class IssueColumns(NamedTuple):
+    """What loops of events read of a job: kinds (0 compute, 1 send, 2 receive, 3 a collective).
+
+    Owners and instances are those of nodes; ``members`` of every instance and ``after`` every node
+    are CSR; ``rank_of`` a node is its place by priority, ``node_of`` a place its node, and
+    ``first_slot`` (2, owners + 1) where the computations and the communications of an owner begin.
+    """
+
+    kind: Any
+    owner: Any
+    instance: Any
+    num_members: Any
+    member_start: Any
+    members: Any
+    waits: Any
+    after_start: Any
+    after: Any
+    rank_of: Any
+    node_of: Any
+    first_slot: Any
+
+
+class IssueRule(NamedTuple):
+    """How ranks issue: see ``Discipline``."""
+
+    arrival_sign: int
+    window: int
+    exclusive: bool
+    preemptive: bool
+
+
+class Pieces(NamedTuple):
+    """What channels served: an instance from begin to end, a row a piece."""
+
+    instance: Any
+    begin: Any
+    end: Any
+
+
+class ShapeColumns(NamedTuple):
+    """Transfers of all shapes: rows of hops, who follows whom, paths, ticks by class of size."""
+
+    hop_logical: Any
+    hop_class: Any
+    hop_waits: Any
+    hop_compute: Any
+    hop_following: Any
+    follow_start: Any
+    follow: Any
+    path_start: Any
+    path_link: Any
+    link_class: Any
+    busy: Any
+    flight: Any
+
+
+class LinkRule(NamedTuple):
+    """How links serve, and how many states of transfers there are."""
+
+    blocking: bool
+    cuts_through: bool
+    follows_at_once: bool
+    num_states: int
+
+
+class LinkUse(NamedTuple):
+    """When links are free, and the ticks that hops waited behind those of other instances."""
+
+    free: Any
+    waited: Any
+    waited_of: Any
+
+
+class Lanes(NamedTuple):
+    """Bars of the busiest links: ``of`` a link is its lane or -1, the others are a row a bar."""
+
+    of: Any
+    link: Any
+    begin: Any
+    end: Any
+    instance: Any
 
 
 def released(node, after_start, after, waits, ready, num_ready):
@@ -27,11 +112,7 @@ def noted(owner, is_touched, touched, num_touched):
     return num_touched + 1
 
 
-def run_job(
-    kind, owner, work, latency, instance, num_members, member_start, members, waits, after_start,
-    after, rank_of, node_of, first_slot, arrival_sign, window, exclusive, preemptive, start, end,
-    piece_instance, piece_begin, piece_end,
-):  # fmt: skip
+def run_job(job, work, latency, rule, start, end, pieces):
     """All events in the order of (time, sequence): how many nodes ended, and how many pieces ran.
 
     Kinds are 0 compute, 1 send, 2 receive, 3 a collective. An owner runs one compute node at a
@@ -43,6 +124,10 @@ def run_job(
     ``preemptive`` (with a window of 1): a better one that becomes ready takes the channel, and what
     ran goes on later. Pieces are the (instance, begin, end) that channels served.
     """
+    kind, owner, instance, num_members, member_start, members = job[:6]
+    waits, after_start, after, rank_of, node_of, first_slot = job[6:]
+    arrival_sign, window, exclusive, preemptive = rule
+    piece_instance, piece_begin, piece_end = pieces
     num = len(kind)
     num_owners = len(first_slot[0]) - 1
     num_instances = len(num_members)
@@ -264,13 +349,8 @@ def freed(hop, hop_waits, free_hops, first_free, num_free):
 
 
 def run_job_on_links(
-    kind, owner, ticks, instance, num_members, member_start, members, waits, after_start, after,
-    rank_of, node_of, first_slot, arrival_sign, window, exclusive, start, end, piece_instance,
-    piece_begin, piece_end, shape_of, shape_column, hop_logical, hop_class, hop_waits, hop_compute,
-    hop_following, follow_start, follow, path_start, path_link, link_class, busy, flight, blocking,
-    cuts_through, follows_at_once, num_states, link_free, waited, waited_of, lane_of, lane_link,
-    lane_begin, lane_end, lane_instance,
-):  # fmt: skip
+    job, ticks, rule, start, end, pieces, shape_of, shape_column, shapes, serve, links, lanes
+):
     """All events in the order of (time, sequence): ended nodes, pieces and bars of lanes.
 
     Ranks issue as in ``run_job``, without preemption: a message begins when all its members have it
@@ -280,6 +360,15 @@ def run_job_on_links(
     and of ``busy``. ``waited`` (links) and ``waited_of`` (instances) count the ticks that hops wait
     behind those of other instances; bars are what the links with a ``lane_of`` send.
     """
+    kind, owner, instance, num_members, member_start, members = job[:6]
+    waits, after_start, after, rank_of, node_of, first_slot = job[6:]
+    arrival_sign, window, exclusive, _ = rule
+    piece_instance, piece_begin, piece_end = pieces
+    hop_logical, hop_class, hop_waits, hop_compute, hop_following, follow_start = shapes[:6]
+    follow, path_start, path_link, link_class, busy, flight = shapes[6:]
+    blocking, cuts_through, follows_at_once, num_states = serve
+    link_free, waited, waited_of = links
+    lane_of, lane_link, lane_begin, lane_end, lane_instance = lanes
     num = len(kind)
     num_owners = len(first_slot[0]) - 1
     num_instances = len(num_members)

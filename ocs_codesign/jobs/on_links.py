@@ -17,6 +17,7 @@ from ocs_codesign.jobs.issue import (
     JobRun,
     Steady,
     issue_columns,
+    issue_rule,
     members_of,
     period_bound_s,
     raise_stuck,
@@ -24,7 +25,14 @@ from ocs_codesign.jobs.issue import (
 )
 from ocs_codesign.jobs.job_draft import JobDraft
 from ocs_codesign.jobs.job_graph import COLLECTIVES, FIRST_COLLECTIVE, SEND, JobGraph
-from ocs_codesign.jobs.kernels import run_job_on_links
+from ocs_codesign.jobs.kernels import (
+    Lanes,
+    LinkRule,
+    LinkUse,
+    Pieces,
+    ShapeColumns,
+    run_job_on_links,
+)
 from ocs_codesign.jobs.patterns import (
     GroupPattern,
     algorithm_pattern,
@@ -407,14 +415,13 @@ def run_on_links(
     pieces = np.zeros((3, graph.num_instances + 1), dtype=np.int64)
     waited, waited_of = np.zeros(links, np.int64), np.zeros(graph.num_instances, np.int64)
     rules = placed.rules
-    kind, owner, *columns = issue_columns(graph)
     rounds = _ROUNDS_A_NODE * num + _ROUNDS_A_HOP * int(hops.sum())
     ended, num_pieces, num_bars = for_work(run_job_on_links, rounds)(
-        *(kind, owner, graph.ticks, *columns),
-        *(discipline.order.value, window, discipline.exclusive, start, end, *pieces),
-        *(shape_of, column, *placed.columns),
-        *(rules.blocking, rules.cut_through, rules.pipelined, num_states),
-        *(np.zeros(links, dtype=np.int64), waited, waited_of, lane_of, *bars),
+        *(issue_columns(graph), graph.ticks, issue_rule(discipline), start, end, Pieces(*pieces)),
+        *(shape_of, column, ShapeColumns(*placed.columns)),
+        LinkRule(rules.blocking, rules.cut_through, rules.pipelined, num_states),
+        LinkUse(np.zeros(links, dtype=np.int64), waited, waited_of),
+        Lanes(lane_of, *bars),
     )
     if ended < num:
         raise_stuck(graph, end)

@@ -5,14 +5,39 @@ head, and ``out[first[v] : first[v + 1]]`` are the arcs out of node v. A node is
 it may send itself, ``own``, is above 0, and for ever once the flow to it has been found.
 """
 
+from __future__ import annotations
 
-def sweep(first, out, to, room, own, ranks, begin, demand, is_done, level, at, queue, path):
+from typing import Any, NamedTuple
+
+
+class Arcs(NamedTuple):
+    """Arcs out of every node (CSR), the head of every arc, and what each still takes."""
+
+    first: Any
+    out: Any
+    to: Any
+    room: Any
+
+
+class Spare(NamedTuple):
+    """Room for one value a node."""
+
+    is_done: Any
+    level: Any
+    at: Any
+    queue: Any
+    path: Any
+
+
+def sweep(arcs, own, ranks, begin, demand, spare):
     """Find a flow of ``demand`` to every rank in turn, from where the flows before it are left.
 
     Returns the position of the first rank that cannot have it, or the number of ranks. ``level`` is
-    at least 0 on the sink's side of a least cut then. ``is_done`` (all False), ``level`` (all -1),
-    ``at``, ``queue`` and ``path`` are room for one value a node.
+    at least 0 on the sink's side of a least cut then. At first ``is_done`` is all False, ``level``
+    all -1.
     """
+    first, out, to, room = arcs
+    is_done, level, at, queue, path = spare
     seen = 0
     for position in range(begin):
         is_done[ranks[position]] = True
@@ -33,17 +58,14 @@ def sweep(first, out, to, room, own, ranks, begin, demand, is_done, level, at, q
     return len(ranks)
 
 
-def note_tight_sets(
-    first, out, to, room, own, ranks, begin, demand, is_done, level, at, queue, path, is_tight
-):
+def note_tight_sets(arcs, own, ranks, begin, demand, spare, is_tight):
     """Sweep, and note for every rank the nodes on its side where no more than its flow can come."""
+    first, out, to, room = arcs
+    is_done, level, queue = spare.is_done, spare.level, spare.queue
     for position in range(begin, len(ranks)):
         for node in range(len(level)):
             level[node] = -1
-        sweep(
-            *(first, out, to, room, own, ranks[position : position + 1], 0, demand),
-            *(is_done, level, at, queue, path),
-        )
+        sweep(arcs, own, ranks[position : position + 1], 0, demand, spare)
         for node in range(len(level)):
             level[node] = -1
         seen, is_reached = levels(first, out, to, room, own, ranks[position], is_done, level, queue)

@@ -156,12 +156,16 @@ def simulate_transfers(transfers: Transfers, rules: TimingRules) -> Simulated:
     hop_start = np.zeros(len(transfers.path_link), dtype=np.int64)
     arrival, end = np.zeros(num, dtype=np.int64), np.zeros(num, dtype=np.int64)
     ended = for_work(kernels.run, rounds)(
-        *(transfers.path_start, transfers.path_link, waits, after_start, after, following),
-        *(transfers.compute, transfers.kind == ADD, size_class, link_class),
-        *(network.tail, network.head, busy, flight, injection, addition),
-        *(rules.overhead_ticks, rules.blocking, rules.cut_through, rules.pipelined),
-        np.zeros(network.num_links, dtype=np.int64),
-        np.zeros((3, network.num_nodes), dtype=np.int64),
+        kernels.TransferColumns(
+            *(transfers.path_start, transfers.path_link, waits, after_start, after, following),
+            *(transfers.compute, transfers.kind == ADD, size_class),
+        ),
+        kernels.LinkColumns(
+            *(network.tail, network.head, link_class, busy, flight, injection, addition),
+            np.zeros(network.num_links, dtype=np.int64),
+            np.zeros((3, network.num_nodes), dtype=np.int64),
+        ),
+        kernels.Rules(rules.overhead_ticks, rules.blocking, rules.cut_through, rules.pipelined),
         *(hop_start, arrival, end),
     )
     if ended < num:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 
@@ -132,12 +134,48 @@ def popped(times, codes, size):
     return size
 
 
-def run(
-    path_start, path_link, waits, after_start, after, following, compute, adds,
-    size_class, link_class, tail, head, busy, flight, injection, addition,
-    overhead, blocking, cuts_through, follows_at_once, link_free, node_free,
-    hop_start, arrival, end,
-):  # fmt: skip
+class TransferColumns(NamedTuple):
+    """Transfers as the loop reads them: paths (CSR), who waits for whom (CSR), what they compute.
+
+    ``following`` is the next on a pair or -1, ``adds`` whether the receiver adds up, classes are
+    those of sizes (transfers) and of links.
+    """
+
+    path_start: Any
+    path_link: Any
+    waits: Any
+    after_start: Any
+    after: Any
+    following: Any
+    compute: Any
+    adds: Any
+    size_class: Any
+
+
+class LinkColumns(NamedTuple):
+    """Links and nodes: ends, classes, ticks by class, and when each is free again."""
+
+    tail: Any
+    head: Any
+    link_class: Any
+    busy: Any
+    flight: Any
+    injection: Any
+    addition: Any
+    link_free: Any
+    node_free: Any
+
+
+class Rules(NamedTuple):
+    """How the clock goes: see ``TimingRules``."""
+
+    overhead: int
+    blocking: bool
+    cuts_through: bool
+    follows_at_once: bool
+
+
+def run(transfers, links, rules, hop_start, arrival, end):
     """All events in the order of (time, sequence); the number of transfers that ended.
 
     A transfer begins when ``waits`` of it have ended. Then it passes these stages: 0 the overhead
@@ -148,6 +186,10 @@ def run(
     a sender's ports and a receiver's memory; ``node_free`` (3, nodes) when processor, ports and
     memory of a node are free. The next on a pair follows an arrival, or at once a request.
     """
+    path_start, path_link, waits, after_start, after, following, compute, adds = transfers[:8]
+    size_class = transfers[8]
+    tail, head, link_class, busy, flight, injection, addition, link_free, node_free = links
+    overhead, blocking, cuts_through, follows_at_once = rules
     num = len(waits)
     times = np.empty(num, dtype=np.int64)
     codes = np.empty(num, dtype=np.int64)

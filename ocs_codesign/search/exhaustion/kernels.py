@@ -9,15 +9,24 @@ least leads to no visit.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 NEXT, END = 0, 1
 BILLION = 10**9
 
 
-def visit(
-    two_way, simple, unit, sizes, heads, used, state, work, best, shown, most_hops, short, most
-):
+class Kept(NamedTuple):
+    """What visits keep: the best, the digraphs that show it, and those of few hops."""
+
+    best: Any
+    shown: Any
+    most_hops: Any
+    short: Any
+
+
+def visit(two_way, simple, unit, sizes, heads, used, state, work, kept, most):
     """Visit up to ``most`` classes from where ``state`` is; END once there are no more, else NEXT.
 
     ``state`` holds (slot, whether it is left, classes, labelled digraphs modulo BILLION and the
@@ -29,6 +38,7 @@ def visit(
     are arrays of the traversals.
     """
     nodes, degree = heads.shape
+    best, shown, most_hops, short = kept
     num_slots = nodes * degree
     labels, order, choice, began, fresh, row = work
     factorial = 1

@@ -29,7 +29,7 @@ from ocs_codesign.graphs.groups.cyclic import Cyclic
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.design import Question
 from ocs_codesign.schedules.paths.throughput import throughput
-from ocs_codesign.search.exhaustion.kernels import BILLION, END, visit
+from ocs_codesign.search.exhaustion.kernels import BILLION, END, Kept, visit
 from ocs_codesign.verification.labelled import connected_digraphs
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ class _Visits:
     def goes_on(self) -> bool:
         """Visit some more; False when there are no more."""
         given = (self._both, self._simple, self._unit, self._sizes, self._heads, self._used)
-        records = (self._best, self._shown, self._most_hops, self._short)
-        end = compiled(visit)(*given, self._state, self._work, *records, _CLASSES_A_VISIT)
+        kept = Kept(self._best, self._shown, self._most_hops, self._short)
+        end = compiled(visit)(*given, self._state, self._work, kept, _CLASSES_A_VISIT)
         self._solve(self._short[: self._state[5]])
         self._state[5] = 0
         return bool(end != END)
