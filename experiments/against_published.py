@@ -28,15 +28,7 @@ from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from reporting import (
-    OURS,
-    PUBLISHED,
-    Report,
-    new_figure,
-    parse_arguments,
-    plain_log_axis,
-    publish,
-)
+from reporting import OURS, PUBLISHED, Report, new_figure, parse_arguments, plain_log_axis, publish
 
 from ocs_codesign import Cost, Design, Frontier, frontier, measure
 from ocs_codesign.search.bases import CLOSED_FORMS

@@ -46,9 +46,7 @@ _petersen = partial(graphs.generalized_petersen, 5, 2)
 _pappus = partial(graphs.lcf, (5, 7, -7, 7, -7, -5), 3)
 _foster = partial(graphs.lcf, (17, -9, 37, -37, 9, -17), 15)
 _tutte_12_cage = partial(
-    graphs.lcf,
-    (17, 27, -13, -59, -35, 35, -11, 13, -53, 53, -27, 21, 57, 11, -21, -57, 59, -17),
-    7,
+    graphs.lcf, (17, 27, -13, -59, -35, 35, -11, 13, -53, 53, -27, 21, 57, 11, -21, -57, 59, -17), 7
 )
 
 # fmt: off

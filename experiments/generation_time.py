@@ -20,15 +20,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bfb_by_lp import FORMULATIONS, bfb_lp_loads
-from reporting import (
-    OURS,
-    PUBLISHED,
-    Report,
-    new_figure,
-    parse_arguments,
-    plain_log_axis,
-    publish,
-)
+from reporting import OURS, PUBLISHED, Report, new_figure, parse_arguments, plain_log_axis, publish
 from timing import cpu_s, random_digraph
 
 from ocs_codesign import Topology, bfb

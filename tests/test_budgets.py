@@ -17,18 +17,18 @@ PACKAGE = ROOT / "ocs_codesign"
 LINES = {
     "core": 9_770,
     "graphs": 4_130,
-    "verification": 3_410,
-    "schedules": 18_550,
-    "search": 7_250,
-    "circuits": 9_440,
-    "fabric": 13_830,
-    "jobs": 12_010,
-    "interop": 9_670,
-    "faces": 21_640,
+    "verification": 3_400,
+    "schedules": 18_270,
+    "search": 7_210,
+    "circuits": 9_420,
+    "fabric": 13_800,
+    "jobs": 12_070,
+    "interop": 9_530,
+    "faces": 21_510,
 }
 """Lines of every package; what they are to come to is a third less."""
 
-MAX_LINES_OF_TESTS = 51_950
+MAX_LINES_OF_TESTS = 51_850
 MAX_LINES_OF_A_FILE = 600
 MAX_LINES_OF_A_FUNCTION = 60
 MAX_KERNEL_ARGUMENTS = 12
@@ -36,10 +36,7 @@ MAX_KERNEL_ARGUMENTS = 12
 LONG_FUNCTIONS = 13
 """Functions that are still longer: none may be added."""
 
-WIDE_KERNELS = 7
-"""Kernels that still have more arguments: none may be added."""
-
-DATACLASSES = 477
+DATACLASSES = 473
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 202
@@ -108,7 +105,7 @@ def test_arguments_of_kernels():
         for path, node in functions()
         if path.stem.endswith("kernels") and len(node.args.args) > MAX_KERNEL_ARGUMENTS
     ]
-    assert len(wide) <= WIDE_KERNELS, wide
+    assert wide == []
 
 
 def test_public_dataclasses():

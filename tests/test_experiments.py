@@ -136,10 +136,7 @@ def test_nothing_published_is_better_than_ours():
 @pytest.mark.parametrize(
     ("checked", "said"),
     [
-        (
-            "['one', 'two']",
-            ["figures/one.csv is reproduced", "figures/two.csv differs in line 2"],
-        ),
+        ("['one', 'two']", ["figures/one.csv is reproduced", "figures/two.csv differs in line 2"]),
         (
             "['one'], ['two']",
             ["figures/one.csv is reproduced", "figures/two.csv lacks line 2 of the quick table"],

@@ -89,9 +89,7 @@ class FactoredAllreduce:
 
 
 def factored_allreduces(
-    num_nodes: int,
-    degree: int,
-    max_configurations: int | None = None,
+    num_nodes: int, degree: int, max_configurations: int | None = None
 ) -> tuple[FactoredAllreduce, ...]:
     """Allreduces over two or more factors, undominated in steps, t_b and configurations.
 
@@ -240,10 +238,7 @@ _MAX_COLUMNS = 100_000
 
 
 def alltoall_candidates(
-    num_nodes: int,
-    degree: int,
-    max_configurations: int,
-    effort: Effort | None = None,
+    num_nodes: int, degree: int, max_configurations: int, effort: Effort | None = None
 ) -> list[Design]:
     """Static designs, searched sequences, the direct one, and Bruck on reusable circuits."""
     found = list(_static_alltoalls(num_nodes, degree))
@@ -266,11 +261,7 @@ def alltoall_candidates(
     return found
 
 
-def allreduce_candidates(
-    num_nodes: int,
-    degree: int,
-    max_configurations: int,
-) -> list[Design]:
+def allreduce_candidates(num_nodes: int, degree: int, max_configurations: int) -> list[Design]:
     """Static designs, products of small topologies, and step-matched algorithms."""
     found = list(_static_allreduces(num_nodes, degree))
     found += [

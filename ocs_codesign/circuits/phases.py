@@ -377,10 +377,7 @@ def _check_configurations(number: int) -> None:
 
 
 def break_even_delta_s(
-    static: Iterable[Cost],
-    switched: Cost,
-    model: CostModel,
-    message_bytes: Fraction | float,
+    static: Iterable[Cost], switched: Cost, model: CostModel, message_bytes: Fraction | float
 ) -> Fraction:
     """The dead time below which ``switched`` is faster than all of ``static``; never if negative.
 
@@ -409,10 +406,7 @@ def break_even_delta_s(
 
 
 def paying_messages(
-    static: Iterable[Cost],
-    switched: Cost,
-    model: CostModel,
-    delta_s: Fraction | float,
+    static: Iterable[Cost], switched: Cost, model: CostModel, delta_s: Fraction | float
 ) -> OpenRange | None:
     """Messages for which ``switched`` is faster than all of ``static``; None if there are none.
 

@@ -253,9 +253,7 @@ def _used_links(
 
 
 def _listed_links(
-    nodes: int,
-    rows: list[SendRow],
-    table: list[tuple[str, LinkRow]],
+    nodes: int, rows: list[SendRow], table: list[tuple[str, LinkRow]]
 ) -> tuple[Topology, NDArray[np.int64]]:
     listed = [row for _, row in table]
     for at, (place, given) in enumerate(table):

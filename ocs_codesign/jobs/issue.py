@@ -17,14 +17,8 @@ from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.shown import Tabular
 from ocs_codesign.core.topology import starts_of
 from ocs_codesign.jobs.job_graph import COMPUTE, FIRST_COLLECTIVE, MAX_NODES, RECEIVE, JobGraph, csr
-from ocs_codesign.jobs.kernels import (
-    IssueColumns,
-    IssueRule,
-    Pieces,
-    longest_between,
-    run_job,
-    topological_order,
-)
+from ocs_codesign.jobs.kernels import IssueColumns, IssueRule, Pieces, run_job
+from ocs_codesign.jobs.order_kernels import longest_between, topological_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable

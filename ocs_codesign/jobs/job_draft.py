@@ -76,10 +76,7 @@ class JobDraft:
     )
 
     def __init__(
-        self,
-        num_owners: int,
-        ranks: Sequence[int] | None = None,
-        tick_s: Fraction = NANOSECOND,
+        self, num_owners: int, ranks: Sequence[int] | None = None, tick_s: Fraction = NANOSECOND
     ) -> None:
         if num_owners < 1 or (ranks is not None and len(ranks) != num_owners):
             raise ValueError(f"{num_owners} owners: there is one, and ranks has an entry of each")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.topology import places, starts_of
-from ocs_codesign.jobs.kernels import topological_order
+from ocs_codesign.jobs.order_kernels import topological_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -59,11 +59,7 @@ class LayerTimes:
         allreduce_s: Sequence[Fraction | float],
         latency_s: Fraction | float = 0,
     ) -> None:
-        given = {
-            "forward_s": forward_s,
-            "backward_s": backward_s,
-            "allreduce_s": allreduce_s,
-        }
+        given = {"forward_s": forward_s, "backward_s": backward_s, "allreduce_s": allreduce_s}
         if len({len(values) for values in given.values()}) > 1 or not forward_s:
             raise ValueError("layers have a time forward, one backward and one of the allreduce")
         if len(forward_s) > MAX_LAYERS:
@@ -214,11 +210,7 @@ def with_ranks_alone(graph: JobGraph) -> JobGraph:
 
 
 def _add_collectives(
-    draft: JobDraft,
-    graph: JobGraph,
-    nodes: list[int],
-    first: list[int],
-    made: list[dict[int, int]],
+    draft: JobDraft, graph: JobGraph, nodes: list[int], first: list[int], made: list[dict[int, int]]
 ) -> None:
     """The collectives of all groups side by side that a collective of classes stands for."""
     node = nodes[0]
@@ -269,11 +261,7 @@ def _groups(graph: JobGraph, nodes: list[int], ranks: list[int]) -> list[list[in
 
 
 def _add_sends(
-    draft: JobDraft,
-    graph: JobGraph,
-    nodes: list[int],
-    first: list[int],
-    made: list[dict[int, int]],
+    draft: JobDraft, graph: JobGraph, nodes: list[int], first: list[int], made: list[dict[int, int]]
 ) -> None:
     sent, received = nodes
     tail, head = int(graph.owner[sent]), int(graph.owner[received])

@@ -427,8 +427,7 @@ def run_on_links(
         raise_stuck(graph, end)
     done = JobRun(graph, start, end, *(part[:num_pieces] for part in pieces))
     return LinkRun(
-        *(done, placed, shape_of, waited, waited_of, lanes),
-        *(part[:num_bars] for part in bars),
+        *(done, placed, shape_of, waited, waited_of, lanes), *(part[:num_bars] for part in bars)
     )
 
 

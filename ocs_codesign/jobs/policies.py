@@ -272,10 +272,7 @@ def compare_policies(
 
 
 def best_of(
-    name: str,
-    graph: JobGraph,
-    slice_s: Fraction | None = None,
-    machine: Machine | None = None,
+    name: str, graph: JobGraph, slice_s: Fraction | None = None, machine: Machine | None = None
 ) -> PolicyOutcome:
     """A policy with the settings that are best for a job, the first of equals.
 

@@ -242,9 +242,7 @@ def measure_topology(
 
 
 def build(
-    recipe: TopologyLike,
-    collective: Collective | str = Collective.ALLGATHER,
-    schedule: str = BEST,
+    recipe: TopologyLike, collective: Collective | str = Collective.ALLGATHER, schedule: str = BEST
 ) -> Design:
     """The verified design of a recipe: with the best schedule, or that of a scheduler by name.
 
@@ -265,11 +263,7 @@ def build(
     return verified(recipe, made, "+".join(makers))
 
 
-def _made(
-    recipe: Recipe | Topology,
-    collective: Collective,
-    scheduler: str,
-) -> Design:
+def _made(recipe: Recipe | Topology, collective: Collective, scheduler: str) -> Design:
     from ocs_codesign.schedules.registry import Task, made_by
 
     known = recipe if isinstance(recipe, Recipe) else None
@@ -282,8 +276,7 @@ def _made(
 
 @takes_topology
 def build_topology(
-    topology: Topology,
-    collective: Collective | str = Collective.ALLGATHER,
+    topology: Topology, collective: Collective | str = Collective.ALLGATHER
 ) -> Design:
     """The verified BFB design on any topology."""
     return verified(None, bfb(topology, collective), BFB)

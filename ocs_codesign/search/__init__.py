@@ -17,9 +17,5 @@ from __future__ import annotations
 from ocs_codesign.core.registry import offer
 
 __getattr__, __dir__, __all__ = offer(
-    __name__,
-    {
-        "frontiers": "frontier joint_frontier",
-        "pareto": "Frontier",
-    },
+    __name__, {"frontiers": "frontier joint_frontier", "pareto": "Frontier"}
 )

@@ -71,11 +71,7 @@ def neighbours(question: Question, catalogue: str | Path | None = None) -> list[
 
 
 def edited_recipes(
-    question: Question,
-    near: list[Design],
-    words: int,
-    seed: int,
-    known: Iterable[Cost] = (),
+    question: Question, near: list[Design], words: int, seed: int, known: Iterable[Cost] = ()
 ) -> list[Recipe]:
     """For every number of steps the best that single nodes, one after the other, lead to.
 
@@ -103,11 +99,7 @@ def edited_recipes(
 
 
 def _led_to(
-    question: Question,
-    base: Recipe,
-    tries: int,
-    rng: np.random.Generator,
-    least: NDArray[np.int64],
+    question: Question, base: Recipe, tries: int, rng: np.random.Generator, least: NDArray[np.int64]
 ) -> dict[int, Edited]:
     """Edits of a base that beat ``least`` at some number of steps, which is updated.
 
@@ -249,11 +241,7 @@ _SEEDS = 3
 
 
 def filled(
-    question: Question,
-    scored: list[Design],
-    near: list[Design],
-    effort: Effort,
-    measure: Measure,
+    question: Question, scored: list[Design], near: list[Design], effort: Effort, measure: Measure
 ) -> list[Design]:
     """Measured designs for the steps at which the known ones are not close to the least t_b.
 

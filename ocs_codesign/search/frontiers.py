@@ -176,10 +176,7 @@ def hop_bound(design: Design) -> Fraction:
 
 
 def joint_times(
-    design: Design,
-    model: CostModel,
-    message_bytes: float,
-    alltoall_bytes: float | None = None,
+    design: Design, model: CostModel, message_bytes: float, alltoall_bytes: float | None = None
 ) -> JointTimes:
     """Seconds of an allgather of ``message_bytes`` and an all-to-all of as many, or of others.
 
@@ -196,10 +193,7 @@ def counts_allgather(frontier: Frontier) -> bool:
 
 
 def best_jointly(
-    frontier: Frontier,
-    model: CostModel,
-    message_bytes: float,
-    alltoall_bytes: float | None = None,
+    frontier: Frontier, model: CostModel, message_bytes: float, alltoall_bytes: float | None = None
 ) -> Design:
     """The candidate with the least time for an all-to-all of ``message_bytes``.
 
@@ -282,10 +276,7 @@ class _Search:
     """Solves as few candidates as it takes to know the frontier, each no further than it takes."""
 
     def __init__(
-        self,
-        solving: Solving,
-        criteria: tuple[str, ...],
-        always: Collection[Recipe],
+        self, solving: Solving, criteria: tuple[str, ...], always: Collection[Recipe]
     ) -> None:
         self._solving, self._criteria = solving, criteria
         self._always = always

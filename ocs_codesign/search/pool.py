@@ -81,10 +81,7 @@ Answers = dict[Question, tuple[SmallerAnswer, ...]]
 
 
 def candidates_from(
-    question: Question,
-    answers: Answers,
-    effort: Effort,
-    max_work: int | None = None,
+    question: Question, answers: Answers, effort: Effort, max_work: int | None = None
 ) -> list[Design]:
     """Bases of a question, and expansions of the answers to all that they start from.
 
@@ -107,10 +104,7 @@ def work_of_part(question: Question, part: Question) -> int:
     return _PART_WORK if part.degree == question.degree else _SIDE_WORK
 
 
-def measured_designs(
-    recipes: Iterable[Recipe],
-    max_work: int | None = None,
-) -> list[Design]:
+def measured_designs(recipes: Iterable[Recipe], max_work: int | None = None) -> list[Design]:
     """The recipes measured for both halves of an allreduce, but not verified."""
     wanted, most = list(recipes), max_work or _MAX_WORK
     return [

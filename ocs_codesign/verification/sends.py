@@ -76,9 +76,7 @@ def sends_of(schedule: Schedule) -> Sends:
     )
 
 
-def _spans(
-    schedule: Schedule,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+def _spans(schedule: Schedule) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """Columns lo and hi counted in spans, and every span's first chunk."""
     ends = np.unique(
         np.concatenate([_piece_ends(schedule, at) for at in range(len(schedule.demands))])

@@ -30,13 +30,7 @@ def recheck(plan):
 
 @pytest.mark.parametrize(
     ("delta", "total", "configurations"),
-    [
-        (0.1, Fraction(116, 10), 6),
-        (0.5, 14, 6),
-        (1, 17, 6),
-        (2, 22, 4),
-        (5, 34, 4),
-    ],
+    [(0.1, Fraction(116, 10), 6), (0.5, 14, 6), (1, 17, 6), (2, 22, 4), (5, 34, 4)],
 )
 def test_known_answers(delta, total, configurations):
     plan = plan_demand(DemandMatrix(KNOWN), delta)

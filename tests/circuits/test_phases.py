@@ -126,10 +126,7 @@ def test_known_answers_exactly(key):
 
 
 @settings(max_examples=25)
-@given(
-    st.sampled_from(GROUPS),
-    st.integers(0, 2**32 - 1),
-)
+@given(st.sampled_from(GROUPS), st.integers(0, 2**32 - 1))
 def test_one_source_is_enough_for_cayley_sequences(group, seed):
     rng = np.random.default_rng(seed)
     sets = rng.integers(1, group.order, size=(2, 2))

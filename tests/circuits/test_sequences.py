@@ -24,11 +24,7 @@ from ocs_codesign.search.bases import Effort
 from ocs_codesign.search.generators import multiplication_table
 
 QUICK = Effort(work=2**22, num_groups=4, num_measured=4)
-KNOWN = {
-    (8, 1): (28, 14, 11, 10),
-    (8, 2): (7, 5, 4, Fraction(7, 2)),
-    (9, 2): (9, 6, 5, 4),
-}
+KNOWN = {(8, 1): (28, 14, 11, 10), (8, 2): (7, 5, 4, Fraction(7, 2)), (9, 2): (9, 6, 5, 4)}
 
 
 def phased(recipes):

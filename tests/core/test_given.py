@@ -129,10 +129,9 @@ TAKEN = {
     "contenders": lambda graph: oc.contenders(oc.direct(graph, 1), GATHER, topology=graph).least,
     "Pipeline.schedule": lambda graph: (
         oc.verify(
-            oc.schedules.Pipeline(
-                oc.forests(oc.direct(graph, 1), GATHER),
-                GATHER,
-            ).schedule(1, graph)
+            oc.schedules.Pipeline(oc.forests(oc.direct(graph, 1), GATHER), GATHER).schedule(
+                1, graph
+            )
         ).cost.t_b
     ),
     "optimum": lambda graph: oc.optimum(graph, GATHER).inv_rate,

@@ -201,10 +201,7 @@ def test_names_of_servers_do_not_matter(order, relay):
     graph, place = parse("GeneralizedKautz(2, 5)").topology(), np.array(order)
     plain, moved = (
         servers(5, star(2, 7), Network(5, 5, tail, head, [3] * 10), relay=relay)
-        for tail, head in (
-            (graph.tail, graph.head),
-            (place[graph.tail], place[graph.head]),
-        )
+        for tail, head in ((graph.tail, graph.head), (place[graph.tail], place[graph.head]))
     )
     assert algbw(plain) == algbw(moved)
     assert host_diameter(plain) == host_diameter(moved)

@@ -70,9 +70,7 @@ def test_a_budget_that_is_met_exactly_is_met():
     assert (
         fabric_facts(
             fabric(
-                Switch("s", 0, profile(loss_db=0.1), 8),
-                connector_loss_db=0.3,
-                loss_budget_db=0.7,
+                Switch("s", 0, profile(loss_db=0.1), 8), connector_loss_db=0.3, loss_budget_db=0.7
             )
         ).findings
         == ()

@@ -59,12 +59,7 @@ CASES = [
     ),
     (fabric(8, [[4, 4]] * 4, MATCHING), TWO_WAY, Reason.BLOCK, "a block has 8 ports, but the la"),
     (fabric(8, [[8]] * 2, budget_db=1.5), CIRCULANT, Reason.LOSS, "2 dB, over the budget of 1.5 d"),
-    (
-        fabric(8, [[4] * 8] * 2, budget_db=3.5),
-        CIRCULANT,
-        Reason.LOSS,
-        "of its switches loses 4 dB",
-    ),
+    (fabric(8, [[4] * 8] * 2, budget_db=3.5), CIRCULANT, Reason.LOSS, "of its switches loses 4 dB"),
 ]
 """Fabrics that a topology does not fit, why, and what the sentence says."""
 

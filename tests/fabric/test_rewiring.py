@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from embed_samples import undirected
-from rewiring_samples import (
-    most_kept_by_force,
-    most_kept_two_way,
-    near_topology,
-    random_state,
-)
+from rewiring_samples import most_kept_by_force, most_kept_two_way, near_topology, random_state
 
 from ocs_codesign.core.lp import Options
 from ocs_codesign.core.topology import Topology

@@ -153,9 +153,7 @@ def test_what_does_not_fit_is_excluded_and_why(measured):
     found = select(fabric(profile="palomar-136"), workload, [*measured, *both])
     assert [plan.name for plan in found.ranked] == ["Circulant(8, (1,))"]
     assert {one.name for one in found.excluded} == set(NAMES)
-    assert {one.reason for one in found.excluded} == {
-        "a link has no reverse",
-    }
+    assert {one.reason for one in found.excluded} == {"a link has no reverse"}
     nothing = select(fabric(ports=4), workload, measured)
     assert nothing.ranked == ()
     assert len(nothing.excluded) == 3

@@ -164,16 +164,7 @@ class TestNothingComputedIsLost:
     @pytest.mark.parametrize(
         "arguments",
         [
-            [
-                "build",
-                LARGE,
-                "--schedule",
-                "exact",
-                "--steps",
-                "4",
-                "--out",
-                "d",
-            ],
+            ["build", LARGE, "--schedule", "exact", "--steps", "4", "--out", "d"],
             ["cost", LARGE, "--exact", "--json", "j"],
         ],
     )

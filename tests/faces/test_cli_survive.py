@@ -61,12 +61,7 @@ def test_a_repair(fabric, capsys):
     answer = json.loads(text)
     assert answer["hosts"] == [{"node": 3, "before": "h3", "after": "h9"}]
     assert answer["moves"] == [
-        {
-            "strand": "h0 tx plane 0",
-            "cable": "C00001",
-            "before": "p0s0:1A",
-            "after": "p0s0:11A",
-        }
+        {"strand": "h0 tx plane 0", "cable": "C00001", "before": "p0s0:1A", "after": "p0s0:11A"}
     ]
     # Three circuits change: to and from the host, and that of the port.
     assert [(one["a_port"], one["b_port"]) for one in answer["made"]] == [(3, 10), (10, 5), (11, 2)]

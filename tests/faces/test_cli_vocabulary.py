@@ -94,7 +94,7 @@ def test_one_thing_has_one_name():
         assert set(spelled.values()) == {f"--{key.removesuffix('_path').replace('_', '-')}"}, key
     assert set(names["fabric_path"]) == {"deploy", "select", "survive"}
     assert set(names["delta"]) == {
-        *("demand", "iterate", "plan", "planes", "rewire", "sequence", "simulate"),
+        *("demand", "iterate", "plan", "planes", "rewire", "sequence", "simulate")
     }
 
 

@@ -11,16 +11,8 @@ from trace_samples import ALTERNATING, OPTIONS, SECONDS, option
 
 from ocs_codesign.circuits.change import ReconfigurationCost
 from ocs_codesign.circuits.hold.trace import Job, Trace, plan_trace
-from ocs_codesign.faces.pictures.circuits import (
-    _COLOURS,
-    _GAP,
-    _HIDDEN,
-    _MIXED,
-    trace_figure,
-)
-from ocs_codesign.faces.pictures.circuits import (
-    _TRACE_DARK as _DARK,
-)
+from ocs_codesign.faces.pictures.circuits import _COLOURS, _GAP, _HIDDEN, _MIXED, trace_figure
+from ocs_codesign.faces.pictures.circuits import _TRACE_DARK as _DARK
 
 GAPS = Trace(
     [Job("allreduce", 1, gap_after_s=4), Job("alltoall", 1, gap_before_s=6, gap_after_s=90)], 2

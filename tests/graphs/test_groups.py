@@ -18,18 +18,9 @@ from ocs_codesign.graphs.groups.semidirect import Affine, Dicyclic, Dihedral, Se
     ("group", "multiply"),
     [
         (Cyclic(6), lambda g, s: (g + s) % 6),
-        (
-            Semidirect(7, 3, 2),
-            lambda g, s: ((g[0] + 2 ** g[1] * s[0]) % 7, (g[1] + s[1]) % 3),
-        ),
-        (
-            Dihedral(5),
-            lambda g, s: ((g[0] + (-1) ** g[1] * s[0]) % 5, (g[1] + s[1]) % 2),
-        ),
-        (
-            Permutations((1, 2, 0), (1, 0, 2)),
-            lambda g, s: tuple(s[i] for i in g),
-        ),
+        (Semidirect(7, 3, 2), lambda g, s: ((g[0] + 2 ** g[1] * s[0]) % 7, (g[1] + s[1]) % 3)),
+        (Dihedral(5), lambda g, s: ((g[0] + (-1) ** g[1] * s[0]) % 5, (g[1] + s[1]) % 2)),
+        (Permutations((1, 2, 0), (1, 0, 2)), lambda g, s: tuple(s[i] for i in g)),
         (
             Affine(4, ((1, 2), (0, 3)), 2),
             lambda g, s: (
@@ -37,10 +28,7 @@ from ocs_codesign.graphs.groups.semidirect import Affine, Dicyclic, Dihedral, Se
                 (g[1] + s[1]) % 2,
             ),
         ),
-        (
-            DirectProduct(Cyclic(3), Cyclic(4)),
-            lambda g, s: ((g[0] + s[0]) % 3, (g[1] + s[1]) % 4),
-        ),
+        (DirectProduct(Cyclic(3), Cyclic(4)), lambda g, s: ((g[0] + s[0]) % 3, (g[1] + s[1]) % 4)),
     ],
 )
 def test_multiplies_by_its_definition(group, multiply):
@@ -115,13 +103,7 @@ def test_bad_matrices(matrix, rule):
         (((0,),), 1),
         (((0, 1, 2),), 1),
         (((*range(1, 255), 0),), 255),
-        (
-            (
-                (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0),
-                (0, 1, 6, 9, 5, 3, 10, 2, 8, 4, 7),
-            ),
-            7920,
-        ),
+        (((1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0), (0, 1, 6, 9, 5, 3, 10, 2, 8, 4, 7)), 7920),
     ],
     ids=["S4", "A5", "A3", "trivial", "identity", "Z255", "M11"],
 )

@@ -16,12 +16,7 @@ from ocs_codesign.core.plans import Book, Page
 from ocs_codesign.core.schedule import Schedule
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.graphs.text import parse
-from ocs_codesign.interop.nccl.graph import (
-    graph_text,
-    parse_graph_file,
-    rings_of,
-    write_graph_file,
-)
+from ocs_codesign.interop.nccl.graph import graph_text, parse_graph_file, rings_of, write_graph_file
 from ocs_codesign.interop.nccl.tuner import (
     TunerRule,
     parse_tuner,
@@ -155,10 +150,7 @@ BAD_GRAPHS = {
     "twice": (graph('rank="3" -> rank="2"'), "rank 2 is in a channel twice"),
     "a device twice": (graph('dev="0x3" -> dev="0x2"'), "two ranks are one device"),
     "element": (graph("<channel> -> <lane>"), "a 'lane' in a 'graph' is unknown"),
-    "net": (
-        graph('<gpu dev="0x1" -> <net dev="0"/><gpu dev="0x1"'),
-        "a net between GPUs",
-    ),
+    "net": (graph('<gpu dev="0x1" -> <net dev="0"/><gpu dev="0x1"'), "a net between GPUs"),
     "entities": (
         '<!DOCTYPE graphs [<!ENTITY a "x">]>' + graph("x -> x"),
         "a document type, and with it any entity, is refused",

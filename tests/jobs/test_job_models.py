@@ -188,8 +188,7 @@ def test_a_fused_recommender_is_faster():
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param("gpt3", marks=pytest.mark.slow), "mixtral", "dlrm", "resnet50", "layers"],
+    "name", [pytest.param("gpt3", marks=pytest.mark.slow), "mixtral", "dlrm", "resnet50", "layers"]
 )
 def test_examples_are_read(name):
     job = load_job(EXAMPLES / f"{name}.yaml")

@@ -136,10 +136,7 @@ class TestByHand:
 )
 def test_the_clock_is_the_closed_form(hosts, speed, latency, num_slots, packets, adding, turn):
     profile = pool(
-        num_slots,
-        840,
-        latency_s=turn * NS,
-        rate_Bps=None if adding is None else adding * GBps,
+        num_slots, 840, latency_s=turn * NS, rate_Bps=None if adding is None else adding * GBps
     )
     network = star(hosts, speed, latency)
     done = simulate_aggregation(network, profile, GBps, 840 * packets)

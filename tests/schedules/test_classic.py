@@ -145,10 +145,7 @@ def test_costs_on_a_switch(ranks):
     assert one_port("linear", "broadcast", ranks) == (ranks - 1, ranks - 1)
     assert one_port("binomial", "broadcast", ranks) == (k, k)
     assert one_port("parameter-server", "allreduce", ranks) == (2, 2 * (ranks - 1))
-    assert one_port("chain", "broadcast", ranks, chunks=5) == (
-        ranks + 3,
-        Fraction(ranks + 3, 5),
-    )
+    assert one_port("chain", "broadcast", ranks, chunks=5) == (ranks + 3, Fraction(ranks + 3, 5))
     for radix in (2, 3, 4):
         assert one_port("bruck", "allgather", ranks, radix=radix) == (depth(ranks, radix), least)
         digits = sum(

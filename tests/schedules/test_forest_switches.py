@@ -46,8 +46,7 @@ def built(network, found, collective, num_parts=2):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["a100-1", "leafspine-4x4-2-4-4", "star-10-10-10-10-5-5-5-5", "up1-down3", "up3-down1"],
+    "name", ["a100-1", "leafspine-4x4-2-4-4", "star-10-10-10-10-5-5-5-5", "up1-down3", "up3-down1"]
 )
 def test_known_allreduces_through_switches(name):
     """1.75 times what forwarding does on an A100 box; the replay tells that switches do it."""
@@ -203,8 +202,7 @@ def able_networks(draw):
 def test_any_network(network):
     """Between what forwarding does and what nothing exceeds, and built."""
     plain = Network(
-        *(network.num_hosts, network.num_nodes),
-        *(network.tail, network.head, network.bandwidth),
+        *(network.num_hosts, network.num_nodes), *(network.tail, network.head, network.bandwidth)
     )
     for collective in HALVES:
         try:

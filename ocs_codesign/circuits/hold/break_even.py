@@ -184,10 +184,7 @@ class BreakEven:
 
 
 def break_even(
-    problem: SwitchProblem,
-    *,
-    around: Fraction | int = 0,
-    max_solves: int = MAX_SOLVES,
+    problem: SwitchProblem, *, around: Fraction | int = 0, max_solves: int = MAX_SOLVES
 ) -> BreakEven:
     """All optimal plans of a problem while its ``delta`` and ``first`` are scaled by a factor.
 
@@ -216,11 +213,7 @@ def break_even(
 class _Envelope:
     """The search for the lines of the envelope, from some factor to both sides."""
 
-    def __init__(
-        self,
-        search: LineSearch,
-        max_solves: int,
-    ) -> None:
+    def __init__(self, search: LineSearch, max_solves: int) -> None:
         self.search, self.left = search, max_solves
 
     def pieces(self, around: Fraction) -> list[BreakEvenPiece]:

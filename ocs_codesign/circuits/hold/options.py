@@ -117,8 +117,7 @@ def recipe_option(recipe: Recipe, collectives: Iterable[Collective]) -> FabricOp
 
 
 def recipe_options(
-    recipes: Sequence[Recipe],
-    collectives: Iterable[Collective],
+    recipes: Sequence[Recipe], collectives: Iterable[Collective]
 ) -> tuple[FabricOption, ...]:
     """The options of several recipes of one size, each recipe once.
 

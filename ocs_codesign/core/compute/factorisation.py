@@ -143,17 +143,11 @@ def _split(
 
 
 def _perfect_matching(
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    nodes: int,
-    wish: NDArray[np.int32] | None,
+    rows: NDArray[np.int64], columns: NDArray[np.int64], nodes: int, wish: NDArray[np.int32] | None
 ) -> NDArray[np.int64]:
     """The column matched with every row, as many as possible those wished for."""
     from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import (
-        maximum_bipartite_matching,
-        min_weight_full_bipartite_matching,
-    )
+    from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
 
     if wish is None:
         graph = csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(nodes, nodes))

@@ -99,11 +99,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_replaceable(
-    directory: Path,
-    foreign: Callable[[Path], Collection[str]],
-    rule: str,
-    *,
-    swapped: bool = False,
+    directory: Path, foreign: Callable[[Path], Collection[str]], rule: str, *, swapped: bool = False
 ) -> None:
     """ValueError or OSError unless a directory can be made there, or replaced.
 

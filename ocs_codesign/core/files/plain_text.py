@@ -270,9 +270,7 @@ def checked_part(
 
 
 def _first_broken_rule(
-    error: ValidationError,
-    keys_at: Callable[[Place], Sequence[str]],
-    tags: Collection[str] = (),
+    error: ValidationError, keys_at: Callable[[Place], Sequence[str]], tags: Collection[str] = ()
 ) -> tuple[Place, str]:
     """Where the first error is, and what follows its path, with how many more there are.
 

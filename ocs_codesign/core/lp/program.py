@@ -392,9 +392,7 @@ def dual_bound(
 
 
 def unbounded_or_infeasible(
-    program: LinearProgram,
-    solver: Callable[[LinearProgram, Options], Solution],
-    options: Options,
+    program: LinearProgram, solver: Callable[[LinearProgram, Options], Solution], options: Options
 ) -> Status:
     """Which of the two, for a program without an optimum: unbounded exactly if a point exists.
 

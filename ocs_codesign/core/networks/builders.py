@@ -249,9 +249,7 @@ BOTH_WAYS, ONE_WAY = "-", ">"
 
 
 def damaged(
-    network: NetworkLike,
-    lost: str | Sequence[str] = (),
-    slow: Sequence[tuple[str, int]] = (),
+    network: NetworkLike, lost: str | Sequence[str] = (), slow: Sequence[tuple[str, int]] = ()
 ) -> Network:
     """The network without what is ``lost``, and with links of another bandwidth where ``slow``.
 

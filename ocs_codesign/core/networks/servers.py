@@ -300,11 +300,7 @@ class _Cluster:
     """The links and nodes of a cluster as they are put together, all servers at once."""
 
     def __init__(
-        self,
-        servers: list[str],
-        inner: Network,
-        outer: Network,
-        cards: Sequence[tuple[int, ...]],
+        self, servers: list[str], inner: Network, outer: Network, cards: Sequence[tuple[int, ...]]
     ) -> None:
         self.servers, self.inner, self.outer, self.cards = servers, inner, outer, cards
         num_servers = self.num_servers = len(servers)
@@ -326,12 +322,7 @@ class _Cluster:
         return np.arange(first, len(self.names)).reshape(self.num_servers, len(kinds))
 
     def _add(
-        self,
-        tail: Nodes,
-        head: Nodes,
-        bandwidth: Nodes,
-        dimension: int,
-        latency: Nodes | int = 0,
+        self, tail: Nodes, head: Nodes, bandwidth: Nodes, dimension: int, latency: Nodes | int = 0
     ) -> None:
         """Links; those of no bandwidth are none."""
         columns = np.broadcast_arrays(tail, head, bandwidth, latency)

@@ -84,10 +84,7 @@ def _number(port: str) -> int:
 
 
 def _deployed(
-    verdict: BundleVerdict,
-    derived: DerivedConfiguration,
-    cabling: Cabling,
-    host: NDArray[np.int32],
+    verdict: BundleVerdict, derived: DerivedConfiguration, cabling: Cabling, host: NDArray[np.int32]
 ) -> DeployedConfiguration:
     claim = derived.claim
     if claim.recipe is None:

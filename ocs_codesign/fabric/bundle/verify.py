@@ -17,10 +17,7 @@ LIMIT = 1000
 
 
 def check_bundle(
-    directory: str | Path,
-    observed: str | Path | None = None,
-    *,
-    limit: int = LIMIT,
+    directory: str | Path, observed: str | Path | None = None, *, limit: int = LIMIT
 ) -> BundleVerdict:
     """Check a bundle, and observed neighbours if there are any, from cables and circuits up.
 

@@ -266,9 +266,7 @@ def redesign(deployment: Deployment, lost: Failures, name: str = NAME) -> Redesi
 
 
 def redesigned(
-    deployment: Deployment,
-    lost: Failures,
-    name: str = NAME,
+    deployment: Deployment, lost: Failures, name: str = NAME
 ) -> tuple[Deployment, ConfigurationChange]:
     """The redesign brought up; configurations that need what is lost are torn down."""
     if name in deployment.names:

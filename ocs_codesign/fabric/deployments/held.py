@@ -188,11 +188,7 @@ class SplicedDeployment:
 
 
 def spliced(
-    deployment: Deployment,
-    lost: Failures,
-    where: Where | str = Where.IN_PLACE,
-    *,
-    seed: int = 0,
+    deployment: Deployment, lost: Failures, where: Where | str = Where.IN_PLACE, *, seed: int = 0
 ) -> SplicedDeployment:
     """The same configurations on the hosts that are left, with schedules built and verified.
 

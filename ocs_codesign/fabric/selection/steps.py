@@ -248,9 +248,7 @@ def fabric_question(fabric: Fabric) -> Question:
 
 
 def known_options(
-    fabric: Fabric,
-    collectives: Collection[Collective],
-    catalogue: str | Path | None = None,
+    fabric: Fabric, collectives: Collection[Collective], catalogue: str | Path | None = None
 ) -> tuple[list[FabricOption], Frontier]:
     """What serves some collectives best on a fabric, ring and torus, and all that was compared.
 
@@ -331,8 +329,7 @@ class InsideVerdict:
 
 
 def phased_sequences(
-    workload: Workload,
-    fitting: Sequence[tuple[FabricOption, Embedding]],
+    workload: Workload, fitting: Sequence[tuple[FabricOption, Embedding]]
 ) -> InsideVerdict:
     """Sequences for the all-to-alls of a workload, none if no sequence can pay for its changes.
 

@@ -248,11 +248,7 @@ def built_json(
 
 
 def built_sections(
-    answer: dict[str, Any],
-    design: Design,
-    made: Made,
-    least: Cost | None,
-    forest: Cost | None,
+    answer: dict[str, Any], design: Design, made: Made, least: Cost | None, forest: Cost | None
 ) -> Iterator[Section]:
     """What was built.
 

@@ -394,10 +394,7 @@ def _memory_text(plan: CodesignPlan, outcome: JobOutcome) -> str:
     return f"{needed / 1e9:.3g} of {plan.cluster.memory_bytes / 1e9:.3g} GB, after {SOURCE}"
 
 
-_COLUMNS = (
-    *("iteration", "over best", "bound", "exposed"),
-    *("policy", "division", "joined by"),
-)
+_COLUMNS = (*("iteration", "over best", "bound", "exposed"), *("policy", "division", "joined by"))
 
 
 def _row(plan: CodesignPlan, name: str, outcome: JobOutcome) -> tuple[str, ...]:

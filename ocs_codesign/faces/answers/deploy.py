@@ -451,9 +451,7 @@ def choice_facts(choice: SpliceChoice) -> tuple[tuple[str, object], ...]:
 
 
 def splice_sections(
-    spliced: SplicedConfiguration,
-    hosts: Sequence[str],
-    torn_down: Sequence[tuple[str, str]] = (),
+    spliced: SplicedConfiguration, hosts: Sequence[str], torn_down: Sequence[tuple[str, str]] = ()
 ) -> Iterator[Section]:
     """What is left, what it costs, and what changes."""
     yield Facts(

@@ -23,10 +23,7 @@ EXAMPLES = {
         "steps of an allreduce",
         "planes steps.csv --planes 2 --bandwidth 400Gb/s --delta 200us",
     ),
-    "demand.csv": (
-        "traffic between experts",
-        "demand demand.csv --delta 20us --bandwidth 400Gbps",
-    ),
+    "demand.csv": ("traffic between experts", "demand demand.csv --delta 20us --bandwidth 400Gbps"),
     "fabric64.yaml": ("a fabric of 64 hosts", "fabric check fabric64.yaml"),
     "servers.yaml": ("servers of GPUs", "cluster servers.yaml --message 64MiB"),
     "moe_workload.yaml": (
@@ -47,14 +44,8 @@ EXAMPLES = {
     "mixtral.yaml": ("a mixture of experts", "iterate mixtral.yaml"),
     "dlrm.yaml": ("a recommender", "iterate dlrm.yaml"),
     "resnet50.yaml": ("a residual network", "compare-policies resnet50.yaml"),
-    "cluster256.yaml": (
-        "accelerators in servers",
-        "codesign mixtral.yaml cluster256.yaml",
-    ),
-    "cluster250.yaml": (
-        "250 hosts of one accelerator",
-        "codesign resnet50.yaml cluster250.yaml",
-    ),
+    "cluster256.yaml": ("accelerators in servers", "codesign mixtral.yaml cluster256.yaml"),
+    "cluster250.yaml": ("250 hosts of one accelerator", "codesign resnet50.yaml cluster250.yaml"),
     "cluster16384.yaml": (
         "16,384 accelerators in servers",
         "codesign gpt3.yaml cluster16384.yaml --policy p3",
@@ -63,10 +54,7 @@ EXAMPLES = {
         "what GPT-3 sends in four dimensions",
         "allocate gpt3_budget.yaml --total 600GB/s",
     ),
-    "neighbours.csv": (
-        "what LLDP saw of its hosts",
-        "verify-bundle moe --observed neighbours.csv",
-    ),
+    "neighbours.csv": ("what LLDP saw of its hosts", "verify-bundle moe --observed neighbours.csv"),
 }
 """What every file is, and a command that reads it."""
 

@@ -107,11 +107,7 @@ def iteration_sections(answer: JobIteration) -> Iterator[Section]:
     )
     yield ""
     rows = [
-        (
-            str(owner),
-            str(answer.graph.ranks[owner]),
-            *(format_time(seconds) for seconds in busy),
-        )
+        (str(owner), str(answer.graph.ranks[owner]), *(format_time(seconds) for seconds in busy))
         for owner, busy in enumerate(answer.busy_s())
     ]
     columns = ("class", "ranks", "computes", "communicates", "of it exposed")

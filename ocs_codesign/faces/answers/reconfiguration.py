@@ -77,10 +77,7 @@ def reconfiguration_json(
 
 
 def _design_json(
-    answer: Frontier,
-    design: Design,
-    deltas: Sequence[float],
-    asked: MessageSizes | None,
+    answer: Frontier, design: Design, deltas: Sequence[float], asked: MessageSizes | None
 ) -> dict[str, Any]:
     number, steps, t_b = design.cost.point()
     least = t_b_bound(answer, number)

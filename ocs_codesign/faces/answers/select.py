@@ -183,10 +183,7 @@ def _ranking(selection: Selection, plans: Sequence[tuple[int, RankedPlan]]) -> T
 
 def handle_and_label(plan: RankedPlan) -> tuple[str, str]:
     """The handles of a plan's designs, and their labels."""
-    return (
-        plan.named(lambda option: handle(option.name)),
-        plan.named(lambda option: option.label),
-    )
+    return (plan.named(lambda option: handle(option.name)), plan.named(lambda option: option.label))
 
 
 def _over_best(selection: Selection, time_s: Fraction) -> str:

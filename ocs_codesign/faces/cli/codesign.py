@@ -189,12 +189,7 @@ def codesign(
 
     trained, described = load_training(job), load_job_cluster(cluster)
     with progress("Bounding divisions"):
-        plan = planned(
-            trained,
-            described,
-            policies or None,
-            max_simulated=simulations,
-        )
+        plan = planned(trained, described, policies or None, max_simulated=simulations)
         answer = _answer(plan, directory)
         files = _files(plan, plot, top)
         for handed in answer.handed if directory is not None else ():

@@ -244,10 +244,7 @@ def _of_messages(collectives: tuple[str, ...], messages: tuple[float, ...]) -> l
 
 
 def _selected(
-    fabric: Fabric,
-    workload: Workload,
-    designs: tuple[str, ...],
-    catalogue_path: str | None,
+    fabric: Fabric, workload: Workload, designs: tuple[str, ...], catalogue_path: str | None
 ) -> Selection:
     from ocs_codesign.circuits.hold.options import recipe_options
     from ocs_codesign.fabric.selection.ranking import select
@@ -380,10 +377,7 @@ def deploy(
 
 
 def _new(
-    fabric_path: str,
-    wanted: Sequence[NamedRecipe],
-    kinds: Sequence[str],
-    wishes: dict[str, Any],
+    fabric_path: str, wanted: Sequence[NamedRecipe], kinds: Sequence[str], wishes: dict[str, Any]
 ) -> Deployment:
     """On new cables."""
     from ocs_codesign.fabric.bundle.write.text import check_names

@@ -179,11 +179,7 @@ def exported_design(
 
 
 def _of_book(
-    book: Book,
-    name: str,
-    form: ProgramFormat,
-    message: float | None,
-    in_place: bool,
+    book: Book, name: str, form: ProgramFormat, message: float | None, in_place: bool
 ) -> tuple[dict[str, bytes], list[Export]]:
     """The files of a book: all at once, or of every page in a directory of its own."""
     from ocs_codesign.interop.exports import exported, plain_name
@@ -291,11 +287,7 @@ def _is_of_runtimes(file: str, format_name: str) -> bool:
 )
 @json_option
 def import_command(
-    file: str,
-    format_name: str | None,
-    undirected: bool,
-    out: str | None,
-    json_path: str | None,
+    file: str, format_name: str | None, undirected: bool, out: str | None, json_path: str | None
 ) -> int:
     """Read a graph file and say what kind of topology it is, or a schedule of others.
 

@@ -129,11 +129,7 @@ def stored_by_alltoall(
     times = {parse(one.recipe): one.alltoall for one in entries if one.alltoall is not None}
     with progress("Solving"), choice.solving() as options:
         answer = rank_jointly(
-            question,
-            [entry.design() for entry in entries],
-            ALLTOALL_ALONE,
-            options,
-            times,
+            question, [entry.design() for entry in entries], ALLTOALL_ALONE, options, times
         )
     kept = tuple(
         one
@@ -171,12 +167,7 @@ def reconfiguration_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_reconfiguration(
-    collective: str,
-    deltas: Sequence[float],
-    *,
-    joint: bool,
-    bidirectional: bool,
-    show_all: bool,
+    collective: str, deltas: Sequence[float], *, joint: bool, bidirectional: bool, show_all: bool
 ) -> None:
     """UsageError for what the frontier with reconfiguration does not answer."""
     if not deltas:
@@ -330,12 +321,7 @@ def frontier(
 
     with progress("Searching"):
         answer = find(
-            num_nodes,
-            degree,
-            collective,
-            bidirectional=bidirectional,
-            forests=forests,
-            fresh=fresh,
+            num_nodes, degree, collective, bidirectional=bidirectional, forests=forests, fresh=fresh
         )
         files = {} if plot is None else {plot: _figure(answer, asked, plot)}
     sections: Iterable[Section] = frontier_sections(answer, asked, show_all=show_all)

@@ -49,11 +49,7 @@ _OPTIONS = (
         multiple=True,
         help="What the circuits can hold between ranks, or blocks of them; given twice or more.",
     ),
-    quantity_option(
-        "--delta",
-        parse_time,
-        "Dead time of a change of configuration, such as 10us.",
-    ),
+    quantity_option("--delta", parse_time, "Dead time of a change of configuration, such as 10us."),
     delta_per_circuit_option,
 )
 
@@ -255,10 +251,7 @@ def _on_links(
 
 
 def _with_changes(
-    path: str,
-    given: GivenMachine | None,
-    links: AskedLinks | None,
-    circuits: AskedCircuits,
+    path: str, given: GivenMachine | None, links: AskedLinks | None, circuits: AskedCircuits
 ) -> ReconfiguredAnswer:
     from ocs_codesign.faces.answers.reconfiguration import ReconfiguredAnswer
     from ocs_codesign.jobs.files.job_files import load_job

@@ -125,11 +125,7 @@ def _name(text: str) -> str:
 
 
 def _found(
-    name: str,
-    network: Network,
-    with_losses: bool,
-    with_slack: bool,
-    allreduce: bool | None,
+    name: str, network: Network, with_losses: bool, with_slack: bool, allreduce: bool | None
 ) -> NetworkOptimum:
     from ocs_codesign.core.collective import Collective
     from ocs_codesign.faces.answers.networks import NetworkOptimum

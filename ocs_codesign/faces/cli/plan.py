@@ -127,11 +127,7 @@ def plan(
         tell_phase("Planning")
         tell_phase("Planning")
         planned = plan_trace(
-            jobs,
-            options,
-            model,
-            cost,
-            start=None if held is None else list(named).index(held),
+            jobs, options, model, cost, start=None if held is None else list(named).index(held)
         )
         answer = PlannedTrace(planned, printable(Path(trace).name), question, serving)
         files = {} if plot is None else {plot: _figure(answer, Path(plot).suffix)}

@@ -95,11 +95,7 @@ def as_spelled_now(command: str, arguments: Iterable[str]) -> list[str]:
         if (
             command == "simulate"
             and option == "--rules"
-            and (value or words[:1])
-            in (
-                "exact",
-                ["exact"],
-            )
+            and (value or words[:1]) in ("exact", ["exact"])
         ):
             words = words if equals else words[1:]
             continue

@@ -256,10 +256,7 @@ def _chosen(
 
 
 def _write(
-    made: Mapping[str, Callable[[], Any]],
-    directory: str,
-    num_questions: int,
-    json_path: str | None,
+    made: Mapping[str, Callable[[], Any]], directory: str, num_questions: int, json_path: str | None
 ) -> None:
     from ocs_codesign.faces.web.site import PAGE, write_site
 

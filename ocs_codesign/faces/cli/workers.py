@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 def workers_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options --workers and --dask, as the arguments ``workers`` and ``dask``."""
     command = click.option(
-        "--dask",
-        metavar="ADDRESS",
-        help="A Dask scheduler to work on instead.",
+        "--dask", metavar="ADDRESS", help="A Dask scheduler to work on instead."
     )(command)
     return click.option(
         "--workers", type=click.IntRange(1), help="Local processes; all cores by default."

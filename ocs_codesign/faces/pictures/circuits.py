@@ -80,11 +80,7 @@ def planes_figure(plan: PlanePlan, names: Sequence[str] | None = None, title: st
 
 
 def draw_planes(
-    plan: PlanePlan,
-    names: Sequence[str] | None = None,
-    title: str = "",
-    *,
-    ax: Axes | None = None,
+    plan: PlanePlan, names: Sequence[str] | None = None, title: str = "", *, ax: Axes | None = None
 ) -> Axes:
     """The picture of ``planes_figure`` in these axes, or in those of a new figure; the axes.
 

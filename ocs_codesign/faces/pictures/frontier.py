@@ -173,10 +173,7 @@ def frontier_figure(
 
 
 def draw_frontier(
-    frontier: Frontier,
-    model: CostModel | None = None,
-    *sizes_bytes: float,
-    ax: Axes | None = None,
+    frontier: Frontier, model: CostModel | None = None, *sizes_bytes: float, ax: Axes | None = None
 ) -> Axes:
     """The picture of ``frontier_figure`` in these axes, or in those of a new figure; the axes.
 

@@ -39,10 +39,7 @@ def gaps_figure(gaps: list[Gap]) -> Figure:
 
 
 def draw_gaps(
-    gaps: list[Gap],
-    *,
-    figure: Figure | SubFigure | None = None,
-    axes: Iterable[Axes] | None = None,
+    gaps: list[Gap], *, figure: Figure | SubFigure | None = None, axes: Iterable[Axes] | None = None
 ) -> tuple[Axes, ...]:
     """The picture of ``gaps_figure`` in an empty (sub)figure, in axes, or in a new figure's.
 

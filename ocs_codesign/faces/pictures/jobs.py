@@ -165,11 +165,7 @@ def policies_figure(
 
 
 def draw_policies(
-    outcomes: Sequence[PolicyOutcome],
-    bound_s: Fraction,
-    title: str = "",
-    *,
-    ax: Axes | None = None,
+    outcomes: Sequence[PolicyOutcome], bound_s: Fraction, title: str = "", *, ax: Axes | None = None
 ) -> Axes:
     """The picture of ``policies_figure`` in these axes, or in those of a new figure; the axes."""
     if ax is None:

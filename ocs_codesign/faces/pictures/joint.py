@@ -213,9 +213,7 @@ _LOG_RATIO = 10
 
 
 def reconfigured_figure(
-    frontier: Frontier,
-    deltas_s: Sequence[float] = (),
-    asked: MessageSizes | None = None,
+    frontier: Frontier, deltas_s: Sequence[float] = (), asked: MessageSizes | None = None
 ) -> Figure:
     """t_b of all candidates with the bound: against configurations, of an allreduce against steps.
 

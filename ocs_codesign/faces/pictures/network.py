@@ -142,14 +142,7 @@ def _draw_nodes(axes: Axes, network: Network, place: NDArray[np.float64], optimu
             face, edge = (colour, "white") if kind == "host" else ("white", colour)
             x, y = place[mine].T
             axes.scatter(
-                x,
-                y,
-                s=size,
-                c=face,
-                edgecolors=edge,
-                linewidths=1.5,
-                marker=marker,
-                zorder=3,
+                x, y, s=size, c=face, edgecolors=edge, linewidths=1.5, marker=marker, zorder=3
             )
             style: Any = {"color": face, "markeredgecolor": edge, "markersize": 8}
             axes.plot([], [], linestyle="", marker=marker, label=kind + where, **style)

@@ -328,10 +328,7 @@ def check_site_directory(directory: str | Path) -> None:
     )
 
 
-def write_site(
-    directory: str | Path,
-    payloads: Mapping[str, Callable[[], Any]],
-) -> dict[str, Any]:
+def write_site(directory: str | Path, payloads: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
     """Write the pages and all payloads, whole or not at all; the listing that was written.
 
     The same catalogue gives the same bytes. Raises ValueError for a directory that holds anything

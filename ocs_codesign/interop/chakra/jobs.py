@@ -101,11 +101,7 @@ def _add_collectives(draft: JobDraft, traces: EtGraph, made: list[int]) -> None:
 
 
 def _add_collective(
-    draft: JobDraft,
-    traces: EtGraph,
-    made: list[int],
-    ranks: list[int],
-    together: tuple[int, ...],
+    draft: JobDraft, traces: EtGraph, made: list[int], ranks: list[int], together: tuple[int, ...]
 ) -> None:
     first = together[0]
     name = schema.COMM_TYPES[traces.comm_type[first]]

@@ -365,11 +365,7 @@ _WORDS = {
 
 
 def write_msccl(
-    program: RankProgram,
-    name: str,
-    *,
-    dialect: str = "msccl",
-    proto: str = "Simple",
+    program: RankProgram, name: str, *, dialect: str = "msccl", proto: str = "Simple"
 ) -> str:
     """The MSCCL file of a program of sends and receives, for loader ``msccl`` or ``rccl``.
 

@@ -280,10 +280,7 @@ class BlockWriter:
     """
 
     def __init__(
-        self,
-        receives: dict[int, int],
-        sends: dict[int, int],
-        buffers: dict[tuple[int, int], int],
+        self, receives: dict[int, int], sends: dict[int, int], buffers: dict[tuple[int, int], int]
     ) -> None:
         self.receives, self.sends, self.buffers = receives, sends, buffers
         self.operations: list[dict[str, Any]] = []

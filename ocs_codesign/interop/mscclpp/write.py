@@ -160,11 +160,7 @@ class _Made:
     """Nodes in the making: those in which operations begin, and in which they are over."""
 
     def __init__(
-        self,
-        program: RankProgram,
-        landing: dict[int, ChunkSpan],
-        links: list[int],
-        work: list[int],
+        self, program: RankProgram, landing: dict[int, ChunkSpan], links: list[int], work: list[int]
     ) -> None:
         self.program, self.landing, self.links, self.work = program, landing, links, work
         self.rank, self.peer = program.rank.tolist(), program.peer.tolist()

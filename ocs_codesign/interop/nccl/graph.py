@@ -177,12 +177,7 @@ def write_graph_file(export: Export) -> Contents:
     return {"graph.xml": graph_text(rings_of(export.plan)).encode()}
 
 
-def graph_text(
-    rings: Sequence[Sequence[int]],
-    *,
-    speed: int = SPEED,
-    way: str = "NVL",
-) -> str:
+def graph_text(rings: Sequence[Sequence[int]], *, speed: int = SPEED, way: str = "NVL") -> str:
     """The graph file of rings, at a ``speed`` in GB/s of every channel, over ways of a type.
 
     >>> graph_text([[0, 1]]).splitlines()[3]

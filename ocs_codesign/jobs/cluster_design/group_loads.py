@@ -222,9 +222,7 @@ def sizes_of(parallel: Parallel) -> dict[str, int]:
     replicas = parallel.data // parallel.expert
     return dict(
         zip(
-            DIMENSIONS,
-            (parallel.tensor, parallel.expert, replicas, parallel.pipeline),
-            strict=True,
+            DIMENSIONS, (parallel.tensor, parallel.expert, replicas, parallel.pipeline), strict=True
         )
     )
 

@@ -99,17 +99,12 @@ def simulated(
 
 
 def outcome_of(
-    candidate: Candidate,
-    policy: str,
-    setting: str,
-    found: Steady,
-    bound_s: float,
+    candidate: Candidate, policy: str, setting: str, found: Steady, bound_s: float
 ) -> JobOutcome:
     """The outcome of the steady state that was found of a job under a policy."""
     parts = _parts(found.job_run, found.num_iterations)
     return JobOutcome(
-        *(candidate, policy, setting, found.period_s, bound_s, *parts),
-        is_steady=found.is_steady,
+        *(candidate, policy, setting, found.period_s, bound_s, *parts), is_steady=found.is_steady
     )
 
 

@@ -202,9 +202,7 @@ def _repriced(
     return replace(job, latency=latency, work=work)
 
 
-def side_by_side(
-    each: Sequence[PlacedMessages],
-) -> tuple[PlacedMessages, NDArray[np.int64]]:
+def side_by_side(each: Sequence[PlacedMessages]) -> tuple[PlacedMessages, NDArray[np.int64]]:
     """Messages placed on several networks over the same hosts, as on one that has all the links.
 
     The shapes of every network follow each other: where each begins. No instance has a shape.

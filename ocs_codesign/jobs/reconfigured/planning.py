@@ -123,10 +123,7 @@ class ReconfiguredIteration:
 
 
 def plan_iteration(
-    job: ConfiguredJob,
-    clock: Clock = formula_clock,
-    *,
-    least: ConfiguredJob | None = None,
+    job: ConfiguredJob, clock: Clock = formula_clock, *, least: ConfiguredJob | None = None
 ) -> ReconfiguredIteration:
     """The best sequence of configurations of an iteration, what holding one takes, and break-even.
 

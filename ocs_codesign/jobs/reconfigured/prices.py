@@ -257,10 +257,7 @@ class ConfiguredJob:
 
 
 def configured(
-    graph: JobGraph,
-    machine: Machine,
-    recipes: Sequence[Recipe | str],
-    change: ReconfigurationCost,
+    graph: JobGraph, machine: Machine, recipes: Sequence[Recipe | str], change: ReconfigurationCost
 ) -> ConfiguredJob:
     """The job on circuits with these configurations, whose nodes are its ranks or their blocks.
 
@@ -330,9 +327,7 @@ def _check_served(graph: JobGraph, node: int, served: list[bool]) -> None:
         )
 
 
-def _rows(
-    graph: JobGraph,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _rows(graph: JobGraph) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Nodes that send, the different messages, and which of them each one is.
 
     Columns: a node of it, whether it has bytes, then what tells messages apart: kind, group, bytes,

@@ -14,7 +14,7 @@ from ocs_codesign.circuits.hold.plan import SwitchProblem, switch_plan
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.progress import tell
 from ocs_codesign.jobs.issue import RanksStuckError, members_of, period_bound_s
-from ocs_codesign.jobs.kernels import topological_order
+from ocs_codesign.jobs.order_kernels import topological_order
 from ocs_codesign.jobs.reconfigured.clock import (
     Clock,
     SwitchedIteration,
@@ -177,12 +177,7 @@ _FACTORS = (Fraction(1), Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(2
 class Search:
     """Sequences of a job on a clock: ``held``, the ``orders`` of messages, and what was tried."""
 
-    def __init__(
-        self,
-        job: ConfiguredJob,
-        clock: Clock,
-        given: Search | None = None,
-    ) -> None:
+    def __init__(self, job: ConfiguredJob, clock: Clock, given: Search | None = None) -> None:
         self.job, self.clock = job, clock
         self.most = max(8, min(_MOST_TRIED, _NODES_TRIED // job.graph.num_nodes))
         self.num_tried, self.all_tried = 0, False
@@ -368,9 +363,7 @@ def _costs(job: ConfiguredJob) -> NDArray[np.int64]:
     return costs
 
 
-def _quickest(
-    job: ConfiguredJob,
-) -> tuple[ConfiguredJob, NDArray[np.int64], NDArray[np.int64]]:
+def _quickest(job: ConfiguredJob) -> tuple[ConfiguredJob, NDArray[np.int64], NDArray[np.int64]]:
     """The job in which all configurations are the quickest of every message, and no order."""
     both = np.where(
         job.serves[:, job.graph.instance], job.latency + job.work, np.iinfo(np.int64).max

@@ -43,10 +43,7 @@ def loads_of_half(topology: Topology, collective: Collective) -> tuple[Fraction,
 
 
 @takes_topology
-def bfb(
-    topology: Topology,
-    collective: Collective | str = Collective.ALLGATHER,
-) -> Schedule:
+def bfb(topology: Topology, collective: Collective | str = Collective.ALLGATHER) -> Schedule:
     """The BFB schedule of a collective on a topology, with as few chunks as lose nothing.
 
     A reduce-scatter is the reversed allgather of the transpose, an allreduce the pair. About N^2
@@ -84,10 +81,7 @@ def bfb_of_chunks(topology: Topology, num_chunks: int) -> Schedule:
     return _allgather(topology, num_chunks)
 
 
-def _allgather(
-    topology: Topology,
-    num_chunks: int | None = None,
-) -> Schedule:
+def _allgather(topology: Topology, num_chunks: int | None = None) -> Schedule:
     if topology.num_nodes**2 > MAX_SENDS:
         raise ValueError(
             f"a schedule on {topology.num_nodes} nodes has about {topology.num_nodes**2:,} sends: "

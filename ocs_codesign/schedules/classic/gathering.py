@@ -95,9 +95,7 @@ def ring_halves(num_ranks: int) -> Pattern:
     rank, way = ranks(num_ranks), np.array([1, -1])
     steps = [
         Step(
-            rank,
-            (rank + way) % num_ranks,
-            2 * ((rank - way * (s - 1)) % num_ranks) + np.arange(2),
+            rank, (rank + way) % num_ranks, 2 * ((rank - way * (s - 1)) % num_ranks) + np.arange(2)
         )
         for s in range(1, num_ranks)
     ]

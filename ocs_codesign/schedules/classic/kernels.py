@@ -51,13 +51,7 @@ def anneal(
 
 
 def merge_cycles(
-    link_out: Ints,
-    tail: Ints,
-    head: Ints,
-    factor: Ints,
-    other: Ints,
-    start: Ints,
-    patience: Floats,
+    link_out: Ints, tail: Ints, head: Ints, factor: Ints, other: Ints, start: Ints, patience: Floats
 ) -> int:
     """Trade links between factors until each is one cycle, or all tries are used; cycles left over.
 

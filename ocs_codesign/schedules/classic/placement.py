@@ -364,11 +364,7 @@ def gray(num_ranks: int) -> Nodes:
 
 
 def named_map(
-    name: str,
-    messages: Messages,
-    router: Router,
-    dims: Sequence[int] | None = None,
-    seed: int = 0,
+    name: str, messages: Messages, router: Router, dims: Sequence[int] | None = None, seed: int = 0
 ) -> Nodes:
     """The node of every rank under a rank map by name; ``dims`` are the sides of the nodes' grid.
 

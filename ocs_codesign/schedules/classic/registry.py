@@ -6,8 +6,7 @@ from ocs_codesign.schedules.classic.algorithm import EVEN, POWER_OF_TWO, Algorit
 
 CLASSIC: dict[str, Algorithm] = {
     "direct": Algorithm(
-        "direct exchange",
-        {"allgather": "gathering.direct", "alltoall": "alltoall.direct_exchange"},
+        "direct exchange", {"allgather": "gathering.direct", "alltoall": "alltoall.direct_exchange"}
     ),
     "shift": Algorithm(
         "linear shift", {"allgather": "gathering.shift", "alltoall": "alltoall.shift_exchange"}
@@ -30,9 +29,7 @@ CLASSIC: dict[str, Algorithm] = {
         {"allgather": POWER_OF_TWO},
     ),
     "bruck": Algorithm(
-        "Bruck",
-        {"allgather": "gathering.bruck", "alltoall": "alltoall.bruck_exchange"},
-        ("radix",),
+        "Bruck", {"allgather": "gathering.bruck", "alltoall": "alltoall.bruck_exchange"}, ("radix",)
     ),
     "pat": Algorithm("parallel aggregated trees", {"allgather": "gathering.pat"}, ("aggregation",)),
     "swing": Algorithm(

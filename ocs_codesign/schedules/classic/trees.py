@@ -86,9 +86,7 @@ def chain(num_ranks: int, root: int = 0, chunks: int = 4) -> Pattern:
     steps = []
     for step in range(1, chunks + num_ranks - 1):
         hop = np.arange(max(0, step - chunks), min(num_ranks - 1, step))
-        steps.append(
-            Step((hop + root) % num_ranks, (hop + 1 + root) % num_ranks, step - 1 - hop),
-        )
+        steps.append(Step((hop + root) % num_ranks, (hop + 1 + root) % num_ranks, step - 1 - hop))
     return Pattern(chunks, steps)
 
 

@@ -117,10 +117,7 @@ _AHEAD = 2
 
 
 def compare(
-    contests: Sequence[Contest],
-    executor: Executor,
-    num_workers: int,
-    kept: Path | None = None,
+    contests: Sequence[Contest], executor: Executor, num_workers: int, kept: Path | None = None
 ) -> list[Comparison]:
     """Let all entrants of all contests play; a comparison a contest.
 
@@ -152,11 +149,7 @@ def compare(
                 write_files({kept / f"{keys[turn]}.json": text.encode()})
         tell(len(found), len(turns))
     return [
-        Comparison(
-            one,
-            tuple(found[turn] for turn in turns if turn[0] == at),
-            one.floor_s(),
-        )
+        Comparison(one, tuple(found[turn] for turn in turns if turn[0] == at), one.floor_s())
         for at, one in enumerate(contests)
     ]
 

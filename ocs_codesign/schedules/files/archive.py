@@ -151,9 +151,7 @@ def write_schedule(
 
 
 def schedule_arrays(
-    schedule: Schedule,
-    circuits: CircuitProgram | None = None,
-    abilities: Abilities = FORWARD_ONLY,
+    schedule: Schedule, circuits: CircuitProgram | None = None, abilities: Abilities = FORWARD_ONLY
 ) -> dict[str, NDArray[Any]]:
     """The arrays of an archive, by name and in their order; ValueError as ``write_schedule``."""
     if circuits is not None and circuits.topology != schedule.topology:

@@ -237,9 +237,7 @@ def forests(
 
 
 def forests_of(
-    found: Optimum,
-    num_trees: int | None = None,
-    height: int | None = None,
+    found: Optimum, num_trees: int | None = None, height: int | None = None
 ) -> tuple[Forest, ...]:
     """The forest of every group of a known optimum; see ``forests``."""
     is_alone, made = found.shares is None, []

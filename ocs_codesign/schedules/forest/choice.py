@@ -219,11 +219,7 @@ def cost_near_optimum(
     return sum(costs[1:], costs[0])
 
 
-def _checked(
-    found: Optimum,
-    num_trees: int | None,
-    height: int | None,
-) -> tuple[Forest, ...]:
+def _checked(found: Optimum, num_trees: int | None, height: int | None) -> tuple[Forest, ...]:
     """The forests that ``forests_of`` builds; RuntimeError if one is wrong."""
     made = forests_of(found, num_trees, height)
     for forest in made:

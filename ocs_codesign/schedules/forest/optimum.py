@@ -270,10 +270,7 @@ def _rate_left(found: Optimum, network: Network) -> Fraction:
         return Fraction(0)
 
 
-def spare_bandwidth(
-    found: Optimum,
-    links: Collection[int],
-) -> list[Fraction]:
+def spare_bandwidth(found: Optimum, links: Collection[int]) -> list[Fraction]:
     """How much of the bandwidth of each of these links alone no cut needs at the optimal rate.
 
     Raises ValueError where links are shared by groups or by unbalanced switches.

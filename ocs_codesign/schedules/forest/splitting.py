@@ -319,8 +319,7 @@ class _Incidence:
 
 
 def _joined(
-    arcs: Arcs,
-    parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]],
+    arcs: Arcs, parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]]
 ) -> Arcs:
     """Arcs joined in amounts of which each has its scale."""
     if not parts:

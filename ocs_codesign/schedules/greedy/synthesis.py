@@ -197,10 +197,7 @@ class FoundTransfers:
         return self.ticks == self.bound
 
 
-def search(
-    problem: ChunkProblem,
-    seed: int = 0,
-) -> FoundTransfers:
+def search(problem: ChunkProblem, seed: int = 0) -> FoundTransfers:
     """The fastest transfers that are found, the same for the same seed.
 
     Raises ValueError if a node is out of reach, or for more than can be searched.
@@ -247,11 +244,7 @@ def _better(
     return replace(found, transfers=transfers, ticks=ticks, how=how)
 
 
-def _matched(
-    problem: ChunkProblem,
-    travel: NDArray[np.int64],
-    seed: int,
-) -> FoundTransfers:
+def _matched(problem: ChunkProblem, travel: NDArray[np.int64], seed: int) -> FoundTransfers:
     """The best of one matching after the other; the bound that ends them is a quick one."""
     least, found = quick_bound(problem, travel), None
     if problem.is_move:

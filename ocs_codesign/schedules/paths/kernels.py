@@ -90,18 +90,7 @@ def tree_hops(sources, tail, head, out_start, out_link, price, link_orbit, hops)
 
 
 def reroute(
-    sources,
-    tail,
-    head,
-    out_start,
-    out_link,
-    in_start,
-    in_link,
-    price,
-    flow,
-    least,
-    kept,
-    load,
+    sources, tail, head, out_start, out_link, in_start, in_link, price, flow, least, kept, load
 ):
     """Add to ``load`` (per link) a flow that brings every node what it keeps of every source.
 

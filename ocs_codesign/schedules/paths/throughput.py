@@ -247,9 +247,7 @@ def num_columns(quotient: Quotient) -> int:
 
 
 def master_program(
-    quotient: Quotient,
-    layered: Topology | None = None,
-    clock: NDArray[np.int64] | None = None,
+    quotient: Quotient, layered: Topology | None = None, clock: NDArray[np.int64] | None = None
 ) -> LinearProgram:
     """The program: column s * links + e is the flow of the s-th source on link e, the last is U.
 

@@ -41,18 +41,7 @@ def inverted(wait_start, wait_for, num_nodes):
 
 
 def received_before(
-    owner,
-    step,
-    sender,
-    sent,
-    lo,
-    hi,
-    start,
-    received,
-    relays,
-    has_steps,
-    wait_start,
-    wait_for,
+    owner, step, sender, sent, lo, hi, start, received, relays, has_steps, wait_start, wait_for
 ):
     """Of every transfer, those that bring its sender what it sends; the number of all.
 

@@ -400,11 +400,7 @@ class Broadcasts:
 
 
 def assembled(
-    rows: list[SendRows],
-    cost: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    *,
-    integral: bool,
+    rows: list[SendRows], cost: NDArray[np.float64], upper: NDArray[np.float64], *, integral: bool
 ) -> LinearProgram:
     """The program of these rows, one kind after the other, of columns from 0 to ``upper``."""
     first = np.cumsum([0] + [len(some.lower) for some in rows])

@@ -461,10 +461,7 @@ class _Halves:
 
 
 def _allgather(
-    topology: Topology,
-    num_steps: int,
-    options: Options,
-    max_chunks: int,
+    topology: Topology, num_steps: int, options: Options, max_chunks: int
 ) -> tuple[Schedule, Fraction]:
     """The best allgather found in so many steps, and the least t_b of any."""
     began = time.monotonic()

@@ -227,11 +227,7 @@ class Climbed:
 
 
 def climbed(
-    question: Question,
-    effort: Effort,
-    visits: int,
-    max_rows: int,
-    lines: Sequence[Climbed] = (),
+    question: Question, effort: Effort, visits: int, max_rows: int, lines: Sequence[Climbed] = ()
 ) -> list[Climbed]:
     """Digraphs of a size found in so many visits of links, and these lines, the best first.
 
@@ -283,12 +279,7 @@ def least_hops(question: Question) -> int:
 class _Climbs:
     """The climbs of one question; each draws from a seed of its own."""
 
-    def __init__(
-        self,
-        question: Question,
-        effort: Effort,
-        number: int,
-    ) -> None:
+    def __init__(self, question: Question, effort: Effort, number: int) -> None:
         self.least = least_hops(question)
         self._question, self._seed = question, effort.seed
         self._begun, self._number = 0, number

@@ -86,12 +86,7 @@ class Exhaustion:
         return any(point.cost.point() == cost.point() for point in self.points(collective) or ())
 
 
-def exhaust(
-    question: Question,
-    *,
-    simple: bool = False,
-    alltoall: bool = False,
-) -> Exhaustion:
+def exhaust(question: Question, *, simple: bool = False, alltoall: bool = False) -> Exhaustion:
     """Look at every topology of a size; loops and parallel links too, unless ``simple``.
 
     Two-way topologies never have loops. That none was left out is checked: what was visited, N! /

@@ -303,10 +303,7 @@ class BundleVerdict:
 
 
 def check_directory(
-    directory: Path,
-    observed: Path | None,
-    parse_recipe: Callable[[str], Recipe],
-    limit: int,
+    directory: Path, observed: Path | None, parse_recipe: Callable[[str], Recipe], limit: int
 ) -> BundleVerdict:
     """Check the bundle in a directory; see ``bundle.verify.check_bundle``."""
     if not directory.is_dir():
@@ -342,11 +339,7 @@ def check_directory(
 
 
 class _Checker:
-    def __init__(
-        self,
-        files: BundleFiles,
-        parse_recipe: Callable[[str], Recipe],
-    ) -> None:
+    def __init__(self, files: BundleFiles, parse_recipe: Callable[[str], Recipe]) -> None:
         self.files, self.parse_recipe = files, parse_recipe
         self.rank_of: dict[str, int] = {}
         self.derived: list[DerivedConfiguration] = []

@@ -264,10 +264,7 @@ def port_labels(cables: Sequence[Cable]) -> dict[str, dict[str, str]]:
 
 
 def config_db(
-    switch: Switch,
-    rows: Sequence[CrossConnect],
-    labels: Mapping[str, str],
-    broken: Collection[str],
+    switch: Switch, rows: Sequence[CrossConnect], labels: Mapping[str, str], broken: Collection[str]
 ) -> dict[str, Any]:
     """The CONFIG_DB of one switch in one configuration."""
     ports = {}

@@ -88,11 +88,7 @@ def box(x: float, y: float, width: float, height: float) -> str:
 
 
 def matrix(
-    row: ArrayLike,
-    column: ArrayLike,
-    shape: tuple[int, int],
-    ends: tuple[str, str],
-    first: int = 0,
+    row: ArrayLike, column: ArrayLike, shape: tuple[int, int], ends: tuple[str, str], first: int = 0
 ) -> tuple[float, list[str]]:
     """The height and parts of a picture of which row meets which column; darker where more do.
 
