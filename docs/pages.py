@@ -15,7 +15,7 @@ import click
 
 import ocs_codesign
 from ocs_codesign.faces.cli import SECTIONS, app
-from ocs_codesign.faces.cli.common import show_rare
+from ocs_codesign.faces.cli.help_levels import show_rare
 
 _WIDTH = 88
 """Columns of a help text, as many as the page shows."""

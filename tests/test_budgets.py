@@ -22,7 +22,7 @@ LINES = {
     "search": 7_210,
     "circuits": 9_420,
     "fabric": 13_800,
-    "jobs": 12_070,
+    "jobs": 12_060,
     "interop": 9_530,
     "faces": 21_510,
 }
@@ -36,7 +36,7 @@ MAX_KERNEL_ARGUMENTS = 12
 LONG_FUNCTIONS = 13
 """Functions that are still longer: none may be added."""
 
-DATACLASSES = 473
+DATACLASSES = 476
 """Frozen values with a public name."""
 
 PUBLIC_NAMES = 202

@@ -16,8 +16,9 @@ import numpy as np
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.shown import Tabular
 from ocs_codesign.core.topology import starts_of
+from ocs_codesign.jobs.columns import IssueColumns, IssueRule, Pieces
 from ocs_codesign.jobs.job_graph import COMPUTE, FIRST_COLLECTIVE, MAX_NODES, RECEIVE, JobGraph, csr
-from ocs_codesign.jobs.kernels import IssueColumns, IssueRule, Pieces, run_job
+from ocs_codesign.jobs.kernels import run_job
 from ocs_codesign.jobs.order_kernels import longest_between, topological_order
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import numpy as np
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.network import shortest_routes
 from ocs_codesign.core.topology import Topology, before, places, starts_of
+from ocs_codesign.jobs.columns import Lanes, LinkRule, LinkUse, Pieces, ShapeColumns
 from ocs_codesign.jobs.issue import (
     Discipline,
     JobRun,
@@ -25,14 +26,7 @@ from ocs_codesign.jobs.issue import (
 )
 from ocs_codesign.jobs.job_draft import JobDraft
 from ocs_codesign.jobs.job_graph import COLLECTIVES, FIRST_COLLECTIVE, SEND, JobGraph
-from ocs_codesign.jobs.kernels import (
-    Lanes,
-    LinkRule,
-    LinkUse,
-    Pieces,
-    ShapeColumns,
-    run_job_on_links,
-)
+from ocs_codesign.jobs.kernels import run_job_on_links
 from ocs_codesign.jobs.patterns import (
     GroupPattern,
     algorithm_pattern,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 
-class Arcs(NamedTuple):
+class CutArcs(NamedTuple):
     """Arcs out of every node (CSR), the head of every arc, and what each still takes."""
 
     first: Any

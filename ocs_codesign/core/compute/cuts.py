@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.core.compute.cut_kernels import Arcs, Spare, note_tight_sets, sweep
+from ocs_codesign.core.compute.cut_kernels import CutArcs, Spare, note_tight_sets, sweep
 from ocs_codesign.core.compute.kernels import for_work
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _swept(
     spare = [np.zeros(nodes, np.bool_), np.full(nodes, -1), *np.zeros((3, nodes), np.int64)]
     if loop is plain:
         arrays, spare = ([array.tolist() for array in group] for group in (arrays, spare))
-    position = loop(Arcs(*arrays[:4]), *arrays[4:], begin, demand, Spare(*spare), *more)
+    position = loop(CutArcs(*arrays[:4]), *arrays[4:], begin, demand, Spare(*spare), *more)
     return position, np.asarray(spare[1]) >= 0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import click
 
 from ocs_codesign import __version__
-from ocs_codesign.faces.cli.common import finished
+from ocs_codesign.faces.cli.help_levels import finished
 from ocs_codesign.faces.cli.interruption import interruptions, noticed, until_closed
 from ocs_codesign.faces.cli.progress import add_verbosity
 from ocs_codesign.faces.cli.spellings import as_spelled_now
