@@ -42,7 +42,7 @@ def test_every_format_is_on_a_page():
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for name in FORMATS:
         assert name in FORMATS
-        assert re.search(rf"--to {name}\b|`{name}`", text), name
+        assert re.search(rf"--format {name}\b|`{name}`", text), name
 
 
 @pytest.mark.parametrize("stem", sorted(OURS))

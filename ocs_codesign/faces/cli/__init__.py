@@ -119,7 +119,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command and its arguments, in which no option with one value may come twice."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args and args[0][:1] != "-" and self.get_command(ctx, args[0]) is None:
             near = get_close_matches(args[0], COMMANDS, 2, 0.7)
             hint = f": did you mean {' or '.join(near)}?" if near else "."
             raise click.UsageError(f"No such command '{args[0]}'{hint}", ctx)

@@ -270,9 +270,10 @@ def _is_of_runtimes(file: str, format_name: str) -> bool:
 @click.argument("file", type=INPUT)
 @click.option(
     *("--format", "format_name"),
-    type=LiveChoice(lambda: {**graph_formats("read")(), **program_formats("read")()}),
+    cls=FormatOption,
+    type=LiveChoice(lambda: {**program_formats("read")(), **graph_formats("read")()}),
     help="The file's format, if its suffix and content do not tell; one of runtimes says that it "
-    "is a schedule: verify it, and save it as a design.",
+    "is a schedule: verify it, and save it as a design ({}).",
 )
 @click.option(
     *("--bidirectional", "undirected"),
