@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ocs_codesign.jobs.cluster_design.outcomes import JobOutcome
     from ocs_codesign.jobs.cluster_design.planning import CodesignPlan
 
-EXAMPLES = Path(ocs_codesign.__file__).parent / "examples"
+EXAMPLES = Path(ocs_codesign.__file__).parent / "faces" / "examples"
 JOBS = ("gpt3", "mixtral", "dlrm")
 SERVERS = ((61, 1), (8, 8), (125, 2), (32, 8), (125, 8), (128, 8))
 """Servers and accelerators of each, by accelerators."""

@@ -37,7 +37,7 @@ from ocs_codesign.jobs.whole_budgets import allocate_units
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BUDGET = Path(ocs_codesign.__file__).parent / "examples" / "gpt3_budget.yaml"
+BUDGET = Path(ocs_codesign.__file__).parent / "faces" / "examples" / "gpt3_budget.yaml"
 GBPS = 10**9
 UNIT_GBPS = 25
 SUMS_GBPS, QUICK_GBPS = (150, 200, 300, 400, 600, 800, 1000, 1500, 2000), (600, 1000)

@@ -26,19 +26,9 @@ from reporting import (
     size_axis,
 )
 
-from ocs_codesign import (
-    BiRing,
-    Circulant,
-    Complete,
-    CompleteBipartite,
-    Design,
-    Hamming,
-    Named,
-    Recipe,
-    frontier,
-    measure,
-)
+from ocs_codesign import Design, Recipe, frontier, measure
 from ocs_codesign.core.quantities import format_size
+from ocs_codesign.graphs import BiRing, Circulant, Complete, CompleteBipartite, Hamming, Named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

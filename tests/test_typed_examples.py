@@ -114,7 +114,10 @@ def test_examples_are_typed(tmp_path):
 @pytest.mark.slow
 def test_examples_of_docstrings_are_typed(tmp_path):
     texts = docstring_examples()
-    assert {"doctest_ocs_codesign__design", "doctest_ocs_codesign__topology"} <= set(texts)
+    assert {
+        "doctest_ocs_codesign__schedules__design",
+        "doctest_ocs_codesign__core__topology",
+    } <= set(texts)
     assert complaints(modules(tmp_path, texts), *OF_DOCSTRINGS) == ""
 
 

@@ -354,9 +354,9 @@ def test_the_wheel_has_the_pages_and_the_licences(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for place in static_files():
-        assert f"ocs_codesign/web/static/{place}" in names
+        assert f"ocs_codesign/faces/web/static/{place}" in names
     licences = [name.rpartition("licenses/")[2] for name in names if ".dist-info/licenses/" in name]
-    licence = "ocs_codesign/web/static/vendor/d3.LICENSE.txt"
+    licence = "ocs_codesign/faces/web/static/vendor/d3.LICENSE.txt"
     assert {"LICENSE", "NOTICE", licence} <= set(licences)
 
 
