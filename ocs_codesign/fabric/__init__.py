@@ -7,9 +7,10 @@ on it, ``deploy`` several, ``survivability`` and ``repair`` answer what failures
 Read description, wiring and embedding.embed; then deployments.deploy. bundle/write and bundle/check
 share nothing; files/ reads the YAML.
 
->>> from importlib.resources import files
+>>> from pathlib import Path
 >>> import ocs_codesign as oc
->>> oc.load_fabric(files("ocs_codesign.faces") / "examples" / "fabric64.yaml")
+>>> examples = Path(oc.__file__).parent / "faces" / "examples"
+>>> oc.load_fabric(examples / "fabric64.yaml")
 Fabric(fabric64: 64 hosts, 0 spare, 4 switches)
 """
 
