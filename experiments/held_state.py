@@ -35,7 +35,7 @@ from reporting import (
     publish,
 )
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.planes.labels import Entries, LabelEffort, search
 from ocs_codesign.circuits.planes.plan import plan_of_usage, plan_planes
 from ocs_codesign.circuits.planes.problem import PlaneProblem
@@ -104,7 +104,7 @@ def row(
     kind: str, name: str, needed: Sequence[int], sizes: Sequence[Fraction], delta_s: Fraction
 ) -> dict[str, object]:
     """Both optima of a step list."""
-    cost = ReconfigurationCost(delta_s)
+    cost = Change(delta_s)
     problem = PlaneProblem(needed, sizes, NUM_PLANES, PLANE_BPS, cost)
     held, short = plan_planes(problem), one_step(problem)
     if not held.is_optimal:

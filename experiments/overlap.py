@@ -29,7 +29,7 @@ from reporting import (
     time_log_axis,
 )
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.planes.plan import plan_planes, static_plan_of_planes
 from ocs_codesign.circuits.planes.problem import PlaneProblem
 from ocs_codesign.circuits.step_matched import matched
@@ -66,12 +66,10 @@ def rows(nodes: int, deltas_s: Sequence[Fraction]) -> Iterator[dict[str, object]
         needed, sizes = exchanges.order(), exchanges.bytes_per_node(MESSAGE)
         for planes in PLANES:
             for delta in deltas_s:
-                cost = ReconfigurationCost(delta)
+                cost = Change(delta)
                 problem = PlaneProblem(needed, sizes, planes, Fraction(NODE_BPS, planes), cost)
                 overlap = plan_planes(problem)
-                serial = plan_planes(
-                    problem.with_cost(ReconfigurationCost(delta, overlap=False)), "labels"
-                )
+                serial = plan_planes(problem.with_cost(Change(delta, overlap=False)), "labels")
                 if not (overlap.is_optimal and serial.is_optimal):
                     raise RuntimeError(f"not proven: {collective}, {nodes} nodes, {planes} planes")
                 static = static_plan_of_planes(problem)

@@ -46,9 +46,7 @@ __getattr__, __dir__, __all__ = offer(
             "load_design save_design"
         ),
         "search": "Frontier frontier joint_frontier",
-        "circuits": (
-            "ReconfigurationCost switch_plan plan_trace plan_planes plan_demand search_sequences"
-        ),
+        "circuits": ("Change plan_legs plan_trace plan_planes plan_demand search_sequences"),
         "fabric": "Fabric load_fabric embed deploy select repair survivability check_bundle",
         "jobs": "JobGraph load_job codesign allocate",
         "faces": "draw_frontier write_bundle",

@@ -10,10 +10,10 @@ from ocs_codesign import jobs as jobs
 from ocs_codesign import schedules as schedules
 from ocs_codesign import search as search
 from ocs_codesign import verification as verification
-from ocs_codesign.circuits.change import ReconfigurationCost as ReconfigurationCost
+from ocs_codesign.circuits.change import Change as Change
 from ocs_codesign.circuits.demand.planner import plan_demand as plan_demand
-from ocs_codesign.circuits.hold.plan import switch_plan as switch_plan
-from ocs_codesign.circuits.hold.trace import plan_trace as plan_trace
+from ocs_codesign.circuits.legs.plan import plan_legs as plan_legs
+from ocs_codesign.circuits.legs.trace import plan_trace as plan_trace
 from ocs_codesign.circuits.planes.plan import plan_planes as plan_planes
 from ocs_codesign.circuits.sequences import search_sequences as search_sequences
 from ocs_codesign.core.bounds import bound as bound

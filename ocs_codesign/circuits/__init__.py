@@ -1,14 +1,14 @@
 """When circuits change: what a change costs, when it pays, and plans that change.
 
-change says what a reconfiguration takes and what overlaps with it; hold/ decides when to hold and
-when to change along a trace (a dynamic programme with break-even points), planes/ shares changing
-planes among parts of a collective, demand/ covers a matrix of demand, programs/ are schedules whose
-circuits change, sequences the best cycles of matchings.
+change says what a reconfiguration takes and what overlaps with it; legs/ decides when to hold and
+when to change over legs of work (one dynamic programme, with break-even points), planes/ shares
+changing planes among parts of a collective, demand/ covers a matrix of demand, programs/ are
+schedules whose circuits change, sequences the best cycles of matchings.
 
-Read change, then hold.plan and hold.options; each folder after it is one question.
+Read change, then legs.plan and legs.options; each folder after it is one question.
 
 >>> import ocs_codesign as oc
->>> float(oc.ReconfigurationCost(1e-5).fixed_s)
+>>> float(oc.Change(1e-5).fixed_s)
 1e-05
 """
 
@@ -19,12 +19,12 @@ from ocs_codesign.core.registry import offer
 __getattr__, __dir__, __all__ = offer(
     __name__,
     {
-        "change": "ReconfigurationCost",
+        "change": "Change",
         "demand.matrix": "DemandMatrix",
         "demand.planner": "plan_demand",
         "frontier": "reconfigured_frontier",
-        "hold.plan": "switch_plan",
-        "hold.trace": "plan_trace",
+        "legs.plan": "plan_legs",
+        "legs.trace": "plan_trace",
         "phases": "phased_alltoall",
         "planes.plan": "plan_planes",
         "planes.problem": "PlaneProblem",

@@ -1,4 +1,4 @@
-"""ReconfigurationCost: how long circuits are dark when they change, and what has to wait."""
+"""Change: how long circuits are dark when they change, and what has to wait."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True, init=False)
-class ReconfigurationCost:
+class Change:
     """The dead time of one change: fixed_s + per_circuit_s * circuits changed, 0 if none changes.
 
     Circuits are counted over the plane that changes, or over the whole fabric if that stops.
@@ -30,7 +30,7 @@ class ReconfigurationCost:
     on to its part of the next step as soon as it is free. Times are exact: a float is read as the
     decimal that it prints as. Raises ValueError for times that are negative or not finite.
 
-    >>> cost = ReconfigurationCost(10e-6, 1e-6)
+    >>> cost = Change(10e-6, 1e-6)
     >>> cost.fixed_s, cost.dead_time_s(2), cost.dead_time_s(0)
     (Fraction(1, 100000), Fraction(3, 250000), Fraction(0, 1))
     """

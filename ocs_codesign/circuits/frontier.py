@@ -14,7 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, final
 
 from ocs_codesign.circuits.change import OpenRange, merged
-from ocs_codesign.circuits.hold.options import fewest_steps
+from ocs_codesign.circuits.legs.options import fewest_steps
 from ocs_codesign.circuits.phases import (
     break_even_delta_s,
     fewest_hops,

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, final
 
-from ocs_codesign.circuits.hold.trace import MAX_JOBS, Job, Trace
+from ocs_codesign.circuits.legs.trace import MAX_JOBS, Job, Trace
 from ocs_codesign.circuits.planes.problem import MAX_CONFIGURATIONS, MAX_MATRIX, MAX_STEPS
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.core.files.atomic import errors_at

@@ -34,7 +34,7 @@ MAX_INTERVALS = 2**28
 
 @final
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlaneChange:
     """Circuits of a plane that come up together: so many at the beginning of ``step``.
 
     Their ports have been dark for the ``dark_steps`` steps before, in which the plane makes no

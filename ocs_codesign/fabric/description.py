@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.circuits.change import Change
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.fabric.profiles import HostServers
 
@@ -181,7 +181,7 @@ class SwitchProfile:
     port_model: PortModel
     num_ports: int
     insertion_loss_db: float
-    change: ReconfigurationCost
+    change: Change
     price_usd_per_port: float | None
     power_w: float | None
     sources: tuple[Source, ...]

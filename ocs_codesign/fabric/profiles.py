@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.core.networks.servers import ACROSS, GPU, RAILS
 from ocs_codesign.core.quantities import exact
 from ocs_codesign.fabric.clusters import Card, Cluster
@@ -38,7 +38,7 @@ def _profile(name: str, technology: str, port_model: str, **sourced: Any) -> Swi
         PortModel(port_model),
         value["num_ports"],
         value["insertion_loss_db"],
-        ReconfigurationCost(value.get("delta_s", 0), value.get("delta_per_circuit_s", 0)),
+        Change(value.get("delta_s", 0), value.get("delta_per_circuit_s", 0)),
         value.get("price_usd_per_port"),
         value.get("power_w"),
         tuple(

@@ -25,7 +25,7 @@ from ocs_codesign.jobs.job_graph import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ocs_codesign.circuits.hold.trace import Trace
+    from ocs_codesign.circuits.legs.trace import Trace
     from ocs_codesign.jobs.job_graph import JobGraph
 
 
@@ -134,7 +134,7 @@ def chain_of(trace: Trace, num_ranks: int) -> JobGraph:
     A gap is a computation, in whole picoseconds; M is rounded up to bytes. Raises ValueError for
     more than 200,000 collectives, repetitions counted.
 
-    >>> from ocs_codesign.circuits.hold.trace import Job, Trace
+    >>> from ocs_codesign.circuits.legs.trace import Job, Trace
     >>> chain = chain_of(Trace([Job("allreduce", 8, gap_before_s=1)], repeat=2), 4)
     >>> chain.num_nodes, chain.size_bytes.tolist()
     (4, [0, 8, 0, 8])

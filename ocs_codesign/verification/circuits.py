@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ocs_codesign.core.circuits import Activity, Change
+from ocs_codesign.core.circuits import Activity, PlaneChange
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.verification.schedules import EXACTLY_ONCE, replay_sends, verify
 from ocs_codesign.verification.sends import Witness, sends_of
@@ -60,7 +60,7 @@ class ProgramVerdict:
 
     cost: Cost
     max_loads: tuple[Fraction, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[PlaneChange, ...]
     witness: Witness | None
 
     @property
@@ -218,7 +218,7 @@ def _late_circuit(program: CircuitProgram, schedule: Schedule) -> Witness | None
     return None if row is None else _at(program, row, TOO_LATE)
 
 
-def _changes(program: CircuitProgram, ports: tuple[_Port, _Port]) -> tuple[Change, ...]:
+def _changes(program: CircuitProgram, ports: tuple[_Port, _Port]) -> tuple[PlaneChange, ...]:
     """What comes up together in a plane, and the steps that all its ports have been dark before.
 
     A plane makes one change at a time: the steps count from its last change on.
@@ -235,7 +235,7 @@ def _changes(program: CircuitProgram, ports: tuple[_Port, _Port]) -> tuple[Chang
     dark = np.minimum(free, first - since)
     by_step = np.lexsort((plane, first))
     columns = (column[by_step].tolist() for column in (first, plane, count, dark))
-    return tuple(Change(*row) for row in zip(*columns, strict=True))
+    return tuple(PlaneChange(*row) for row in zip(*columns, strict=True))
 
 
 # Independent check of timelines: is every send over circuits that are up, and all of it there?
@@ -254,9 +254,9 @@ def check_timeline(problem: PlaneProblem, timeline: Timeline) -> Witness | None:
     plane changes, planes change together, and every stop is between two steps.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
+    >>> from ocs_codesign.circuits.change import Change
     >>> from ocs_codesign.core.circuits import Interval, Timeline
-    >>> problem = PlaneProblem((0,), (10,), 1, 10, ReconfigurationCost(2))
+    >>> problem = PlaneProblem((0,), (10,), 1, 10, Change(2))
     >>> send = Interval(0, Fraction(0), Fraction(1), Activity.SEND, 0, 1, Fraction(10))
     >>> print(check_timeline(problem, Timeline.of([send])))
     step 1, plane 0: it sends over configuration 0 while it holds nothing

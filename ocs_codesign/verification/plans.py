@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.circuits.hold.plan import Certificate, SwitchPlan, SwitchProblem
+    from ocs_codesign.circuits.legs.plan import Certificate, LegPlan, LegProblem
 
 
 _BATCH = 2**20
 
 
-def check_plan(plan: SwitchPlan) -> Witness | None:
+def check_plan(plan: LegPlan) -> Witness | None:
     """What is wrong first with a keep-or-switch plan, None if it is what it claims.
 
     It adds up its costs again, and proves its bound from the potentials in O(S K^2).
@@ -31,9 +31,9 @@ def check_plan(plan: SwitchPlan) -> Witness | None:
     potential is held against the least that can follow it; together they prove that no plan costs
     less than the bound.
 
-    >>> from ocs_codesign.circuits.hold.plan import switch_plan
-    >>> from ocs_codesign.circuits.hold.plan import SwitchProblem
-    >>> check_plan(switch_plan(SwitchProblem([[4, 9], [9, 4]], 3, start=0)))
+    >>> from ocs_codesign.circuits.legs.plan import plan_legs
+    >>> from ocs_codesign.circuits.legs.plan import LegProblem
+    >>> check_plan(plan_legs(LegProblem([[4, 9], [9, 4]], 3, start=0)))
     """
     wrong = _wrong_costs(plan)
     if wrong is None and plan.certificate is not None:
@@ -41,7 +41,7 @@ def check_plan(plan: SwitchPlan) -> Witness | None:
     return wrong
 
 
-def _wrong_costs(plan: SwitchPlan) -> Witness | None:
+def _wrong_costs(plan: LegPlan) -> Witness | None:
     problem, choice = plan.problem, plan.choice.tolist()
     if len(choice) != len(problem.rows):
         return Witness(f"{len(choice)} topologies are chosen for {len(problem.rows)} steps")
@@ -76,7 +76,7 @@ def _wrong_costs(plan: SwitchPlan) -> Witness | None:
 
 
 def _kinds_of_steps(
-    problem: SwitchProblem, choice: list[int]
+    problem: LegProblem, choice: list[int]
 ) -> Iterator[tuple[int, tuple[int | None, int, int, bool], int]]:
     """Steps that differ: the first of its kind, (held before, topology, row, is first), how many.
 
@@ -91,7 +91,7 @@ def _kinds_of_steps(
         yield step, kind, times[kind]
 
 
-def _price(problem: SwitchProblem, held: int | None, to: int, is_first: bool) -> Fraction | None:
+def _price(problem: LegProblem, held: int | None, to: int, is_first: bool) -> Fraction | None:
     if is_first:
         return _number(problem.first[to])
     return _number(problem.delta[0, 0] if problem.is_uniform else problem.delta[held, to])
@@ -103,7 +103,7 @@ def _number(value: Any) -> Fraction | None:
     return None if value == float("inf") else exact(value)
 
 
-def _wrong_bound(problem: SwitchProblem, certificate: Certificate) -> Witness | None:
+def _wrong_bound(problem: LegProblem, certificate: Certificate) -> Witness | None:
     potentials, ticks = certificate.potentials, problem.ticks
     if potentials.shape != (problem.num_steps, problem.num_topologies):
         return Witness(f"potentials have the shape {potentials.shape}")
@@ -128,7 +128,7 @@ def _wrong_bound(problem: SwitchProblem, certificate: Certificate) -> Witness | 
     return None
 
 
-def _follow(problem: SwitchProblem, potentials: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
+def _follow(problem: LegProblem, potentials: NDArray[Any], begin: int, end: int) -> NDArray[Any]:
     """The least that switches before steps begin to end - 1 and all from there on can cost."""
     ticks = problem.ticks
     gaps = ticks.gaps[problem.rows[begin:end], None, None]

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from hold_oracle import COSTS, brute_force, random_instance, table
 
-from ocs_codesign.circuits.hold import plan as dynamic_program
-from ocs_codesign.circuits.hold.break_even import break_even
-from ocs_codesign.circuits.hold.plan import SwitchProblem, price_plan, switch_plan
-from ocs_codesign.circuits.hold.trace import ceases_to_pay, paying
+from ocs_codesign.circuits.legs import plan as dynamic_program
+from ocs_codesign.circuits.legs.break_even import break_even
+from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs, price_plan
+from ocs_codesign.circuits.legs.trace import ceases_to_pay, paying
 from ocs_codesign.core.progress import heard_by
 
 
 def test_known_pieces():
-    found = break_even(SwitchProblem(COSTS, 1, start=0))
+    found = break_even(LegProblem(COSTS, 1, start=0))
     assert [(p.begin, p.end, p.base, p.slope, p.num_switches) for p in found.pieces] == [
         (0, Fraction(5, 2), 24, 3, 3),
         (Fraction(5, 2), 10, 29, 1, 1),
@@ -33,7 +33,7 @@ def test_known_pieces():
 
 @pytest.mark.parametrize("around", [0, 1, 2, 6, 40])
 def test_known_pieces_with_gaps(around):
-    problem = SwitchProblem(COSTS, 1, start=0, gaps=[0, 1, 2, 3, 1, 1])
+    problem = LegProblem(COSTS, 1, start=0, gaps=[0, 1, 2, 3, 1, 1])
     found = break_even(problem, around=around)
     bends = [0, 1, 2, 3, Fraction(9, 2), 12, None]
     if around not in {6, 40}:
@@ -41,7 +41,7 @@ def test_known_pieces_with_gaps(around):
         assert [piece.slope for piece in found.pieces] == [0, 1, 2, 3, 1, 0]
     assert found.factors == (Fraction(9, 2), 12)
     costs = [[3, 1, 1], [1, 1, 1], [0, 1, 2], [0, 3, 3], [0, 0, 1]]
-    one_plan = SwitchProblem(costs, 1, start=0, gaps=[3, 3, 2, 3, 0])
+    one_plan = LegProblem(costs, 1, start=0, gaps=[3, 3, 2, 3, 0])
     assert break_even(one_plan, around=around).factors == (4,)
 
 
@@ -83,20 +83,20 @@ def test_products_beyond_64_bits_are_compared_exactly():
     drawn = random.Random(11)
     costs = [[drawn.randint(0, 2**44) for _ in range(6)] for _ in range(60)]
     delta = [[0 if a == b else drawn.randint(2**40, 2**44) for b in range(6)] for a in range(6)]
-    found = break_even(SwitchProblem(costs, delta, start=2))
+    found = break_even(LegProblem(costs, delta, start=2))
     assert len(found.pieces) > 40
     for factor in [*found.factors[::5], Fraction(12345678901, 7777777)]:
         scaled = table([[price * factor for price in row] for row in delta])
-        assert switch_plan(SwitchProblem(costs, scaled, start=2)).total == found.total(factor)
+        assert plan_legs(LegProblem(costs, scaled, start=2)).total == found.total(factor)
 
 
 def test_many_steps_uniform():
     rng = np.random.default_rng(3)
     costs = rng.integers(1, 1000, (400, 12))
-    found = break_even(SwitchProblem(costs, 1, start=0))
+    found = break_even(LegProblem(costs, 1, start=0))
     assert found.complete
     for delta in (0, 1, 7, 50, 333, 5000):
-        assert switch_plan(SwitchProblem(costs, delta, start=0)).total == found.total(delta)
+        assert plan_legs(LegProblem(costs, delta, start=0)).total == found.total(delta)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -124,7 +124,7 @@ def test_paying_is_where_one_topology_is_worse(seed):
 def gapped():
     rng = np.random.default_rng(9)
     gaps = rng.integers(1, 400, 60)
-    return SwitchProblem(rng.integers(1, 1000, (60, 4)), 1, start=0, gaps=gaps)
+    return LegProblem(rng.integers(1, 1000, (60, 4)), 1, start=0, gaps=gaps)
 
 
 def test_a_part_is_a_part_of_the_whole():
@@ -149,7 +149,7 @@ def test_a_part_is_a_part_of_the_whole():
 
 @pytest.mark.parametrize("around", [Fraction(1, 9), 1, 4, 9])
 def test_ceasing_is_bracketed(around):
-    problem = SwitchProblem(COSTS, 1, start=0)
+    problem = LegProblem(COSTS, 1, start=0)
     found = ceases_to_pay(problem, Fraction(around))
     assert found.begin < 10 <= found.end <= found.begin * Fraction(101, 100)
     (*_, last) = paying(break_even(gapped()))
@@ -161,11 +161,11 @@ def test_ceasing_is_bracketed(around):
     ("costs", "factor"), [(COSTS, 10), (COSTS, 0), ([(1, float("inf")), (float("inf"), 1)], 1)]
 )
 def test_nothing_ceases(costs, factor):
-    assert ceases_to_pay(SwitchProblem(costs, 1, start=0), Fraction(factor)) is None
+    assert ceases_to_pay(LegProblem(costs, 1, start=0), Fraction(factor)) is None
 
 
 def test_refused():
-    problem = SwitchProblem(COSTS, 1, start=0)
+    problem = LegProblem(COSTS, 1, start=0)
     with pytest.raises(ValueError, match="around is -1: a factor cannot be negative"):
         break_even(problem, around=-1)
     with pytest.raises(ValueError, match="max_solves is 1: not even one piece"):
@@ -175,6 +175,6 @@ def test_refused():
     many = 120
     delta = np.arange(many * many).reshape(many, many)
     np.fill_diagonal(delta, 0)
-    problem = SwitchProblem(np.ones((30, many)), delta, start=0, gaps=np.arange(30))
+    problem = LegProblem(np.ones((30, many)), delta, start=0, gaps=np.arange(30))
     with pytest.raises(ValueError, match="30 different gaps and 14281 different switching costs"):
         break_even(problem)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hold_oracle import COSTS, table
 
-from ocs_codesign.circuits.hold.plan import Certificate, SwitchProblem, price_plan, switch_plan
+from ocs_codesign.circuits.legs.plan import Certificate, LegProblem, plan_legs, price_plan
 from ocs_codesign.verification.plans import check_plan
 
 
@@ -19,7 +19,7 @@ def plan(request):
     scaled = table([[cost * request.param + (cost == 4) for cost in row] for row in costs])
     delta = table([[0, 3 * request.param], [2 * request.param, 0]])
     gaps = table([gap * request.param for gap in [0, 0, 1, 0, 5, 0]])
-    plan = switch_plan(SwitchProblem(scaled, delta, start=0, gaps=gaps))
+    plan = plan_legs(LegProblem(scaled, delta, start=0, gaps=gaps))
     assert (plan.problem.ticks.costs.dtype == object) == (request.param > 1)
     return plan
 
@@ -85,7 +85,7 @@ def test_a_claim_below_the_optimum_is_not_provable(plan):
 
 
 def test_plans_without_a_certificate_claim_nothing():
-    plan = price_plan(SwitchProblem(COSTS, 3, start=0), [0] * 6)
+    plan = price_plan(LegProblem(COSTS, 3, start=0), [0] * 6)
     assert not plan.is_optimal
     assert plan.total == 39
     assert check_plan(plan) is None
@@ -93,7 +93,7 @@ def test_plans_without_a_certificate_claim_nothing():
 
 def test_many_steps_are_checked_in_batches(monkeypatch):
     monkeypatch.setattr("ocs_codesign.verification.plans._BATCH", 12)
-    plan = switch_plan(SwitchProblem(COSTS * 4, 3, start=0))
+    plan = plan_legs(LegProblem(COSTS * 4, 3, start=0))
     assert check_plan(plan) is None
     raised = plan.certificate.potentials.copy()
     raised[14, 1] += 1

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ocs_codesign.circuits.change import ReconfigurationCost
-from ocs_codesign.circuits.hold.options import changed_circuits, dead_times
+from ocs_codesign.circuits.change import Change
+from ocs_codesign.circuits.legs.options import changed_circuits, dead_times
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.graphs.text import parse
 
@@ -53,7 +53,7 @@ def test_it_is_a_metric_among_regular_topologies():
 
 def test_dead_times():
     rings = circulants((1, 3), (3, 1), (1, 2))
-    cost = ReconfigurationCost(Fraction(1, 100), Fraction(1, 1000))
+    cost = Change(Fraction(1, 100), Fraction(1, 1000))
     times = dead_times(changed_circuits(rings), cost)
     assert times[0, 1] == 0  # the same circuits in another order
     assert times[0, 2] == times[2, 1] == Fraction(18, 1000)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hold_oracle import table
 
-from ocs_codesign.circuits.hold.plan import SwitchProblem, price_plan
+from ocs_codesign.circuits.legs.plan import LegProblem, price_plan
 
 COSTS = [(4, 9), (9, 4)]
 INF, NAN = float("inf"), float("nan")
@@ -51,13 +51,13 @@ INF, NAN = float("inf"), float("nan")
 )
 def test_refused(costs, delta, more, rule):
     with pytest.raises(ValueError, match=rule):
-        SwitchProblem(costs, delta, **more)
+        LegProblem(costs, delta, **more)
 
 
 def test_too_large(monkeypatch):
-    monkeypatch.setattr("ocs_codesign.circuits.hold.plan.MAX_STATES", 9)
+    monkeypatch.setattr("ocs_codesign.circuits.legs.plan.MAX_STATES", 9)
     with pytest.raises(ValueError, match="5 steps on 2 topologies: at most 9 states are planned"):
-        SwitchProblem(COSTS, 1, rows=[0] * 5)
+        LegProblem(COSTS, 1, rows=[0] * 5)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_too_large(monkeypatch):
     ],
 )
 def test_plans_that_are_none(choice, rule):
-    problem = SwitchProblem([(4, 9), (9, INF)], 1, start=0)
+    problem = LegProblem([(4, 9), (9, INF)], 1, start=0)
     with pytest.raises(ValueError, match=rule):
         price_plan(problem, choice)
 
 
 def test_a_step_that_only_the_unreachable_serves_is_named_in_its_place():
-    problem = SwitchProblem([(4, 9), (9, 4)], [[0, INF], [1, 0]], first=[1, INF])
+    problem = LegProblem([(4, 9), (9, 4)], [[0, INF], [1, 0]], first=[1, INF])
     with pytest.raises(ValueError, match="step 1 cannot be on topology 1: no switch at the start"):
         price_plan(problem, [1, 1])
 
@@ -96,14 +96,14 @@ def test_a_step_that_only_the_unreachable_serves_is_named_in_its_place():
     ],
 )
 def test_ticks_are_exact(values):
-    ticks = SwitchProblem(table([values]), 0, start=0).ticks
+    ticks = LegProblem(table([values]), 0, start=0).ticks
     for value, whole in zip(values, ticks.costs[0].tolist(), strict=True):
         text = repr(float(value)) if isinstance(value, float | np.floating) else value
         assert ticks.tick * whole == Fraction(text)
 
 
 def test_ticks_are_the_coarsest():
-    problem = SwitchProblem([(4_000_000, 9_000_000)], 500_000, start=0)
+    problem = LegProblem([(4_000_000, 9_000_000)], 500_000, start=0)
     assert problem.ticks.tick == 500_000
     assert problem.ticks.costs.tolist() == [[8, 18]]
 
@@ -113,14 +113,14 @@ def test_arrays_of_floats_are_their_decimals(digits):
     rng = np.random.default_rng(digits)
     for scale in (1e-12, 1.0, 1e9):
         costs = np.array([float(f"{x * scale:.{digits}g}") for x in rng.random(20)]).reshape(4, 5)
-        ticks = SwitchProblem(costs, 0.5, start=0).ticks
+        ticks = LegProblem(costs, 0.5, start=0).ticks
         expected = [Fraction(repr(value)) for value in costs.ravel().tolist()]
         assert [ticks.tick * whole for whole in ticks.costs.ravel().tolist()] == expected
 
 
 def test_arrays_are_copies_that_cannot_be_written_to():
     costs = np.array(COSTS)
-    problem = SwitchProblem(costs, 1, start=0)
+    problem = LegProblem(costs, 1, start=0)
     costs[0, 0] = 100
     assert problem.costs[0, 0] == 4
     for array in (problem.costs, problem.rows, problem.first, problem.ticks.costs):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hold_oracle import INFINITE, brute_force, random_instance, table, total_of
 
-from ocs_codesign.circuits.hold import plan as dynamic_program
-from ocs_codesign.circuits.hold.plan import SwitchProblem, switch_plan
-from ocs_codesign.circuits.hold.trace import greedy_plan, online_plan, promise, static_plan
+from ocs_codesign.circuits.legs import plan as dynamic_program
+from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs
+from ocs_codesign.circuits.legs.trace import greedy_plan, online_plan, promise, static_plan
 from ocs_codesign.verification.plans import check_plan
 
 
@@ -61,13 +61,13 @@ def test_sees_no_future(seed):
     costs = drawn.integers(0, 50, (30, 4))
     gaps = drawn.integers(0, 10, 30) * (seed % 2)
     delta = drawn.integers(1, 60, (4, 4)) * (1 - np.eye(4, dtype=int))
-    whole = online_plan(SwitchProblem(costs, delta, start=1, gaps=gaps)).choice
+    whole = online_plan(LegProblem(costs, delta, start=1, gaps=gaps)).choice
     for steps in (1, 7, 29):
-        part = SwitchProblem(costs[:steps], delta, start=1, gaps=gaps[:steps])
+        part = LegProblem(costs[:steps], delta, start=1, gaps=gaps[:steps])
         assert online_plan(part).choice.tolist() == whole[:steps].tolist()
     other = costs.copy()
     other[20:] = drawn.integers(0, 500, (10, 4))
-    changed = online_plan(SwitchProblem(other, delta, start=1, gaps=gaps)).choice
+    changed = online_plan(LegProblem(other, delta, start=1, gaps=gaps)).choice
     assert changed[:20].tolist() == whole[:20].tolist()
 
 
@@ -98,7 +98,7 @@ def test_keeps_its_promise(seed, kind):
 def test_what_is_promised_on_a_line(more, extra):
     places = [0, 1, 10]
     delta = [[abs(a - b) for b in places] for a in places]
-    found = promise(SwitchProblem([(5, 5, 5)], delta, **more))
+    found = promise(LegProblem([(5, 5, 5)], delta, **more))
     assert (found.ratio, found.extra) == (5, extra)
 
 
@@ -117,8 +117,8 @@ def cruel_costs(many, delta, steps):
 
 @pytest.mark.parametrize(("many", "least"), [(2, 2.9), (3, 4.8), (4, 6.7)])
 def test_no_lower_ratio_could_be_promised(many, least):
-    problem = SwitchProblem(cruel_costs(many, 100, 6000 * many), 100, start=0)
-    ratio = online_plan(problem).total / switch_plan(problem).total
+    problem = LegProblem(cruel_costs(many, 100, 6000 * many), 100, start=0)
+    ratio = online_plan(problem).total / plan_legs(problem).total
     assert least < ratio <= 2 * many - 1
     assert promise(problem).extra == 0
 
@@ -135,12 +135,12 @@ def test_no_lower_ratio_could_be_promised(many, least):
 def test_promises_nothing_without_a_metric(delta, more):
     many = 2 if np.ndim(delta) == 0 else len(delta)
     costs = [[1] * many, [2] * many]
-    problem = SwitchProblem(costs, delta if np.ndim(delta) == 0 else table(delta), start=0, **more)
+    problem = LegProblem(costs, delta if np.ndim(delta) == 0 else table(delta), start=0, **more)
     assert promise(problem) is None
 
 
 def test_equal_gaps_leave_a_metric():
-    problem = SwitchProblem([(1, 2)] * 3, 5, start=0, gaps=[3, 3, 3])
+    problem = LegProblem([(1, 2)] * 3, 5, start=0, gaps=[3, 3, 3])
     assert promise(problem).ratio == 3
 
 
@@ -165,6 +165,6 @@ def test_static_and_greedy(seed):
 
 
 def test_rows_that_no_step_has_do_not_count():
-    problem = SwitchProblem([(3, 5), (9, INFINITE), (2, 1)], 2, start=1, rows=[0, 2, 2])
+    problem = LegProblem([(3, 5), (9, INFINITE), (2, 1)], 2, start=1, rows=[0, 2, 2])
     assert static_plan(problem).choice.tolist() == [1, 1, 1]
     assert static_plan(problem).total == 7

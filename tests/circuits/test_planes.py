@@ -17,7 +17,7 @@ from planes_oracle import (
     random_problem,
 )
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.planes.plan import (
     PLANE_METHODS,
     plan_of_usage,
@@ -95,7 +95,7 @@ def test_stops_of_the_whole_fabric_against_all_that_planes_may_hold():
 
 def test_stretches_and_held_states_agree(monkeypatch):
     """Two exact dynamic programs for a fabric that stops, where both are: the second for many."""
-    rng, cost = random.Random(308), ReconfigurationCost(3, overlap=False)
+    rng, cost = random.Random(308), Change(3, overlap=False)
     for _ in range(20):
         needed = [rng.randrange(5) for _ in range(12)]
         problem = PlaneProblem(needed, [rng.randint(1, 20) for _ in needed], 3, 1, cost)
@@ -108,7 +108,7 @@ def test_stretches_and_held_states_agree(monkeypatch):
 
 
 def test_machine_code_and_plain_python_do_the_same(monkeypatch):
-    problem = PlaneProblem((0, 1, 2, 0, 1), (9, 4, 7, 2, 5), 3, 1, ReconfigurationCost(3))
+    problem = PlaneProblem((0, 1, 2, 0, 1), (9, 4, 7, 2, 5), 3, 1, Change(3))
     plans = []
     for interpreted in (10**9, 0):
         kernels = "ocs_codesign.circuits.planes.kernels"
@@ -122,7 +122,7 @@ def test_sixteen_steps_on_four_planes_are_proven(kinds, seed):
     rng = random.Random(seed)
     needed = [rng.randrange(kinds) for _ in range(16)]
     sizes = [rng.randint(1, 20) for _ in needed]
-    found = plan_planes(PlaneProblem(needed, sizes, 4, 1, ReconfigurationCost(3)))
+    found = plan_planes(PlaneProblem(needed, sizes, 4, 1, Change(3)))
     assert found.is_optimal
     assert found.gap < ROUNDING
 
@@ -130,7 +130,7 @@ def test_sixteen_steps_on_four_planes_are_proven(kinds, seed):
 def test_long_lists_have_a_bound():
     rng = random.Random(304)
     for overlap, barrier in ((True, True), (True, False), (False, True), (False, False)):
-        cost = ReconfigurationCost(3, overlap=overlap, barrier=barrier)
+        cost = Change(3, overlap=overlap, barrier=barrier)
         needed = [rng.randrange(4) for _ in range(40)]
         problem = PlaneProblem(needed, [rng.randint(1, 20) for _ in needed], 3, 1, cost)
         told = []
@@ -164,13 +164,13 @@ def test_a_static_plan_is_the_best_that_never_changes():
     for usage in (((0,), (1,), (1,), (0,)), ((1,), (0,), (0,), (1,))):
         assert plan_of_usage(problem, usage).total_s == static.total_s
     assert static_plan_of_planes(listed((1, 2, 3, 3, 2, 1), (4, 2, 1, 1, 2, 4), "0.2")) is None
-    held = PlaneProblem((0, 1, 0), (6, 4, 6), 3, 1, ReconfigurationCost(5), held=(0, 1, 0))
+    held = PlaneProblem((0, 1, 0), (6, 4, 6), 3, 1, Change(5), held=(0, 1, 0))
     assert static_plan_of_planes(held).total_s == 3 + 4 + 3
     assert plan_planes(held).total_s == 3 + 4 + 3
 
 
 def test_warm_planes_begin_at_once():
-    cost = ReconfigurationCost(5, cold_start=False)
+    cost = Change(5, cold_start=False)
     assert plan_planes(PlaneProblem((0, 0), (6, 4), 2, 1, cost)).total_s == 5
     held = PlaneProblem((0, 0), (6, 4), 2, 1, cost, held=(1, None))
     assert plan_planes(held).total_s == Fraction(15, 2)  # the first is busy for 5 s with its change

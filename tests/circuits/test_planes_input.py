@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.planes.plan import plan_of_usage, plan_planes
 from ocs_codesign.circuits.planes.problem import PlaneProblem
 
-COST = ReconfigurationCost(1)
+COST = Change(1)
 
 
 def problem(**changed):
@@ -68,7 +68,7 @@ def test_methods_say_what_they_cannot_take():
     with pytest.raises(ValueError, match="unknown method 'best': expected one of auto, labels"):
         plan_planes(problem(), "best")
     with pytest.raises(ValueError, match="labels are for steps that a barrier separates"):
-        plan_planes(problem(cost=ReconfigurationCost(1, barrier=False)), "labels")
+        plan_planes(problem(cost=Change(1, barrier=False)), "labels")
     with pytest.raises(ValueError, match="too many for a mixed-integer program"):
         plan_planes(problem(configurations=[0] * 800, step_bytes=[1] * 800), "milp")
 
@@ -90,6 +90,6 @@ def test_usages_that_are_refused(usage, rule):
 def test_costs_are_times():
     for wrong in (-1, float("inf"), float("nan")):
         with pytest.raises(ValueError, match="fixed_s"):
-            ReconfigurationCost(wrong)
+            Change(wrong)
         with pytest.raises(ValueError, match="per_circuit_s"):
-            ReconfigurationCost(0, wrong)
+            Change(0, wrong)

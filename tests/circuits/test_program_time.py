@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.programs.designs import (
     build_direct,
     build_halving_doubling,
     program_time,
 )
-from ocs_codesign.core.circuits import Change
+from ocs_codesign.core.circuits import PlaneChange
 from ocs_codesign.core.cost import Cost, CostModel
 from ocs_codesign.verification.circuits import ProgramVerdict, check_timed
 from ocs_codesign.verification.sends import Witness
@@ -26,7 +26,7 @@ MODEL = CostModel(2e-6, 1e10)
 
 def test_what_changes_in_the_dark_waits_for_nobody():
     design = build_halving_doubling(64, 4, overlap=True)
-    hidden = ReconfigurationCost(1e-6, cold_start=False)
+    hidden = Change(1e-6, cold_start=False)
     time = program_time(design.verdict, MODEL, 64 * 10**6, hidden)
     assert time.dead_s == 0
     steps = zip(time.begin_s, time.begin_s[1:], design.verdict.max_loads, strict=False)
@@ -34,7 +34,7 @@ def test_what_changes_in_the_dark_waits_for_nobody():
     assert all(
         after - begin == Fraction(2, 10**6) + load * per_load for begin, after, load in steps
     )
-    stopping = ReconfigurationCost(1e-6, cold_start=False, overlap=False)
+    stopping = Change(1e-6, cold_start=False, overlap=False)
     stopped = program_time(design.verdict, MODEL, 64 * 10**6, stopping)
     assert stopped.dead_s == 8 * Fraction(1, 10**6)
 
@@ -42,9 +42,9 @@ def test_what_changes_in_the_dark_waits_for_nobody():
 def test_two_planes_that_hold_what_four_steps_need():
     """Steps of 4, 2, 2, 4 MB on 50 GB/s, configurations 1, 2, 2, 1, delta 0.2 ms: 0.44 ms."""
     loads = tuple(Fraction(size) for size in (4, 2, 2, 4))
-    changes = (Change(1, 0, 8, 0), Change(1, 1, 8, 0))
+    changes = (PlaneChange(1, 0, 8, 0), PlaneChange(1, 1, 8, 0))
     verdict = ProgramVerdict(Cost(4, Fraction(12)), loads, changes, None)
-    time = program_time(verdict, CostModel(0, 50e9), 10**6, ReconfigurationCost(2e-4))
+    time = program_time(verdict, CostModel(0, 50e9), 10**6, Change(2e-4))
     assert time.total_s == Fraction(44, 10**5)
 
 
@@ -52,13 +52,13 @@ def test_two_planes_that_hold_what_four_steps_need():
 def verdicts(draw):
     steps = draw(st.integers(1, 6))
     loads = tuple(Fraction(draw(st.integers(0, 4))) for _ in range(steps))
-    changes = [Change(1, plane, draw(st.integers(1, 5)), 0) for plane in range(2)]
+    changes = [PlaneChange(1, plane, draw(st.integers(1, 5)), 0) for plane in range(2)]
     for plane in range(2):
         before = 1
         for step in sorted(draw(st.sets(st.integers(2, 6)))):
             if step <= steps:
                 dark = draw(st.integers(0, step - before))
-                changes.append(Change(step, plane, draw(st.integers(1, 5)), dark))
+                changes.append(PlaneChange(step, plane, draw(st.integers(1, 5)), dark))
                 before = step
     changes.sort(key=lambda change: (change.step, change.plane))
     cost = Cost(steps, sum(loads, Fraction(0)))
@@ -68,7 +68,7 @@ def verdicts(draw):
 @given(verdicts(), st.booleans(), st.booleans(), st.integers(0, 3), st.integers(0, 3))
 def test_the_last_step_ends_when_the_longest_path_does(verdict, cold, overlap, fixed, each):
     """Events are ends of steps and of changes; relaxed until nothing moves."""
-    delta = ReconfigurationCost(fixed, each, cold_start=cold, overlap=overlap)
+    delta = Change(fixed, each, cold_start=cold, overlap=overlap)
     time = program_time(verdict, CostModel(1, 1), 1, delta)
     end = dict.fromkeys(range(len(verdict.max_loads) + 1), 0)
     for _ in range(len(end)):
@@ -93,7 +93,7 @@ def test_the_last_step_ends_when_the_longest_path_does(verdict, cold, overlap, f
 def test_programs_are_in_time(overlap):
     """Held by start, link free, circuit up from when its change is done to when it goes."""
     design = build_halving_doubling(16, 4, overlap=overlap)
-    delta = ReconfigurationCost(Fraction(1, 10**5), cold_start=False, overlap=overlap)
+    delta = Change(Fraction(1, 10**5), cold_start=False, overlap=overlap)
     time = program_time(design.verdict, MODEL, 2**20, delta)
     timed = time.timed(design.schedule)
     assert timed.total_s == time.total_s
@@ -119,11 +119,11 @@ def test_programs_are_in_time(overlap):
 
 def test_what_has_no_time():
     verdict = build_direct(4).verdict
-    delta = ReconfigurationCost(1e-6)
+    delta = Change(1e-6)
     with pytest.raises(ValueError, match="not valid has no time: row 3: no"):
         program_time(replace(verdict, witness=Witness("no", row=3)), MODEL, 1, delta)
     with pytest.raises(ValueError, match="barrier cannot be False"):
-        program_time(verdict, MODEL, 1, ReconfigurationCost(1e-6, barrier=False))
+        program_time(verdict, MODEL, 1, Change(1e-6, barrier=False))
     with pytest.raises(ValueError, match="message_bytes is -1"):
         program_time(verdict, MODEL, -1, delta)
     with pytest.raises(ValueError, match="message_bytes is inf"):

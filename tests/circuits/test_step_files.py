@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.planes.problem import PlaneProblem
 from ocs_codesign.circuits.step_files import MAX_STEP_BYTES, StepList, parse_steps, read_steps
 
@@ -68,7 +68,7 @@ def test_circuits_of_configurations_are_counted():
     assert steps.names == ("ring", "back", "half")
     assert steps.configurations == (2, 0)
     assert steps.changed_circuits == ((0, 3, 0), (3, 0, 1), (2, 3, 0), (3, 3, 1))
-    cost = ReconfigurationCost(1)
+    cost = Change(1)
     PlaneProblem(
         *(steps.configurations, steps.step_bytes, 2, 1, cost),
         changed_circuits=steps.changed_circuits,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.circuits.change import ReconfigurationCost
-from ocs_codesign.circuits.hold.plan import SwitchProblem, switch_plan
+from ocs_codesign.circuits.change import Change
+from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs
 from ocs_codesign.circuits.planes.problem import PlaneProblem
 from ocs_codesign.circuits.step_matched import MatchedCollective, MatchedStep, matched, reuse_plan
 from ocs_codesign.core.collective import Collective
@@ -61,7 +61,7 @@ def test_steps_are_what_planners_of_planes_take():
     exchanges = matched("recursive-doubling", "allreduce", 8, first="near")
     assert exchanges.order() == (0, 1, 2, 2, 1, 0)
     assert exchanges.bytes_per_node(8e6) == tuple(n * 10**6 for n in (4, 2, 1, 1, 2, 4))
-    cost = ReconfigurationCost(200e-6)
+    cost = Change(200e-6)
     problem = PlaneProblem(exchanges.order(), exchanges.bytes_per_node(8e6), 2, 50e9, cost)
     assert (problem.num_steps, problem.num_configurations) == (6, 3)
     assert problem.send_s[0] == Fraction(4 * 10**6, 50 * 10**9)
@@ -116,7 +116,7 @@ def test_keep_or_switch_finds_the_best_number_of_changes(nodes, micros):
     costs = [[hops * step_s if hops else float("inf") for hops in row] for row, step_s in rows]
     plans = [reuse_plan(bruck, changes) for changes in range(len(bruck.steps))]
     least = min(plan.cost.time_s(model, 2**20, delta) for plan in plans)
-    held = switch_plan(SwitchProblem(costs, delta, first=0)).total
+    held = plan_legs(LegProblem(costs, delta, first=0)).total
     assert held <= least
     if nodes & (nodes - 1) == 0:  # all steps move as much, so t_b alone decides the placement
         assert held == least

@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 from trace_samples import ALTERNATING, OPTIONS, SECONDS, option
 
-from ocs_codesign.circuits.change import ReconfigurationCost
-from ocs_codesign.circuits.hold.options import FabricOption, inside_bounds, recipe_option
-from ocs_codesign.circuits.hold.plan import SwitchProblem, switch_plan
-from ocs_codesign.circuits.hold.trace import MAX_JOBS, Job, Trace, plan_trace
+from ocs_codesign.circuits.change import Change
+from ocs_codesign.circuits.legs.options import FabricOption, inside_bounds, recipe_option
+from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs
+from ocs_codesign.circuits.legs.trace import MAX_JOBS, Job, Trace, plan_trace
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.core.cost import Cost, CostModel
 from ocs_codesign.verification.plans import check_plan
@@ -23,7 +23,7 @@ KNOWN += [(200, 1160), (1000, 1200)]
 
 @pytest.mark.parametrize(("delta", "total"), KNOWN)
 def test_known_answers(delta, total):
-    plan = plan_trace(ALTERNATING, OPTIONS, SECONDS, ReconfigurationCost(delta), start=0)
+    plan = plan_trace(ALTERNATING, OPTIONS, SECONDS, Change(delta), start=0)
     assert plan.offline.total == total
     assert plan.offline.is_optimal
     assert check_plan(plan.offline) is None
@@ -32,7 +32,7 @@ def test_known_answers(delta, total):
 
 
 def test_known_break_even():
-    plan = plan_trace(ALTERNATING, OPTIONS, SECONDS, ReconfigurationCost(7), start=0)
+    plan = plan_trace(ALTERNATING, OPTIONS, SECONDS, Change(7), start=0)
     assert plan.break_even.factors == (30, 240)
     assert [(span.begin, span.end) for span in plan.paying] == [(0, 240)]
     assert plan.factor_s == 1
@@ -77,7 +77,7 @@ def test_steps(seed):
 
 def test_gaps_hide_switches():
     jobs = [Job("allreduce", 1, gap_after_s=4), Job("alltoall", 1, gap_before_s=6, gap_after_s=90)]
-    plan = plan_trace(Trace(jobs, 2), OPTIONS, SECONDS, ReconfigurationCost(25), start=0)
+    plan = plan_trace(Trace(jobs, 2), OPTIONS, SECONDS, Change(25), start=0)
     assert plan.offline.choice.tolist() == [0, 1, 0, 1]
     assert plan.offline.working == 560
     assert plan.offline.switching == 15 + 0 + 15
@@ -95,7 +95,7 @@ def test_gaps_hide_switches():
 
 def test_runs_span_the_whole_trace():
     trace = Trace([Job("allreduce", 1, gap_before_s=1, count=3), Job("alltoall", 1, count=9)], 5)
-    plan = plan_trace(trace, OPTIONS, SECONDS, ReconfigurationCost(50))
+    plan = plan_trace(trace, OPTIONS, SECONDS, Change(50))
     for chosen in (plan.offline, plan.online, plan.static, plan.greedy):
         runs = chosen.runs()
         assert runs[0].first_step == 1
@@ -106,10 +106,10 @@ def test_runs_span_the_whole_trace():
 
 def test_a_cold_start_pays_for_the_first_design():
     for cold, total in ((True, 890 + 10), (False, 890)):
-        delta = ReconfigurationCost(10, cold_start=cold)
+        delta = Change(10, cold_start=cold)
         assert plan_trace(ALTERNATING, OPTIONS, SECONDS, delta).offline.total == total
     first_exchange = Trace([Job("alltoall", 1)])
-    held = plan_trace(first_exchange, OPTIONS, SECONDS, ReconfigurationCost(10), start=0)
+    held = plan_trace(first_exchange, OPTIONS, SECONDS, Change(10), start=0)
     assert (held.offline.total, held.offline.num_switches) == (190, 1)
 
 
@@ -120,7 +120,7 @@ def test_times_of_recipes_and_circuits_changed():
     options = [recipe_option(parse(text), WITHOUT_PARAMETERS) for text in texts]
     model = CostModel(1e-6, 1e9)
     trace = Trace([Job("allgather", 8000), Job("alltoall", 8000), Job("allreduce", 8000)])
-    cost = ReconfigurationCost(1e-6, 1e-7)
+    cost = Change(1e-6, 1e-7)
     plan = plan_trace(trace, options, model, cost)
     assert plan.problem.delta[0].tolist() == [0, Fraction(18, 10**7), Fraction(26, 10**7)]
     assert plan.problem.first.tolist() == [Fraction(26, 10**7)] * 3
@@ -129,8 +129,8 @@ def test_times_of_recipes_and_circuits_changed():
             wanted = one.cost(demand.collective)
             time = Fraction(wanted.steps, 10**6) + wanted.t_b * Fraction(8000, 10**9)
             assert plan.problem.costs[row, at] == time
-    same = SwitchProblem(plan.problem.costs, plan.problem.delta, first=plan.problem.first)
-    assert switch_plan(same).total == plan.offline.total
+    same = LegProblem(plan.problem.costs, plan.problem.delta, first=plan.problem.first)
+    assert plan_legs(same).total == plan.offline.total
     assert plan.factor_s == Fraction(1, 10**6)
     assert plan.break_even.total(1) == plan.offline.total
     assert plan.break_even.total(3) >= plan.offline.total
@@ -138,7 +138,7 @@ def test_times_of_recipes_and_circuits_changed():
 
 def test_many_jobs():
     trace = Trace([Job("allreduce", 1, gap_before_s=2, count=3), Job("alltoall", 1)], 2**16)
-    plan = plan_trace(trace, OPTIONS, SECONDS, ReconfigurationCost(20), start=0)
+    plan = plan_trace(trace, OPTIONS, SECONDS, Change(20), start=0)
     assert plan.problem.num_steps == 2**18
     assert plan.offline.is_optimal
     each = 3 * 100 + 180 + 20 + (20 - 2)
@@ -158,7 +158,7 @@ def test_many_jobs():
         (lambda: Trace([]), "the trace is empty"),
         (lambda: Trace([Job("allreduce", 1, count=MAX_JOBS)] * 2), "at most 1048576 are planned"),
         (lambda: FabricOption(" "), "a design needs a name"),
-        (lambda: ReconfigurationCost(-1), "fixed_s is -1: a time cannot be negative"),
+        (lambda: Change(-1), "fixed_s is -1: a time cannot be negative"),
     ],
 )
 def test_refused(make, rule):
@@ -176,17 +176,17 @@ def test_refused(make, rule):
 )
 def test_plans_refused(options, more, rule):
     with pytest.raises(ValueError, match=rule):
-        plan_trace(ALTERNATING, options, SECONDS, ReconfigurationCost(1), **more)
+        plan_trace(ALTERNATING, options, SECONDS, Change(1), **more)
 
 
 def test_circuits_that_cannot_be_counted_are_refused():
     with pytest.raises(ValueError, match="T0 has no topology: its circuits cannot be counted"):
-        plan_trace(ALTERNATING, OPTIONS, SECONDS, ReconfigurationCost(1, 1), start=0)
+        plan_trace(ALTERNATING, OPTIONS, SECONDS, Change(1, 1), start=0)
 
 
 def test_designs_that_serve_only_some_jobs():
     options = [option("gather", 100, None), option("exchange", None, 180)]
-    plan = plan_trace(ALTERNATING, options, SECONDS, ReconfigurationCost(1000), start=0)
+    plan = plan_trace(ALTERNATING, options, SECONDS, Change(1000), start=0)
     assert plan.offline.total == 840 + 5000
     assert plan.static is None
     assert plan.pays
@@ -197,14 +197,14 @@ def test_designs_that_serve_only_some_jobs():
 def test_inside_a_bandwidth_optimal_design():
     from ocs_codesign.graphs.text import parse
 
-    model, delta = CostModel(1e-6, 1e9), ReconfigurationCost(1e-5, 1e-7)
+    model, delta = CostModel(1e-6, 1e9), Change(1e-5, 1e-7)
     best = recipe_option(parse("UniRing(1, 8)"), [Collective.ALLREDUCE])
     (found,) = inside_bounds([best], [Collective.ALLREDUCE], model, delta)
     assert (found.steps, found.saved_steps) == (14, 14 - 2 * 3)
     assert found.saved_s == Fraction(8, 10**6)
     assert found.least_dead_s == Fraction(101, 10**7)
     assert not found.can_gain
-    cheap = ReconfigurationCost(1e-6)
+    cheap = Change(1e-6)
     assert inside_bounds([best], [Collective.ALLREDUCE], model, cheap)[0].can_gain
     other = recipe_option(parse("DeBruijn(2, 3)"), [Collective.ALLREDUCE])
     bare = FabricOption("x", Cost(1, Fraction(1)))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocs_codesign.circuits.hold.trace import MAX_JOBS, Job, Trace
+from ocs_codesign.circuits.legs.trace import MAX_JOBS, Job, Trace
 from ocs_codesign.circuits.step_files import parse_trace, read_trace
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS
 

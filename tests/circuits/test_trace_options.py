@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ocs_codesign.circuits.hold.options import (
+from ocs_codesign.circuits.legs.options import (
     design_option,
     recipe_option,
     recipe_options,

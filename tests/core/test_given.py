@@ -154,7 +154,7 @@ def job(recipe):
     draft = oc.jobs.JobDraft(1, [5])
     draft.collective("allreduce", (0,), 8, {}, num_ranks=5, between=(0, 4))
     machine = Machine((Level(5, oc.CostModel(0, 1)),))
-    change = oc.ReconfigurationCost(1)
+    change = oc.Change(1)
     rings = [recipe, "Circulant(5, (2,))"]
     return oc.jobs.configured(draft.graph(), machine, rings, change).num_configurations
 

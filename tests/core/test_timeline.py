@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from planes_oracle import listed, random_problem
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.planes.plan import plan_planes
 from ocs_codesign.circuits.planes.problem import PlaneProblem
 from ocs_codesign.core.circuits import Activity, Interval, Timeline
@@ -37,7 +37,7 @@ def change(plane, start, end, configuration):
 
 
 def problem(needed=(0, 1), sizes=(4, 4), planes=2, **cost):
-    return PlaneProblem(needed, sizes, planes, 1, ReconfigurationCost(2, **cost))
+    return PlaneProblem(needed, sizes, planes, 1, Change(2, **cost))
 
 
 def witness(of, *intervals):
@@ -148,9 +148,7 @@ def test_the_whole_fabric_stops():
     assert witness(of, *while_sending) == "step 1, plane 0: it sends while the fabric stops at 3 s"
     staggered = (change(0, 0, 2, 0), change(1, 1, 3, 1), send(0, 3, 7, 0, 1), send(1, 7, 11, 1, 2))
     assert witness(of, *staggered) == "a stop begins at 1 s, while another lasts to 2 s"
-    costly = PlaneProblem(
-        (0, 1), (4, 4), 2, 1, ReconfigurationCost(2, Fraction(1, 2), overlap=False)
-    )
+    costly = PlaneProblem((0, 1), (4, 4), 2, 1, Change(2, Fraction(1, 2), overlap=False))
     both = (
         *(change(0, 0, 2 + EPS, 0), change(1, 0, 2 + EPS, 1)),
         *(send(0, 3, 7, 0, 1), send(1, 7, 11, 1, 2)),

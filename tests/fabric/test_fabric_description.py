@@ -9,7 +9,7 @@ import embed_samples
 import numpy as np
 import pytest
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.fabric.description import (
     Fabric,
@@ -22,7 +22,7 @@ from ocs_codesign.fabric.description import (
 
 
 def profile(model=PortModel.SIMPLEX, ports=8, loss_db=1.0, **values):
-    change = ReconfigurationCost(0.025, 0.001)
+    change = Change(0.025, 0.001)
     return replace(embed_samples.profile(model, ports, loss_db), change=change, **values)
 
 

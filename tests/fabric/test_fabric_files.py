@@ -10,7 +10,7 @@ from fabric_samples import content, lab
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.fabric.description import Fabric, PortModel, Switch, SwitchProfile, rotations
 from ocs_codesign.fabric.files.fabric_files import (
@@ -85,7 +85,7 @@ def fabrics(draw):
     for plane in range(draw(st.integers(1, 3))):
         model = draw(st.sampled_from(PortModel))
         for number in range(draw(st.integers(1, 3))):
-            change = ReconfigurationCost(draw(times), draw(times), **flags)
+            change = Change(draw(times), draw(times), **flags)
             known = draw(st.sampled_from(list(PROFILES.values())))
             if known.port_model.can_be_used_as(model) and draw(st.booleans()):
                 profile = replace(known.used_as(model), change=change)
@@ -133,10 +133,10 @@ def test_round_trip(made, as_json):
 
 def test_what_a_file_cannot_say():
     made = parse_fabric(lab(), "lab")
-    slow = replace(made.switches[0].profile, change=ReconfigurationCost(Fraction(1, 3)))
+    slow = replace(made.switches[0].profile, change=Change(Fraction(1, 3)))
     with pytest.raises(ValueError, match="1000/3 has no finite decimal"):
         fabric_text(replace(made, switches=(replace(made.switches[0], profile=slow),)))
-    alone = replace(slow, change=ReconfigurationCost(1, overlap=False))
+    alone = replace(slow, change=Change(1, overlap=False))
     switches = (replace(made.switches[0], profile=alone), made.switches[1])
     with pytest.raises(ValueError, match="switches differ in cold_start, overlap, barrier"):
         fabric_text(replace(made, switches=switches))

@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from ocs_codesign.circuits.hold import options as forests
-from ocs_codesign.circuits.hold.options import FabricOption, recipe_options
-from ocs_codesign.circuits.hold.trace import Job
+from ocs_codesign.circuits.legs import options as forests
+from ocs_codesign.circuits.legs.options import FabricOption, recipe_options
+from ocs_codesign.circuits.legs.trace import Job
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.fabric.files.fabric_files import parse_fabric

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rewiring_samples import near_topology, random_state, reaches_all
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.fabric.description import PortModel
 from ocs_codesign.fabric.planes.models import planes_of
 from ocs_codesign.fabric.rewiring.minimum import minimum_rewiring
@@ -17,7 +17,7 @@ from ocs_codesign.fabric.rewiring.stages import Service, staged
 from ocs_codesign.fabric.rewiring.state import plane_state
 from ocs_codesign.graphs.text import parse
 
-COST = ReconfigurationCost(Fraction(1, 40), Fraction(1, 1000))
+COST = Change(Fraction(1, 40), Fraction(1, 1000))
 SIMPLEX, TWO_SIDED, MATCHING = PortModel.SIMPLEX, PortModel.TWO_SIDED, PortModel.MATCHING
 
 
@@ -185,7 +185,7 @@ def test_planes_that_stop_and_a_fabric_that_stops():
     assert plan_of(before, after).service is Service.BATCHES
     assert plan_of(before, after, plane_stops=True).service is Service.IMPOSSIBLE
     held = plane_state(planes_of(parse(before).topology(), SIMPLEX))
-    plan = staged(held, held[::-1], ReconfigurationCost(1, overlap=False))
+    plan = staged(held, held[::-1], Change(1, overlap=False))
     assert (plan.service, len(plan.stages)) == (Service.FABRIC_STOPS, 1)
     assert plan.stages[0].connectivity is None
     assert plan.dead_time_s == 1

@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 from folders import EXAMPLES
 
-from ocs_codesign.circuits.hold.options import recipe_option
-from ocs_codesign.circuits.hold.trace import Job
+from ocs_codesign.circuits.legs.options import recipe_option
+from ocs_codesign.circuits.legs.trace import Job
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.fabric.files.workload import load_workload, parse_workload, workload_json_schema

@@ -147,7 +147,7 @@ def test_only_what_the_trace_needs_is_measured(capsys, tmp_path, monkeypatch):
     def fail(*_):
         raise AssertionError("there is no all-to-all in this trace")
 
-    monkeypatch.setattr("ocs_codesign.circuits.hold.options.throughput", fail)
+    monkeypatch.setattr("ocs_codesign.circuits.legs.options.throughput", fail)
     path = tmp_path / "t.json"
     path.write_text('[{"collective": "allgather", "message": "1MiB"}]', encoding="utf-8")
     found = answer(capsys, str(path), *DESIGNS, "--delta", "1ms")
@@ -192,7 +192,7 @@ def test_odd_arguments(capsys, trace, tmp_path, monkeypatch, arguments, rule):
 def test_ctrl_c_leaves_nothing(trace, tmp_path, module, where):
     script = (
         "import sys\n"
-        f"import ocs_codesign.circuits.hold.{module} as module\n"
+        f"import ocs_codesign.circuits.legs.{module} as module\n"
         "def slow(*args, **kwargs):\n"
         "    print('ready', flush=True)\n"
         "    wait_for_ctrl_c()\n"

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from ocs_codesign.circuits.hold.options import recipe_options
-from ocs_codesign.circuits.hold.trace import Job
+from ocs_codesign.circuits.legs.options import recipe_options
+from ocs_codesign.circuits.legs.trace import Job
 from ocs_codesign.fabric.files.fabric_files import parse_fabric
 from ocs_codesign.fabric.selection.ranking import select
 from ocs_codesign.fabric.selection.steps import Part, Workload

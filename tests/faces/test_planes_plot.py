@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from planes_oracle import listed
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.planes.plan import plan_of_usage, plan_planes
 from ocs_codesign.circuits.planes.problem import PlaneProblem
 from ocs_codesign.core.circuits import Activity
@@ -56,7 +56,7 @@ def test_the_title_and_the_legend():
 
 def test_nothing_overlaps_below_the_axis():
     needed = list(range(20))
-    problem = PlaneProblem(needed, [1] * 20, 2, 1, ReconfigurationCost(1, barrier=False))
+    problem = PlaneProblem(needed, [1] * 20, 2, 1, Change(1, barrier=False))
     names = [f"a rather long name of configuration {at}" for at in needed]
     figure = planes_figure(plan_of_usage(problem, [[at % 2] for at in needed]), names)
     figure.canvas.draw()

@@ -12,8 +12,8 @@ import pytest
 from folders import EXAMPLES
 
 import ocs_codesign as oc
-from ocs_codesign.circuits.hold.options import recipe_options
-from ocs_codesign.circuits.hold.trace import Job
+from ocs_codesign.circuits.legs.options import recipe_options
+from ocs_codesign.circuits.legs.trace import Job
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.core.networks.builders import direct
 from ocs_codesign.core.shown import Shown, Tabular

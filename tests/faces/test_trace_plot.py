@@ -9,8 +9,8 @@ import pytest
 from matplotlib.colors import to_hex
 from trace_samples import ALTERNATING, OPTIONS, SECONDS, option
 
-from ocs_codesign.circuits.change import ReconfigurationCost
-from ocs_codesign.circuits.hold.trace import Job, Trace, plan_trace
+from ocs_codesign.circuits.change import Change
+from ocs_codesign.circuits.legs.trace import Job, Trace, plan_trace
 from ocs_codesign.faces.pictures.circuits import _COLOURS, _GAP, _HIDDEN, _MIXED, trace_figure
 from ocs_codesign.faces.pictures.circuits import _TRACE_DARK as _DARK
 
@@ -20,7 +20,7 @@ GAPS = Trace(
 
 
 def planned(trace=GAPS, delta=25, options=OPTIONS, start=0):
-    return plan_trace(trace, options, SECONDS, ReconfigurationCost(delta), start=start)
+    return plan_trace(trace, options, SECONDS, Change(delta), start=start)
 
 
 def drawn(axes):

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 from codesign_samples import DENSE, MODEL, cluster, planner
 
-from ocs_codesign.circuits.hold.options import recipe_options
+from ocs_codesign.circuits.legs.options import recipe_options
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.fabric.deployments.deploy import NamedRecipe, deploy
 from ocs_codesign.fabric.selection.ranking import select

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from codesign_samples import DENSE, cluster, planner
 
-from ocs_codesign.circuits.hold.options import recipe_options
+from ocs_codesign.circuits.legs.options import recipe_options
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.fabric.deployments.deploy import NamedRecipe, deploy

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ocs_codesign.circuits.hold.trace import Job, Trace
+from ocs_codesign.circuits.legs.trace import Job, Trace
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.faces.cli import main

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ocs_codesign.circuits.change import ReconfigurationCost
-from ocs_codesign.circuits.hold.options import FabricOption
+from ocs_codesign.circuits.change import Change
+from ocs_codesign.circuits.legs.options import FabricOption
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.jobs.job_draft import JobDraft
@@ -49,7 +49,7 @@ def sums(*, gap=0, beside=0):
 
 
 def planned(delay_s, **options):
-    job = configured(sums(**options), ONE_LEVEL, RINGS, ReconfigurationCost(delay_s))
+    job = configured(sums(**options), ONE_LEVEL, RINGS, Change(delay_s))
     return plan_iteration(job)
 
 
@@ -104,7 +104,7 @@ def test_computation_beside_both_messages_hides_all():
 def test_a_single_message_needs_no_change():
     draft = JobDraft(1, [4])
     draft.collective("alltoall", (0,), 8, {}, num_ranks=4, between=(0, 3))
-    job = configured(draft.graph(), ONE_LEVEL, RINGS, ReconfigurationCost(0))
+    job = configured(draft.graph(), ONE_LEVEL, RINGS, Change(0))
     found = plan_iteration(job)
     assert (found.best.choice.tolist(), found.best.period_s) == ([0], 12)
 
@@ -116,7 +116,7 @@ def test_nothing_can_be_held():
     draft.send(0, 0, 8, last, between=(0, 2))
     swap = [parse("DirectedCirculant(4, (2,))"), parse("Circulant(4, (1,))")]
     with pytest.raises(ValueError, match="one fabric holds all designs"):
-        configured(draft.graph(), ONE_LEVEL, swap, ReconfigurationCost(1))
+        configured(draft.graph(), ONE_LEVEL, swap, Change(1))
     drawn = drawn_job([[3, None], [None, 4]], [0, 0], 5)
     found = plan_iteration(drawn)
     assert found.held == (None, None)
@@ -346,7 +346,7 @@ def test_a_long_round_is_planned_and_its_changes_moved():
 
 class TestPrices:
     def test_groups_use_their_own_links_or_those_of_others(self):
-        job = configured(sums(), ONE_LEVEL, RINGS, ReconfigurationCost(1))
+        job = configured(sums(), ONE_LEVEL, RINGS, Change(1))
         ticks = (job.latency + job.work)[:, :2] * job.graph.tick_s
         assert ticks[:, 0].tolist() == [12, 0]
         assert ticks[:, 1].tolist() == [48, 24]
@@ -359,7 +359,7 @@ class TestPrices:
         draft.collective("alltoall", (0,), 80, {}, num_ranks=8, between=(0, 7))
         machine = Machine((Level(8, CostModel(2, 1)),))
         both = [parse("CompleteBipartite(4)"), parse("Circulant(8, (1, 2))")]
-        job = configured(draft.graph(), machine, both, ReconfigurationCost(1))
+        job = configured(draft.graph(), machine, both, Change(1))
         tick_s = job.graph.tick_s
         assert (job.latency[0, 0] * tick_s, job.work[0, 0] * tick_s) == (4, 100)
         from ocs_codesign.schedules.paths.throughput import throughput
@@ -368,7 +368,7 @@ class TestPrices:
         assert job.work[1, 0] * tick_s == 80 * time
 
     def test_changes_count_circuits(self):
-        job = configured(sums(), ONE_LEVEL, RINGS, ReconfigurationCost(1, 2))
+        job = configured(sums(), ONE_LEVEL, RINGS, Change(1, 2))
         assert (job.dead_ticks * job.graph.tick_s).tolist() == [[0, 9], [9, 0]]
 
     def test_servers_on_rails(self):
@@ -379,7 +379,7 @@ class TestPrices:
         draft.collective("allreduce", (0,), 8, {}, num_ranks=4, between=(0, 6))
         draft.collective("allreduce", (0,), 8, {}, num_ranks=2, between=(0, 1))
         draft.send(0, 0, 8, between=(0, 2))
-        job = configured(draft.graph(), machine, RINGS, ReconfigurationCost(1))
+        job = configured(draft.graph(), machine, RINGS, Change(1))
         times = job.work[0] * job.graph.tick_s
         assert times[:2].tolist() == [2 + 6, 12]  # inside 8 (1/2 + 1/2) / 4, outside 4 * 3/2
         assert job.over_circuits.tolist() == [True, True, False, True]
@@ -398,17 +398,17 @@ class TestPrices:
     )
     def test_refuses(self, recipes, rule):
         with pytest.raises(ValueError, match=rule):
-            configured(sums(), ONE_LEVEL, recipes, ReconfigurationCost(1))
+            configured(sums(), ONE_LEVEL, recipes, Change(1))
 
     def test_refuses_a_message_that_nothing_serves(self):
         both = [parse("DirectedCirculant(4, (2,))"), parse("Circulant(4, (2,))")]
         with pytest.raises(ValueError, match=r"node 0 \(all\), allreduce .* cannot be sent"):
-            configured(sums(), ONE_LEVEL, both, ReconfigurationCost(1))
+            configured(sums(), ONE_LEVEL, both, Change(1))
 
     def test_refuses_a_job_without_messages(self):
         draft = JobDraft(4)
         draft.compute(0, 5)
-        job = configured(draft.graph(), ONE_LEVEL, RINGS, ReconfigurationCost(1))
+        job = configured(draft.graph(), ONE_LEVEL, RINGS, Change(1))
         with pytest.raises(ValueError, match="no message of this job goes over circuits"):
             plan_iteration(job)
 
@@ -425,7 +425,7 @@ class TestOnLinks:
         return draft.graph()
 
     def on_rings(self, delay_s=5, **options):
-        job = configured(self.pairs_and_all(), ONE_LEVEL, RINGS, ReconfigurationCost(delay_s))
+        job = configured(self.pairs_and_all(), ONE_LEVEL, RINGS, Change(delay_s))
         return job, on_networks(job, ONE_LEVEL, None, cut_through=False, **options)
 
     def test_by_hand(self):
@@ -455,7 +455,7 @@ class TestOnLinks:
         """A configuration that is held is the job on its network, whatever stands beside it."""
         graph = self.pairs_and_all()
         recipes = [parse("BiRing(2, 4)"), parse("Circulant(4, (1,))"), parse("UniRing(2, 4)")]
-        job = configured(graph, ONE_LEVEL, recipes, ReconfigurationCost(1))
+        job = configured(graph, ONE_LEVEL, recipes, Change(1))
         placed = on_networks(job, ONE_LEVEL, Fraction(1, 10), cut_through=True)
         for at, one in enumerate(placed.by_configuration):
             alone, _ = steady_on_links(with_changes(placed.job, np.arange(3), np.full(3, at)), one)
@@ -471,7 +471,7 @@ class TestOnLinks:
             last = draft.collective(name, (0,), 80, {0: last}, num_ranks=8, between=(0, 7))
         machine = Machine((Level(8, CostModel(2, 1)),))
         recipes = [parse("CompleteBipartite(4)"), parse("Circulant(8, (1, 2))")]
-        job = configured(draft.graph(), machine, recipes, ReconfigurationCost(1))
+        job = configured(draft.graph(), machine, recipes, Change(1))
         placed = on_networks(job, machine, None, cut_through=False)
         found = plan_iteration(placed.job, placed.clock, least=placed.least)
         every = [
@@ -483,12 +483,12 @@ class TestOnLinks:
         machine = Machine((Level(2, CostModel(0, 4)), Level(8, CostModel(0, 1))))
         draft = JobDraft(8)
         draft.collective("allreduce", range(8), 8, {})
-        job = configured(draft.graph(), machine, RINGS, ReconfigurationCost(1))
+        job = configured(draft.graph(), machine, RINGS, Change(1))
         with pytest.raises(ValueError, match="the machine has 2 levels"):
             on_networks(job, machine, None, cut_through=False)
 
     def test_refuses_classes(self):
-        job = configured(sums(), ONE_LEVEL, RINGS, ReconfigurationCost(1))
+        job = configured(sums(), ONE_LEVEL, RINGS, Change(1))
         with pytest.raises(ValueError, match="every rank is simulated by itself"):
             on_networks(job, ONE_LEVEL, None, cut_through=False)
 
@@ -519,7 +519,7 @@ def test_the_way_of_the_formula_is_that_of_the_links(collective, group):
     for one in beside:  # the formula counts what they send too
         draft.collective(collective, one, 4800, {})
     recipes = [parse("Circulant(16, (1, 4))"), parse("Torus((4, 4))")]
-    job = configured(draft.graph(), machine, recipes, ReconfigurationCost(0))
+    job = configured(draft.graph(), machine, recipes, Change(0))
     ways = [
         fastest_way(one, Reach(group), collective, model, Fraction(4800)) for one in job.options
     ]

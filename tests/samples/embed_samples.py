@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.core.topology import Topology
 from ocs_codesign.fabric.description import Fabric, PortModel, Switch, SwitchProfile
 
 
 def profile(model, ports, loss_db=1.0):
-    change = ReconfigurationCost(0.025)
+    change = Change(0.025)
     return SwitchProfile("make", "piezo", model, ports, loss_db, change, None, None, ())
 
 

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from ocs_codesign.circuits.hold.plan import SwitchProblem
+from ocs_codesign.circuits.legs.plan import LegProblem
 
 INFINITE = float("inf")
 COSTS = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
@@ -25,12 +25,12 @@ class Instance:
     start: int | None
     uniform: bool
 
-    def problem(self) -> SwitchProblem:
+    def problem(self) -> LegProblem:
         delta = table(self.delta)
         if self.uniform:
             delta = self.delta[0][-1] if len(self.delta) > 1 else 0
         entry = {"start": self.start} if self.start is not None else {"first": table(self.first)}
-        return SwitchProblem(table(self.costs), delta, gaps=table(self.gaps), **entry)
+        return LegProblem(table(self.costs), delta, gaps=table(self.gaps), **entry)
 
     def scaled(self, factor: Fraction) -> Instance:
         delta = [[times(price, factor) for price in row] for row in self.delta]

@@ -8,7 +8,7 @@ from itertools import chain, combinations, product
 import numpy as np
 from scipy.optimize import linprog
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.planes.plan import plan_of_usage
 from ocs_codesign.circuits.planes.problem import PlaneProblem
 
@@ -24,7 +24,7 @@ KNOWN = [
 
 def listed(needed, megabytes, delta_ms):
     """A problem of KNOWN."""
-    cost = ReconfigurationCost(Fraction(delta_ms) / 1000)
+    cost = Change(Fraction(delta_ms) / 1000)
     return PlaneProblem(needed, [10**6 * one for one in megabytes], 2, 50 * 10**9, cost)
 
 
@@ -41,7 +41,7 @@ def random_problem(rng, overlap=None, barrier=None, max_steps=4):
         [rng.randint(1, 12) for _ in range(steps)],
         planes,
         rng.choice((1, 3)),
-        ReconfigurationCost(
+        Change(
             rng.choice((0, 1, Fraction(5, 2), 7)),
             rng.choice((0, 0, Fraction(1, 2))),
             cold_start=rng.random() < 0.6,

@@ -17,11 +17,11 @@ from trace_samples import ALTERNATING, OPTIONS, SECONDS
 
 import ocs_codesign as oc
 import ocs_codesign.faces.pictures
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.demand.planner import plan_demand
 from ocs_codesign.circuits.frontier import reconfigured_frontier
-from ocs_codesign.circuits.hold.options import recipe_options
-from ocs_codesign.circuits.hold.trace import Job, plan_trace
+from ocs_codesign.circuits.legs.options import recipe_options
+from ocs_codesign.circuits.legs.trace import Job, plan_trace
 from ocs_codesign.circuits.planes.plan import plan_planes
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import Cost, CostModel, MessageSizes
@@ -103,9 +103,7 @@ def changing():
     last = draft.collective("allreduce", (0,), 8, {}, num_ranks=4, between=(0, 3))
     draft.collective("allreduce", (0,), 24, {0: last}, num_ranks=2, between=(0, 2))
     rings = [oc.parse(f"DirectedCirculant(4, ({step},))") for step in (1, 2)]
-    return oc.jobs.plan_iteration(
-        oc.jobs.configured(draft.graph(), MACHINE, rings, oc.ReconfigurationCost(5))
-    )
+    return oc.jobs.plan_iteration(oc.jobs.configured(draft.graph(), MACHINE, rings, oc.Change(5)))
 
 
 @cache
@@ -184,7 +182,7 @@ def trees():
 
 @cache
 def traced():
-    return plan_trace(ALTERNATING, OPTIONS, SECONDS, ReconfigurationCost(25), start=0)
+    return plan_trace(ALTERNATING, OPTIONS, SECONDS, Change(25), start=0)
 
 
 ONE_PANEL = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ocs_codesign.circuits.hold.options import FabricOption
-from ocs_codesign.circuits.hold.trace import Job, Trace
+from ocs_codesign.circuits.legs.options import FabricOption
+from ocs_codesign.circuits.legs.trace import Job, Trace
 from ocs_codesign.core.cost import Cost, CostModel
 
 SECONDS = CostModel(0, 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from program_samples import designs
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.programs.designs import program_time
 from ocs_codesign.core.circuits import CircuitProgram
 from ocs_codesign.core.collective import Collective
@@ -61,7 +61,7 @@ def test_stops_make_the_formula(number, cold):
     done, message = simulated(design, **how)
     assert check_simulated(done) is None
     model = CostModel(LATENCY * NS, design.program.node_speed() * 10**9)
-    change = ReconfigurationCost(DELTA * NS, cold_start=cold, overlap=False)
+    change = Change(DELTA * NS, cold_start=cold, overlap=False)
     assert done.total_s == program_time(design.verdict, model, message, change).total_s
 
 
@@ -71,7 +71,7 @@ def test_ports_are_dark_between_two_circuits(number):
     done, message = simulated(design, barriers=True, addition_ticks=0)
     assert check_simulated(done) is None
     model = CostModel(LATENCY * NS, design.program.node_speed() * 10**9)
-    change = ReconfigurationCost(DELTA * NS, cold_start=False)
+    change = Change(DELTA * NS, cold_start=False)
     assert done.total_s <= program_time(design.verdict, model, message, change).total_s
     free, _ = simulated(design)
     assert check_simulated(free) is None

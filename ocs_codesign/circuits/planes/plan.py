@@ -63,8 +63,8 @@ def balanced_usage(problem: PlaneProblem) -> Usage:
     """Step by step, the best few ways to go on; a step's bytes level the loads of its planes.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
-    >>> cost = ReconfigurationCost(1, barrier=False)
+    >>> from ocs_codesign.circuits.change import Change
+    >>> cost = Change(1, barrier=False)
     >>> balanced_usage(PlaneProblem((0, 1), (6, 6), 2, 1, cost))
     ((0,), (1,))
     """
@@ -90,8 +90,8 @@ def improved(problem: PlaneProblem, usage: Usage) -> Usage:
     """The usage after single planes joined or left steps as long as that helps, within limits.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
-    >>> cost = ReconfigurationCost(1, overlap=False, barrier=False)
+    >>> from ocs_codesign.circuits.change import Change
+    >>> cost = Change(1, overlap=False, barrier=False)
     >>> improved(PlaneProblem((0, 0), (9, 1), 2, 1, cost, latency_s=5), ((0, 1), (0, 1)))
     ((0, 1), (1,))
     """
@@ -218,9 +218,9 @@ def plan_planes(
     cannot take the problem.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
+    >>> from ocs_codesign.circuits.change import Change
     >>> problem = PlaneProblem((0, 1, 1, 0), (4e6, 2e6, 2e6, 4e6), 2, 50e9,
-    ...                        ReconfigurationCost(200e-6))
+    ...                        Change(200e-6))
     >>> plan = plan_planes(problem)
     >>> plan.total_s, plan.usage, plan.is_optimal
     (Fraction(11, 25000), ((0,), (1,), (1,), (0,)), True)
@@ -242,8 +242,8 @@ def plan_of_usage(problem: PlaneProblem, usage: Sequence[Sequence[int]]) -> Plan
     """The best times when these planes serve the steps; no bound is proven on other usages.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
-    >>> problem = PlaneProblem((0, 1), (4, 4), 2, 1, ReconfigurationCost(1))
+    >>> from ocs_codesign.circuits.change import Change
+    >>> problem = PlaneProblem((0, 1), (4, 4), 2, 1, Change(1))
     >>> plan_of_usage(problem, ((0, 1), (0, 1))).total_s
     Fraction(6, 1)
     """
@@ -329,8 +329,8 @@ def static_plan_of_planes(problem: PlaneProblem) -> PlanePlan | None:
     needed than planes can have.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
-    >>> cost = ReconfigurationCost(1)
+    >>> from ocs_codesign.circuits.change import Change
+    >>> cost = Change(1)
     >>> static_plan_of_planes(PlaneProblem((0, 1, 0), (4, 2, 4), 2, 1, cost)).total_s
     Fraction(11, 1)
     >>> static_plan_of_planes(PlaneProblem((0, 1, 2), (4, 2, 4), 2, 1, cost)) is None

@@ -20,21 +20,21 @@ import numpy as np
 
 from ocs_codesign.circuits.planes.uses import (
     START,
-    PlaneChange,
     ProgramRows,
     Term,
     changes_of,
     checked_usage,
+    served_before,
     stops_of,
 )
-from ocs_codesign.core.circuits import Activity, Interval, Timeline
+from ocs_codesign.core.circuits import Activity, Interval, PlaneChange, Timeline
 from ocs_codesign.core.lp import Options, Status, exact_vertex, solve
 from ocs_codesign.core.quantities import exact, exact_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.circuits.change import Change
     from ocs_codesign.core.lp import LinearProgram
 
 
@@ -74,9 +74,9 @@ class PlaneProblem:
     Times are exact: a float is read as the decimal that it prints as. Raises ValueError for
     anything that is no such problem.
 
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
+    >>> from ocs_codesign.circuits.change import Change
     >>> problem = PlaneProblem((0, 1, 1, 0), (4e6, 2e6, 2e6, 4e6), 2, 50e9,
-    ...                        ReconfigurationCost(200e-6))
+    ...                        Change(200e-6))
     >>> problem.num_steps, problem.num_configurations, problem.send_s[0]
     (4, 2, Fraction(1, 12500))
     """
@@ -85,7 +85,7 @@ class PlaneProblem:
     step_bytes: tuple[Fraction, ...]
     num_planes: int
     plane_bandwidth_Bps: Fraction  # noqa: N815 - the unit keeps its case
-    cost: ReconfigurationCost
+    cost: Change
     latency_s: Fraction
     held: tuple[int | None, ...]
     num_configurations: int
@@ -99,7 +99,7 @@ class PlaneProblem:
         step_bytes: Sequence[Fraction | float],
         num_planes: int,
         plane_bandwidth_Bps: Fraction | float,  # noqa: N803
-        cost: ReconfigurationCost,
+        cost: Change,
         *,
         latency_s: Fraction | float = 0,
         held: Sequence[int | None] | None = None,
@@ -135,7 +135,7 @@ class PlaneProblem:
         configurations = self.configurations[first:last]
         return self._with(configurations=configurations, step_bytes=self.step_bytes[first:last])
 
-    def with_cost(self, cost: ReconfigurationCost) -> PlaneProblem:
+    def with_cost(self, cost: Change) -> PlaneProblem:
         """The same problem at another cost of change."""
         return self._with(cost=cost)
 
@@ -307,11 +307,11 @@ def timed(problem: PlaneProblem, usage: Sequence[Sequence[int]]) -> TimedUsage:
     Raises ValueError unless some plane of the problem serves every step.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
-    >>> problem = PlaneProblem((0, 1, 1), (10, 1, 10), 2, 50, ReconfigurationCost(Fraction(1, 5)))
+    >>> from ocs_codesign.circuits.change import Change
+    >>> problem = PlaneProblem((0, 1, 1), (10, 1, 10), 2, 50, Change(Fraction(1, 5)))
     >>> timed(problem, ((0, 1), (0, 1), (0, 1))).total_s
     Fraction(61, 100)
-    >>> cost = ReconfigurationCost(2, overlap=False)
+    >>> cost = Change(2, overlap=False)
     >>> problem = PlaneProblem((0, 1, 0), (6, 6, 6), 2, 1, cost)
     >>> [timed(problem, usage).total_s for usage in (((0,), (1,), (0,)), ((0, 1),) * 3)]
     [Fraction(20, 1), Fraction(15, 1)]
@@ -344,14 +344,14 @@ class _Groups:
     def of(cls, problem: PlaneProblem, usage: Usage) -> _Groups:
         """The groups that the rules of the fabric make."""
         changes, first = changes_of(problem, usage), [0]
-        alone = {(change.before, change.plane): change for change in changes}
+        alone = {(change.step - 1, change.plane): change for change in changes}
         stops: defaultdict[int, list[PlaneChange]] = defaultdict(list)
         if not problem.cost.overlap:
             first = stops_of(problem, usage, changes)
             for change in changes:
-                if change.circuits:
-                    stop = first[bisect_right(first, change.before) - 1]
-                    stops[stop].append(alone.pop((change.before, change.plane)))
+                if change.num_circuits:
+                    stop = first[bisect_right(first, change.step - 1) - 1]
+                    stops[stop].append(alone.pop((change.step - 1, change.plane)))
         if problem.cost.barrier:
             first = list(range(problem.num_steps))
         return cls(problem, usage, [*first, problem.num_steps], alone, stops)
@@ -410,18 +410,20 @@ def _program(
         for plane in planes:
             loads[group, plane] += problem.latency_s
             change = groups.alone.get((step, plane))
-            if change is None or not change.dead_time_s:
+            dead_s = problem.cost.dead_time_s(change.num_circuits) if change else Fraction(0)
+            if change is None or not dead_s:
                 continue
-            if change.after < starts[group] and problem.cost.barrier:
-                ends = [at for at in (change.after, step) if at != START]
+            served = served_before(change)
+            if served < starts[group] and problem.cost.barrier:
+                ends = [at for at in (served, step) if at != START]
                 parts = [(rows.column(), 1.0) for _ in ends]
                 for at, (part, _) in zip(ends, parts, strict=True):
                     busy[at, plane].append((part, -1.0))
-                between = times[change.after + 1 : step]
+                between = times[served + 1 : step]
                 rows.row([*parts, *((time, 1.0) for time in between)])
-                least.append(change.dead_time_s)
+                least.append(dead_s)
             else:
-                loads[group, plane] += change.dead_time_s
+                loads[group, plane] += dead_s
     for (group, planes), send in sends.items():
         sent = {plane: rows.column() for plane in planes}
         rows.row([(column, 1.0) for column in sent.values()])
@@ -464,16 +466,14 @@ def _timed(groups: _Groups, shares: Shares) -> TimedUsage:
     for step, (sends, configuration) in enumerate(zip(shares, problem.configurations, strict=True)):
         if step in groups.stops:
             begin, changes = max(free), groups.stops[step]
-            now = begin + problem.cost.dead_time_s(sum(change.circuits for change in changes))
-            rows += [
-                Interval(change.plane, begin, now, Activity.RECONFIGURE, change.target)
-                for change in changes
-            ]
+            now = begin + problem.cost.dead_time_s(sum(change.num_circuits for change in changes))
+            made = [(change.plane, problem.configurations[change.step - 1]) for change in changes]
+            rows += [Interval(at, begin, now, Activity.RECONFIGURE, to) for at, to in made]
             free = [now] * problem.num_planes
         for plane, sent in sends.items():
             begin = free[plane]
             if (step, plane) in groups.alone:
-                free[plane] += groups.alone[step, plane].dead_time_s
+                free[plane] += problem.cost.dead_time_s(groups.alone[step, plane].num_circuits)
                 what = (Activity.RECONFIGURE, configuration)
                 rows.append(Interval(plane, begin, free[plane], *what))
             begin = max(now, free[plane])

@@ -48,8 +48,8 @@ def window_bound_s(
     """The sum of the least times of windows; the first one begins as the problem does.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
-    >>> problem = PlaneProblem((0, 1) * 4, (5,) * 8, 2, 1, ReconfigurationCost(1))
+    >>> from ocs_codesign.circuits.change import Change
+    >>> problem = PlaneProblem((0, 1) * 4, (5,) * 8, 2, 1, Change(1))
     >>> round(float(window_bound_s(problem)), 6)
     28.0
     """
@@ -76,8 +76,8 @@ def held_bound_s(problem: PlaneProblem) -> Fraction:
     planes, and while the least number of changed circuits takes.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
-    >>> cost = ReconfigurationCost(1, barrier=False)
+    >>> from ocs_codesign.circuits.change import Change
+    >>> cost = Change(1, barrier=False)
     >>> held_bound_s(PlaneProblem((0, 1, 2), (6, 6, 6), 2, 1, cost))
     Fraction(21, 2)
     """
@@ -167,11 +167,11 @@ def by_stretches(problem: PlaneProblem) -> list[Held]:
     """What is held in every step; between two stretches the whole fabric stops.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
-    >>> cost = ReconfigurationCost(2, overlap=False)
+    >>> from ocs_codesign.circuits.change import Change
+    >>> cost = Change(2, overlap=False)
     >>> by_stretches(PlaneProblem((0, 1, 0), (6, 6, 6), 2, 1, cost))
     [(0, 0), (1, 1), (0, 0)]
-    >>> cost = ReconfigurationCost(2, overlap=False, barrier=False)
+    >>> cost = Change(2, overlap=False, barrier=False)
     >>> by_stretches(PlaneProblem((0, 1, 0), (6, 6, 6), 2, 1, cost))
     [(0, 0), (1, 0), (1, 0)]
     """
@@ -255,8 +255,8 @@ def stopping(problem: PlaneProblem) -> Draft:
     """The best usage without overlap and with barriers.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
-    >>> cost = ReconfigurationCost(2, overlap=False)
+    >>> from ocs_codesign.circuits.change import Change
+    >>> cost = Change(2, overlap=False)
     >>> stopping(PlaneProblem((0, 1, 0), (6, 6, 6), 2, 1, cost)).usage
     ((0, 1), (0, 1), (0, 1))
     """

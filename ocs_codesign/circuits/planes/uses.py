@@ -6,17 +6,16 @@ so whenever it likes, and never makes a detour. So a plan is known from the usag
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ocs_codesign.core.circuits import PlaneChange
 from ocs_codesign.core.lp import LinearProgram
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from fractions import Fraction
 
     from numpy.typing import NDArray
 
@@ -27,30 +26,16 @@ START = -1
 """The step before the first one, in which a plane is as it was given."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class PlaneChange:
-    """Plane ``plane`` changes after it served step ``after`` and before it serves step ``before``.
-
-    Both steps count from 0; ``after`` is START for what the plane holds in the beginning.
-    """
-
-    plane: int
-    after: int
-    before: int
-    target: int
-    circuits: int
-    dead_time_s: Fraction
-
-
 def changes_of(problem: PlaneProblem, usage: Usage) -> list[PlaneChange]:
-    """All changes that the usage needs, by step, then by plane.
+    """All changes that the usage needs, by step (from 1), then by plane.
+
+    ``dark_steps`` are those since the plane served one, or since the beginning.
 
     >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
-    >>> problem = PlaneProblem((0, 1, 0), (1, 1, 1), 2, 1, ReconfigurationCost(3))
-    >>> [(one.plane, one.after, one.before) for one in changes_of(problem, ((0,), (1,), (0,)))]
-    [(0, -1, 0), (1, -1, 1)]
+    >>> from ocs_codesign.circuits.change import Change
+    >>> problem = PlaneProblem((0, 1, 0), (1, 1, 1), 2, 1, Change(3))
+    >>> [(one.step, one.plane, one.dark_steps) for one in changes_of(problem, ((0,), (1,), (0,)))]
+    [(1, 0, 0), (2, 1, 1)]
     """
     changes = []
     held, after = list(problem.held), [START] * problem.num_planes
@@ -58,18 +43,22 @@ def changes_of(problem: PlaneProblem, usage: Usage) -> list[PlaneChange]:
         for plane in planes:
             if held[plane] != target:
                 circuits = problem.circuits_changed(held[plane], target)
-                dead = problem.cost.dead_time_s(circuits)
-                changes.append(PlaneChange(plane, after[plane], step, target, circuits, dead))
+                changes.append(PlaneChange(step + 1, plane, circuits, step - after[plane] - 1))
             held[plane], after[plane] = target, step
     return changes
+
+
+def served_before(change: PlaneChange) -> int:
+    """The step, from 0, that the plane served last before a change; START if none."""
+    return change.step - change.dark_steps - 2
 
 
 def late_stops(changes: Sequence[PlaneChange]) -> list[int]:
     """The steps before which the fabric stops for these changes: seldom, and as late as may be."""
     last, stops = START, {0}
     for change in changes:
-        if change.circuits and change.after >= last:
-            last = change.before
+        if change.num_circuits and served_before(change) >= last:
+            last = change.step - 1
             stops.add(last)
     return sorted(stops)
 
@@ -128,7 +117,7 @@ def stops_of(problem: PlaneProblem, usage: Usage, changes: Sequence[PlaneChange]
     searched = problem.num_steps <= _STOPS_SEARCHED and problem.num_planes <= _PLANES_SEARCHED
     if problem.cost.barrier or not searched:
         return late_stops(changes)
-    return _best_stops(problem, usage, [change for change in changes if change.circuits])
+    return _best_stops(problem, usage, [change for change in changes if change.num_circuits])
 
 
 def _best_stops(problem: PlaneProblem, usage: Usage, changes: Sequence[PlaneChange]) -> list[int]:
@@ -140,7 +129,7 @@ def _best_stops(problem: PlaneProblem, usage: Usage, changes: Sequence[PlaneChan
     best: list[tuple[float, list[int]]] = [(0.0, [])]
     for last in range(1, problem.num_steps + 1):
         work, options = np.zeros(2**problem.num_planes), []
-        inside = [change.after for change in changes if change.before < last]
+        inside = [served_before(change) for change in changes if change.step <= last]
         for first in range(last - 1, max(inside, default=START), -1):
             for plane in usage[first]:
                 work[1 << plane] += latency

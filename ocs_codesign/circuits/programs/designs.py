@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.circuits.change import ReconfigurationCost
-    from ocs_codesign.core.circuits import Change, CircuitProgram
+    from ocs_codesign.circuits.change import Change
+    from ocs_codesign.core.circuits import CircuitProgram, PlaneChange
     from ocs_codesign.core.cost import Cost, CostModel
     from ocs_codesign.core.given import TopologyLike
     from ocs_codesign.core.lp import Options
@@ -189,10 +189,7 @@ class ProgramTime:
 
 
 def program_time(
-    verdict: ProgramVerdict,
-    model: CostModel,
-    message_bytes: float,
-    reconfiguration: ReconfigurationCost,
+    verdict: ProgramVerdict, model: CostModel, message_bytes: float, reconfiguration: Change
 ) -> ProgramTime:
     """The time of a program whose verdict this is, for ``message_bytes`` (M, the buffer of a rank).
 
@@ -204,9 +201,9 @@ def program_time(
     each), or a message size that is negative or not finite.
 
     >>> from ocs_codesign.core.cost import CostModel
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
+    >>> from ocs_codesign.circuits.change import Change
     >>> from ocs_codesign.circuits.programs.designs import build_direct
-    >>> delta = ReconfigurationCost(10e-6, cold_start=False)
+    >>> delta = Change(10e-6, cold_start=False)
     >>> time = program_time(build_direct(8, 2).verdict, CostModel(1e-6, 12.5e9), 1_000_000, delta)
     >>> [float(part) for part in (time.steps_s, time.transmission_s, time.dead_s)]
     [4e-06, 7e-05, 3e-05]
@@ -235,7 +232,7 @@ def program_time(
 
 
 def _ready(
-    changes: list[Change], ended: list[Fraction], reconfiguration: ReconfigurationCost
+    changes: list[PlaneChange], ended: list[Fraction], reconfiguration: Change
 ) -> Iterator[Fraction]:
     """When the changes before the next step are done; ``ended`` has the steps' ends so far."""
     if not reconfiguration.overlap:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.core.files.archives import check_size, read_limited
 from ocs_codesign.core.files.atomic import write_files
@@ -299,7 +299,7 @@ def _profile(part: SwitchPart, flags: ReconfigurationPart) -> SwitchProfile:
     change = profile.change
     return replace(
         profile,
-        change=ReconfigurationCost(
+        change=Change(
             change.fixed_s if part.delta is None else part.delta,
             change.per_circuit_s if part.delta_per_circuit is None else part.delta_per_circuit,
             **dict(flags),
@@ -309,7 +309,7 @@ def _profile(part: SwitchPart, flags: ReconfigurationPart) -> SwitchProfile:
 
 def _written_out(part: ProfilePart) -> SwitchProfile:
     given = dict(part)
-    change = ReconfigurationCost(given.pop("delta"), given.pop("delta_per_circuit"))
+    change = Change(given.pop("delta"), given.pop("delta_per_circuit"))
     sources = tuple(Source(source.field, source.text) for source in given.pop("sources"))
     return SwitchProfile(num_ports=given.pop("ports"), change=change, sources=sources, **given)
 
@@ -503,7 +503,7 @@ def _plain_written_out(profile: SwitchProfile) -> Plain:
     return part
 
 
-def _delta(change: ReconfigurationCost, usual: ReconfigurationCost | None) -> Plain:
+def _delta(change: Change, usual: Change | None) -> Plain:
     part = {}
     if usual is None or change.fixed_s != usual.fixed_s:
         part["delta"] = time_text(change.fixed_s)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from ocs_codesign.circuits.hold.trace import MAX_JOBS, Job
+from ocs_codesign.circuits.legs.trace import MAX_JOBS, Job
 from ocs_codesign.circuits.step_files import LEAST_GAP_S, LEAST_MESSAGE_BYTES, MAX_MESSAGE_BYTES
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.core.files.archives import check_size, read_limited

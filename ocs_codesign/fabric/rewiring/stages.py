@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.circuits.change import Change
     from ocs_codesign.fabric.wiring import Configuration
 
 
@@ -371,7 +371,7 @@ class RewiringPlan(Staged):
 def staged(
     held: ArrayLike,
     target: ArrayLike,
-    cost: ReconfigurationCost,
+    cost: Change,
     port_model: PortModel = PortModel.SIMPLEX,
     *,
     plane_stops: bool = False,
@@ -385,9 +385,9 @@ def staged(
     is dark as a whole while it changes, so that there are no smaller batches. Dead times are of the
     circuits made, as ``cost`` counts them. Raises ValueError for states that no switch holds.
 
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
+    >>> from ocs_codesign.circuits.change import Change
     >>> ring, back = [1, 2, 3, 0], [3, 0, 1, 2]
-    >>> plan = staged([ring, back], [ring, [2, 3, 0, 1]], ReconfigurationCost(0.025))
+    >>> plan = staged([ring, back], [ring, [2, 3, 0, 1]], Change(0.025))
     >>> plan.service.name, len(plan.stages), plan.dead_time_s
     ('WHOLE_PLANES', 1, Fraction(1, 40))
     """
@@ -401,7 +401,7 @@ def staged(
 
 
 def ordered_parts(
-    change: Transition, cost: ReconfigurationCost, *, whole_planes: bool = False
+    change: Transition, cost: Change, *, whole_planes: bool = False
 ) -> tuple[list[Part], Service]:
     """Which old circuits go and which new ones come in every stage, and whether that is hitless.
 
@@ -446,9 +446,7 @@ def _with_creates(change: Transition, batches: list[NDArray[np.int64]]) -> list[
     return parts
 
 
-def stages_of(
-    change: Transition, parts: list[Part], cost: ReconfigurationCost
-) -> tuple[Stage, ...]:
+def stages_of(change: Transition, parts: list[Part], cost: Change) -> tuple[Stage, ...]:
     """The stages in which these parts of a change are made, one after the other."""
     old, new = np.ones(len(change.old), bool), np.zeros(len(change.new), bool)
     stages = []
@@ -466,8 +464,6 @@ def stages_of(
     return tuple(stages)
 
 
-def slowest_change(
-    changes: Iterable[ReconfigurationCost], num_circuits: int
-) -> ReconfigurationCost:
+def slowest_change(changes: Iterable[Change], num_circuits: int) -> Change:
     """The one with the longest dead time if so many circuits change."""
     return max(changes, key=lambda cost: cost.dead_time_s(num_circuits))

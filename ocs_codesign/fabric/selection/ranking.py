@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
-from ocs_codesign.circuits.hold import options
-from ocs_codesign.circuits.hold.plan import price_plan
+from ocs_codesign.circuits.legs import options
+from ocs_codesign.circuits.legs.plan import price_plan
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.shown import Tabular
 from ocs_codesign.fabric.embedding.embed import embed
@@ -33,7 +33,7 @@ from ocs_codesign.fabric.selection.steps import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ocs_codesign.circuits.hold.options import FabricOption
+    from ocs_codesign.circuits.legs.options import FabricOption
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.embedding.embed import Embedding

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.circuits.hold.options import (
+from ocs_codesign.circuits.legs.options import (
     design_option,
     recipe_option,
     serving_options,
     with_contenders,
 )
-from ocs_codesign.circuits.hold.plan import SwitchProblem, switch_plan
-from ocs_codesign.circuits.hold.trace import Job, Trace
+from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs
+from ocs_codesign.circuits.legs.trace import Job, Trace
 from ocs_codesign.circuits.phases import num_columns, phase_network, phased_alltoall, sequence_bound
 from ocs_codesign.circuits.sequences import MAX_NODES, search_sequences
 from ocs_codesign.core.collective import GATHERING, Collective
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.circuits.hold.options import FabricOption
-    from ocs_codesign.circuits.hold.plan import SwitchPlan
+    from ocs_codesign.circuits.legs.options import FabricOption
+    from ocs_codesign.circuits.legs.plan import LegPlan
     from ocs_codesign.circuits.phases import PhasedAlltoall
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.core.schedule import Schedule
@@ -151,7 +151,7 @@ def _phases(leg: Leg, phased: PhasedAlltoall) -> list[Leg]:
     return parts
 
 
-def legs_problem(legs: Legs, embeddings: Sequence[Embedding]) -> SwitchProblem:
+def legs_problem(legs: Legs, embeddings: Sequence[Embedding]) -> LegProblem:
     """Which option to hold for every leg, in seconds; ``embeddings`` share their cables."""
     never, model = float("inf"), embeddings[0].cabling.fabric.cost_model
     costs = np.full((len(legs.legs), len(embeddings)), never, dtype=object)
@@ -161,7 +161,7 @@ def legs_problem(legs: Legs, embeddings: Sequence[Embedding]) -> SwitchProblem:
                 costs[row, at] = cost.time_s(model, leg.message_bytes)
     delta, first = _change_times(embeddings)
     gaps = [leg.gap_s for leg in legs.legs]
-    return SwitchProblem(costs, delta, first=first, gaps=gaps, rows=legs.rows)
+    return LegProblem(costs, delta, first=first, gaps=gaps, rows=legs.rows)
 
 
 def _change_times(embeddings: Sequence[Embedding]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -194,16 +194,16 @@ def _change_times(embeddings: Sequence[Embedding]) -> tuple[NDArray[Any], NDArra
     return times[:-1], first
 
 
-def best_plan(problem: SwitchProblem) -> SwitchPlan:
+def best_plan(problem: LegProblem) -> LegPlan:
     """The optimal plan, its proof checked."""
-    plan = switch_plan(problem)
+    plan = plan_legs(problem)
     witness = check_plan(plan)
     if witness is not None:
         raise RuntimeError(f"the plan of the workload fails: {witness}")
     return plan
 
 
-def part_times(plan: SwitchPlan, legs: Legs, model: CostModel) -> tuple[PartTime, ...]:
+def part_times(plan: LegPlan, legs: Legs, model: CostModel) -> tuple[PartTime, ...]:
     """Where the time of a plan goes: a line for each part, phase and option, in order."""
     many = plan.problem.num_topologies
     alpha, bandwidth = exact(model.alpha_s), exact(model.node_bandwidth_Bps)

@@ -16,7 +16,7 @@ from ocs_codesign.jobs.cluster_design.group_loads import PIPELINE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ocs_codesign.circuits.hold.options import FabricOption
+    from ocs_codesign.circuits.legs.options import FabricOption
     from ocs_codesign.faces.answers.sections import Section
     from ocs_codesign.jobs.budgets import Allocation, BudgetProblem, Objective
     from ocs_codesign.jobs.cluster_design.candidates import Candidate

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.circuits.hold.options import fat_tree_time_s
+from ocs_codesign.circuits.legs.options import fat_tree_time_s
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.quantities import format_bandwidth, format_time
 from ocs_codesign.faces.answers.sections import Facts, Recipes, Table, counted
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from ocs_codesign.circuits.change import OpenRange
-    from ocs_codesign.circuits.hold.break_even import BreakEvenPiece
-    from ocs_codesign.circuits.hold.options import FabricOption, InsideBound
-    from ocs_codesign.circuits.hold.plan import SwitchPlan
-    from ocs_codesign.circuits.hold.trace import TracePlan
+    from ocs_codesign.circuits.legs.break_even import BreakEvenPiece
+    from ocs_codesign.circuits.legs.options import FabricOption, InsideBound
+    from ocs_codesign.circuits.legs.plan import LegPlan
+    from ocs_codesign.circuits.legs.trace import TracePlan
     from ocs_codesign.circuits.programs.designs import ProgramDesign, ProgramTime
-    from ocs_codesign.core.circuits import Change, CircuitProgram
+    from ocs_codesign.core.circuits import CircuitProgram, PlaneChange
     from ocs_codesign.core.cost import Cost
     from ocs_codesign.faces.answers.sections import Section
     from ocs_codesign.schedules.design import Question
@@ -369,7 +369,7 @@ def _design_json(option: FabricOption) -> dict[str, Any]:
     }
 
 
-def _total_json(plan: TracePlan, chosen: SwitchPlan) -> dict[str, Any]:
+def _total_json(plan: TracePlan, chosen: LegPlan) -> dict[str, Any]:
     return {
         "total_s": str(chosen.total),
         "total_s_float": float(chosen.total),
@@ -381,7 +381,7 @@ def _total_json(plan: TracePlan, chosen: SwitchPlan) -> dict[str, Any]:
     }
 
 
-def _runs_json(plan: TracePlan, chosen: SwitchPlan) -> dict[str, Any]:
+def _runs_json(plan: TracePlan, chosen: LegPlan) -> dict[str, Any]:
     runs = [
         {
             "first_job": run.first_step,
@@ -428,7 +428,7 @@ def circuits_facts(program: CircuitProgram, verdict: ProgramVerdict) -> list[tup
     ]
 
 
-def changes_sections(changes: Sequence[Change]) -> Iterator[Section]:
+def changes_sections(changes: Sequence[PlaneChange]) -> Iterator[Section]:
     """What comes up when, after the first configuration; the rest of a long list is left out."""
     later = [change for change in changes if change.step > 1]
     if not later:
@@ -443,7 +443,7 @@ def changes_sections(changes: Sequence[Change]) -> Iterator[Section]:
     yield Table(("step", "plane", "circuits up", "prepared"), rows, numbers=3)
 
 
-def _prepared(change: Change) -> str:
+def _prepared(change: PlaneChange) -> str:
     if not change.dark_steps:
         return "while the fabric stops"
     return f"while others send, in {counted(change.dark_steps, 'dark step')}"

@@ -246,7 +246,7 @@ def _of_messages(collectives: tuple[str, ...], messages: tuple[float, ...]) -> l
 def _selected(
     fabric: Fabric, workload: Workload, designs: tuple[str, ...], catalogue_path: str | None
 ) -> Selection:
-    from ocs_codesign.circuits.hold.options import recipe_options
+    from ocs_codesign.circuits.legs.options import recipe_options
     from ocs_codesign.fabric.selection.ranking import select
     from ocs_codesign.fabric.selection.steps import known_options
 

@@ -65,12 +65,12 @@ class AskedCircuits:
 
     def configured(self, job: LoadedJob) -> ConfiguredJob:
         """The job on these circuits; ValueError as in ``machine_of``."""
-        from ocs_codesign.circuits.change import ReconfigurationCost
+        from ocs_codesign.circuits.change import Change
         from ocs_codesign.faces.cli.handles import recipe_of
         from ocs_codesign.jobs.reconfigured.prices import configured
 
         machine = machine_of(job)
-        change = ReconfigurationCost(self.delta_s, self.per_circuit_s)
+        change = Change(self.delta_s, self.per_circuit_s)
         recipes = [recipe_of(text) for text in self.recipes]
         return configured(job.graph, machine, recipes, change)
 

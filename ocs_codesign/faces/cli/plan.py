@@ -35,8 +35,8 @@ from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
     from ocs_codesign.circuits.demand.planner import DemandEffort
-    from ocs_codesign.circuits.hold.options import FabricOption
-    from ocs_codesign.circuits.hold.trace import Trace
+    from ocs_codesign.circuits.legs.options import FabricOption
+    from ocs_codesign.circuits.legs.trace import Trace
     from ocs_codesign.circuits.matrix_files import DemandFile
     from ocs_codesign.circuits.planes.problem import PlanePlan, PlaneProblem
     from ocs_codesign.circuits.step_files import StepList
@@ -104,8 +104,8 @@ def plan(
           --bandwidth 400Gbps
     """
     check_outputs(json_path, plot)
-    from ocs_codesign.circuits.change import ReconfigurationCost
-    from ocs_codesign.circuits.hold.trace import plan_trace
+    from ocs_codesign.circuits.change import Change
+    from ocs_codesign.circuits.legs.trace import plan_trace
     from ocs_codesign.circuits.step_files import read_trace
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.faces.answers.plan import PlannedTrace, plan_json, plan_sections
@@ -114,7 +114,7 @@ def plan(
 
     question = Question(num_nodes, degree, bidirectional)
     model = CostModel(alpha, bandwidth)
-    cost = ReconfigurationCost(delta, delta_per_circuit or 0, cold_start=start != WARM)
+    cost = Change(delta, delta_per_circuit or 0, cold_start=start != WARM)
     held = None if start in {COLD, WARM} else recipe_of(start)
     with progress("Reading the trace"):
         jobs = read_trace(trace)
@@ -143,7 +143,7 @@ def _options(
     only_named: bool,
 ) -> tuple[list[FabricOption], Frontier | None]:
     """Designs to choose from, those that are named first, and all that the rest was chosen from."""
-    from ocs_codesign.circuits.hold.options import recipe_options, serving_options
+    from ocs_codesign.circuits.legs.options import recipe_options, serving_options
     from ocs_codesign.search.frontiers import designs_serving
 
     for recipe in named:
@@ -296,7 +296,7 @@ def _problem(
     barrier: bool,
 ) -> PlaneProblem:
     """These steps on these planes; ValueError for what is no problem."""
-    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.circuits.change import Change
     from ocs_codesign.circuits.planes.problem import PlaneProblem
 
     if delta_per_circuit and listed.changed_circuits is None:
@@ -304,7 +304,7 @@ def _problem(
             "--delta-per-circuit needs to know the circuits: give STEPS as JSON with the "
             "circuits of its configurations"
         )
-    cost = ReconfigurationCost(
+    cost = Change(
         delta,
         delta_per_circuit or 0.0,
         cold_start=cold_start,

@@ -35,7 +35,7 @@ from ocs_codesign.faces.cli.output import STDOUT, check_outputs, emit
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
-    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.circuits.change import Change
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.fabric.bundle.write.bundle import BundlePlace
     from ocs_codesign.fabric.description import PortModel
@@ -229,7 +229,7 @@ def _asked(
     if profile is not None and (delta is not None or delta_per_circuit is not None):
         raise click.UsageError("--profile says the dead time: --delta is for switches without one")
     check_outputs(json_path, out)
-    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.circuits.change import Change
     from ocs_codesign.core.lp import Options
     from ocs_codesign.fabric.files.held_files import read_plane_state
     from ocs_codesign.fabric.planes.models import planes_of
@@ -283,7 +283,7 @@ def _asked(
             free = free_rewiring(state, target, model, options=options, seed=seed)
         tell_phase("Ordering stages")
         after = (fixed if free is None else free.rewiring).target
-        timed = cost or ReconfigurationCost(0)
+        timed = cost or Change(0)
         plan = staged(state, after, timed, model, plane_stops=plane_stops)
         without_choice = int((~is_kept(as_it_comes, state)).sum())
         names = (held_name, name)
@@ -314,8 +314,8 @@ def _switches(
     profile: str | None,
     delta: float | None,
     delta_per_circuit: float | None,
-) -> tuple[PortModel, ReconfigurationCost | None]:
-    from ocs_codesign.circuits.change import ReconfigurationCost
+) -> tuple[PortModel, Change | None]:
+    from ocs_codesign.circuits.change import Change
     from ocs_codesign.fabric.description import PortModel
     from ocs_codesign.fabric.profiles import profile_named
 
@@ -323,7 +323,7 @@ def _switches(
         model = PortModel(port_model or PORT_MODELS[0])
         if delta is None and delta_per_circuit is None:
             return model, None
-        return model, ReconfigurationCost(delta or 0, delta_per_circuit or 0)
+        return model, Change(delta or 0, delta_per_circuit or 0)
     switch = profile_named(profile)
     if port_model is not None:
         try:

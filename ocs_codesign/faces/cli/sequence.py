@@ -146,14 +146,12 @@ def sequence(
         save_program(design, directory)
     time = None
     if alpha is not None and bandwidth is not None and message is not None and delta is not None:
-        from ocs_codesign.circuits.change import ReconfigurationCost
+        from ocs_codesign.circuits.change import Change
         from ocs_codesign.circuits.programs.designs import program_time
         from ocs_codesign.core.cost import CostModel
 
         each = delta_per_circuit or 0
-        change = ReconfigurationCost(
-            delta, each, cold_start=start != WARM, overlap=overlap is not False
-        )
+        change = Change(delta, each, cold_start=start != WARM, overlap=overlap is not False)
         time = program_time(design.verdict, CostModel(alpha, bandwidth), message, change)
     sections = sequence_sections(design, time, directory)
     emit(sequence_json(design, time, directory), json_path, sections)

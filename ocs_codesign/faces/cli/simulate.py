@@ -293,7 +293,7 @@ def _formula_s(
     """Alpha, the longest latency of a logical link, for every step, and t_b for M."""
     import numpy as np
 
-    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.circuits.change import Change
     from ocs_codesign.circuits.programs.designs import program_time
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.verification.circuits import verify_program
@@ -306,9 +306,7 @@ def _formula_s(
         return routes.synchronous_cost(schedule).time_s(model, message)
     model = CostModel(alpha, loaded.circuits.node_speed() * unit)
     verdict = verify_program(loaded.circuits, schedule)
-    change = ReconfigurationCost(
-        options["delta"] or 0, cold_start=False, overlap=not options["stops"]
-    )
+    change = Change(options["delta"] or 0, cold_start=False, overlap=not options["stops"])
     return program_time(verdict, model, float(message), change).total_s
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.patches import Patch
 
     from ocs_codesign.circuits.demand.matrix import DemandPlan
-    from ocs_codesign.circuits.hold.plan import SwitchPlan, SwitchRun
-    from ocs_codesign.circuits.hold.trace import TracePlan
+    from ocs_codesign.circuits.legs.plan import LegPlan, LegRun
+    from ocs_codesign.circuits.legs.trace import TracePlan
     from ocs_codesign.circuits.planes.problem import PlanePlan
     from ocs_codesign.core.circuits import Interval
 
@@ -406,7 +406,7 @@ def draw_trace(
     return panels.axes
 
 
-def _shown(plan: TracePlan) -> list[tuple[str, SwitchPlan]]:
+def _shown(plan: TracePlan) -> list[tuple[str, LegPlan]]:
     both = ("optimum in hindsight", plan.offline), ("online policy", plan.online)
     return [(name, chosen) for name, chosen in both if chosen is not None]
 
@@ -416,7 +416,7 @@ def _lanes(plan: TracePlan) -> list[int]:
     return sorted({int(at) for _, chosen in _shown(plan) for at in set(chosen.choice.tolist())})
 
 
-def _summary(plan: TracePlan, chosen: SwitchPlan) -> str:
+def _summary(plan: TracePlan, chosen: LegPlan) -> str:
     total = f"{format_time(float(chosen.total))} without computation"
     if plan.trace.compute_s:
         total += f" ({format_time(float(chosen.total + plan.trace.compute_s))} with it)"
@@ -425,7 +425,7 @@ def _summary(plan: TracePlan, chosen: SwitchPlan) -> str:
     return f"{total}, {many} switch{'es' * (many != 1)}, dark for {dark}"
 
 
-def _draw_trace(axes: Axes, plan: TracePlan, chosen: SwitchPlan, lanes: Sequence[int]) -> set[str]:
+def _draw_trace(axes: Axes, plan: TracePlan, chosen: LegPlan, lanes: Sequence[int]) -> set[str]:
     """Draw the runs of a plan; returns the colours that it took."""
     runs = chosen.runs()
     drawn = runs[:_MAX_RUNS_DRAWN]
@@ -449,7 +449,7 @@ def _draw_trace(axes: Axes, plan: TracePlan, chosen: SwitchPlan, lanes: Sequence
     return {colour for _, colour in bars}
 
 
-def _bars(plan: TracePlan, run: SwitchRun, by_job: bool) -> Iterator[tuple[str, float, float]]:
+def _bars(plan: TracePlan, run: LegRun, by_job: bool) -> Iterator[tuple[str, float, float]]:
     """Colour, begin and length of what a run is made of."""
     begin, gap, dark, hidden = map(float, (run.begin, run.gap, run.switching, run.hidden))
     yield _HIDDEN, begin, hidden

@@ -22,7 +22,7 @@ from ocs_codesign.jobs.models.layer import DATA
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ocs_codesign.circuits.hold.options import FabricOption
+    from ocs_codesign.circuits.legs.options import FabricOption
     from ocs_codesign.jobs.cluster_design.cluster import JobCluster
     from ocs_codesign.jobs.cluster_design.exploring import DesignBook
     from ocs_codesign.jobs.cluster_design.group_loads import RankPlacement

@@ -19,7 +19,7 @@ from ocs_codesign.jobs.models.layer import Recommender, ResidualNetwork, Transfo
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ocs_codesign.circuits.hold.options import FabricOption
+    from ocs_codesign.circuits.legs.options import FabricOption
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.jobs.cluster_design.candidates import Candidate
     from ocs_codesign.jobs.cluster_design.group_loads import RankPlacement, Span

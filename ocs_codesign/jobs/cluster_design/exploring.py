@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
-from ocs_codesign.circuits.hold.options import recipe_option, serving_options, with_contenders
+from ocs_codesign.circuits.legs.options import recipe_option, serving_options, with_contenders
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.graphs.families.rings import DirectedCirculant
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from fractions import Fraction
 
-    from ocs_codesign.circuits.hold.options import FabricOption
+    from ocs_codesign.circuits.legs.options import FabricOption
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.jobs.cluster_design.cluster import JobCluster, TrainedModel

@@ -27,7 +27,7 @@ from ocs_codesign.jobs.prices import direct_cost
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ocs_codesign.circuits.hold.options import FabricOption
+    from ocs_codesign.circuits.legs.options import FabricOption
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.jobs.cluster_design.cluster import JobCluster
     from ocs_codesign.jobs.cluster_design.group_loads import GroupCosts, RankPlacement, Span

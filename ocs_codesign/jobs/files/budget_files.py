@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from ocs_codesign.circuits.change import ReconfigurationCost
+from ocs_codesign.circuits.change import Change
 from ocs_codesign.core.collective import GATHERING, Collective
 from ocs_codesign.core.files.archives import check_size, read_limited
 from ocs_codesign.core.files.plain_text import checked_part, file_error, read_plain_text
@@ -275,7 +275,7 @@ def servers_alike(candidate: Candidate, cluster: JobCluster) -> int:
 def rail_fabric(cluster: JobCluster, num_hosts: int, num_ports: int) -> Fabric:
     """The fabric of rails: so many servers as hosts, and a plane of switches a port."""
     profile = profile_named(cluster.switch).used_as(PortModel.SIMPLEX)
-    profile = replace(profile, change=ReconfigurationCost(cluster.delta_s))
+    profile = replace(profile, change=Change(cluster.delta_s))
     count = -(-num_hosts // profile.num_ports)
     each = -(-num_hosts // count)
     switches = tuple(

@@ -49,7 +49,7 @@ from ocs_codesign.jobs.prices import Level, Machine, priced
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ocs_codesign.circuits.hold.trace import Trace
+    from ocs_codesign.circuits.legs.trace import Trace
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.core.files.plain_text import Place, PlainText
     from ocs_codesign.core.networks.aggregation import AggregationProfile

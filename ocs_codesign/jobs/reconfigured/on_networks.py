@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.circuits.hold.options import FabricOption
+    from ocs_codesign.circuits.legs.options import FabricOption
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.jobs.issue import Steady
     from ocs_codesign.jobs.patterns import GroupPattern

@@ -138,7 +138,7 @@ def plan_iteration(
 
     >>> from ocs_codesign.core.cost import CostModel
     >>> from ocs_codesign.graphs.text import parse
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
+    >>> from ocs_codesign.circuits.change import Change
     >>> from ocs_codesign.jobs.job_draft import JobDraft
     >>> from ocs_codesign.jobs.prices import Level, Machine
     >>> from ocs_codesign.jobs.reconfigured.prices import configured
@@ -146,7 +146,7 @@ def plan_iteration(
     >>> whole = draft.collective("allreduce", (0,), 8, {}, num_ranks=4, between=(0, 3))
     >>> pairs = draft.collective("allreduce", (0,), 24, {0: whole}, num_ranks=2, between=(0, 2))
     >>> rings = [parse(f"DirectedCirculant(4, ({step},))") for step in (1, 2)]
-    >>> machine, change = Machine((Level(4, CostModel(0, 1)),)), ReconfigurationCost(5)
+    >>> machine, change = Machine((Level(4, CostModel(0, 1)),)), Change(5)
     >>> found = plan_iteration(configured(draft.graph(), machine, rings, change))
     >>> found.best.choice.tolist(), str(found.best.period_s), str(found.break_even_s)
     ([0, 1], '46', '12')

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.circuits.hold.options import (
+from ocs_codesign.circuits.legs.options import (
     FabricOption,
     changed_circuits,
     check_alike,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.circuits.change import Change
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.jobs.prices import Level, Machine
@@ -257,7 +257,7 @@ class ConfiguredJob:
 
 
 def configured(
-    graph: JobGraph, machine: Machine, recipes: Sequence[Recipe | str], change: ReconfigurationCost
+    graph: JobGraph, machine: Machine, recipes: Sequence[Recipe | str], change: Change
 ) -> ConfiguredJob:
     """The job on circuits with these configurations, whose nodes are its ranks or their blocks.
 
@@ -270,14 +270,14 @@ def configured(
 
     >>> from ocs_codesign.core.cost import CostModel
     >>> from ocs_codesign.graphs.text import parse
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
+    >>> from ocs_codesign.circuits.change import Change
     >>> from ocs_codesign.jobs.job_draft import JobDraft
     >>> from ocs_codesign.jobs.prices import Level, Machine
     >>> draft = JobDraft(1, [8])
     >>> nodes = draft.collective("allreduce", (0,), 800, {}, num_ranks=8, between=(0, 7))
     >>> rings = [parse(f"DirectedCirculant(8, ({step},))") for step in (1, 3)]
     >>> machine = Machine((Level(8, CostModel(0, 1)),))
-    >>> configured(draft.graph(), machine, rings, ReconfigurationCost(1)).work[:, 0].tolist()
+    >>> configured(draft.graph(), machine, rings, Change(1)).work[:, 0].tolist()
     [1400000000000, 1400000000000]
     """
     distinct = tuple(

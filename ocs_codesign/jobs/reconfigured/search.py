@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.circuits.hold.plan import SwitchProblem, switch_plan
+from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.progress import tell
 from ocs_codesign.jobs.issue import RanksStuckError, members_of, period_bound_s
@@ -73,10 +73,10 @@ def round_plan(
         row[[at for at in range(many) if at != last]] = float("inf")
         closed = np.concatenate([table[:-1], row[None]])
         unique, rows = _distinct_rows(np.column_stack([closed, gaps.astype(object)]))
-        problem = SwitchProblem(
+        problem = LegProblem(
             unique[:, :-1], delta.astype(object), start=last, gaps=unique[:, -1], rows=rows
         )
-        plan = switch_plan(problem)
+        plan = plan_legs(problem)
         found = RoundPlan(plan.choice.astype(np.int64), plan.total, plan.num_switches)
         if best is None or (found.total, found.num_switches) < (best.total, best.num_switches):
             best = found

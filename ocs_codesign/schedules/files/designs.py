@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, final
 import numpy as np
 
 import ocs_codesign
-from ocs_codesign.core.circuits import Change
+from ocs_codesign.core.circuits import PlaneChange
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.core.files.archives import read_limited
 from ocs_codesign.core.files.atomic import check_replaceable, whole_directory
@@ -120,7 +120,7 @@ def program_record(design: ProgramDesign) -> dict[str, Any]:
     }
 
 
-def change_fields(change: Change) -> dict[str, int]:
+def change_fields(change: PlaneChange) -> dict[str, int]:
     """A change of circuits in JSON."""
     values = (change.step, change.plane, change.num_circuits, change.dark_steps)
     return dict(zip(_CHANGE, values, strict=True))
@@ -144,7 +144,7 @@ class ProgramClaims:
     recipes: tuple[str, ...]
     recipe_of_step: tuple[int, ...]
     num_configurations: int
-    changes: tuple[Change, ...]
+    changes: tuple[PlaneChange, ...]
     bound: Fraction | None
 
 
@@ -195,7 +195,7 @@ def _program(record: dict[str, Any]) -> ProgramClaims:
         used,
         record["configurations"],
         tuple(
-            Change(*(_checked(change, _CHANGE)[key] for key in _CHANGE))
+            PlaneChange(*(_checked(change, _CHANGE)[key] for key in _CHANGE))
             for change in record["changes"]
         ),
         None if bound is None else _fraction(bound, "t_b_bound"),

@@ -23,7 +23,7 @@ from ocs_codesign.fabric.bundle.check.circuits import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from ocs_codesign.circuits.change import ReconfigurationCost
+    from ocs_codesign.circuits.change import Change
     from ocs_codesign.fabric.bundle.check.circuits import Circuit, CrossConnect, Plant
     from ocs_codesign.fabric.bundle.check.files import BundleFiles, Row
     from ocs_codesign.fabric.description import Fabric, Switch
@@ -222,7 +222,7 @@ class Plan:
                     yield f"no link {link[0]} -> {link[1]} is up all the time"
                     break
 
-    def _slowest(self) -> ReconfigurationCost:
+    def _slowest(self) -> Change:
         """The change of the switches that take longest if all circuits change."""
         most = max(len({row.circuit for row in self.before.values()}), 1)
         changes = [switch.profile.change for switch in self.plant.fabric.switches]

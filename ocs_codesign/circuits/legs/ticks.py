@@ -14,7 +14,7 @@ from ocs_codesign.core.quantities import exact
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.circuits.hold.plan import Numbers
+    from ocs_codesign.circuits.legs.plan import Numbers
 
 
 _LIMIT = 2**59

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ocs_codesign.circuits.change import OpenRange
-from ocs_codesign.circuits.hold.plan import DynamicProgram, switches_of
+from ocs_codesign.circuits.legs.plan import DynamicProgram, switches_of
 from ocs_codesign.core.progress import tell
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ocs_codesign.circuits.hold.plan import SwitchProblem
+    from ocs_codesign.circuits.legs.plan import LegProblem
 
 
 # Lines: what a plan costs as a function of the factor of all switching costs, between gaps.
@@ -42,7 +42,7 @@ class BreakEvenPiece:
     """Factors from ``begin`` to ``end`` (None: all beyond), over which one plan is optimal.
 
     It costs base + factor * slope; ``choice`` (int32, S) is the topology of every step, and
-    ``num_switches`` counts as in ``SwitchPlan``.
+    ``num_switches`` counts as in ``LegPlan``.
     """
 
     begin: Fraction
@@ -86,7 +86,7 @@ class LineSearch:
     Raises ValueError if there are more than MAX_REGIMES.
     """
 
-    def __init__(self, problem: SwitchProblem) -> None:
+    def __init__(self, problem: LegProblem) -> None:
         self.problem, ticks = problem, problem.ticks
         both = np.concatenate([ticks.delta.ravel(), ticks.first])
         prices = np.unique(both[both < ticks.infinite]).tolist()
@@ -155,7 +155,7 @@ class BreakEven:
     the search was stopped are missing at either end.
     """
 
-    problem: SwitchProblem
+    problem: LegProblem
     pieces: tuple[BreakEvenPiece, ...]
 
     @property
@@ -184,7 +184,7 @@ class BreakEven:
 
 
 def break_even(
-    problem: SwitchProblem, *, around: Fraction | int = 0, max_solves: int = MAX_SOLVES
+    problem: LegProblem, *, around: Fraction | int = 0, max_solves: int = MAX_SOLVES
 ) -> BreakEven:
     """All optimal plans of a problem while its ``delta`` and ``first`` are scaled by a factor.
 
@@ -194,9 +194,9 @@ def break_even(
     steps, for a negative factor, too few solves for a single piece, or too many different gaps and
     switching costs.
 
-    >>> from ocs_codesign.circuits.hold.plan import SwitchProblem
+    >>> from ocs_codesign.circuits.legs.plan import LegProblem
     >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
-    >>> found = break_even(SwitchProblem(costs, 1, start=0))
+    >>> found = break_even(LegProblem(costs, 1, start=0))
     >>> [str(factor) for factor in found.factors], str(found.total(6))
     (['5/2', '10'], '35')
     """

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.circuits.change import OpenRange, ReconfigurationCost, merged
-from ocs_codesign.circuits.hold.break_even import MAX_SOLVES, BreakEven, LineSearch, break_even
-from ocs_codesign.circuits.hold.options import (
+from ocs_codesign.circuits.change import Change, OpenRange, merged
+from ocs_codesign.circuits.legs.break_even import MAX_SOLVES, BreakEven, LineSearch, break_even
+from ocs_codesign.circuits.legs.options import (
     InsideBound,
     changed_circuits,
     dead_times,
     inside_bounds,
 )
-from ocs_codesign.circuits.hold.plan import (
+from ocs_codesign.circuits.legs.plan import (
     DynamicProgram,
-    SwitchPlan,
-    SwitchProblem,
+    LegPlan,
+    LegProblem,
+    plan_legs,
     price_plan,
-    switch_plan,
 )
-from ocs_codesign.circuits.hold.ticks import is_finite
+from ocs_codesign.circuits.legs.ticks import is_finite
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.quantities import exact
 from ocs_codesign.verification.plans import check_plan
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.circuits.hold.options import FabricOption
+    from ocs_codesign.circuits.legs.options import FabricOption
     from ocs_codesign.core.cost import CostModel
 
 
@@ -199,15 +199,15 @@ class Promise:
     extra: Fraction
 
 
-def online_plan(problem: SwitchProblem) -> SwitchPlan | None:
+def online_plan(problem: LegProblem) -> LegPlan | None:
     """What the work-function policy does; the topology of a step depends on no later one.
 
     The step itself and the gap before it are known when it chooses. None if it gets where no
     finite switch leads to a topology that can serve the next step.
 
-    >>> from ocs_codesign.circuits.hold.plan import SwitchProblem
+    >>> from ocs_codesign.circuits.legs.plan import LegProblem
     >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
-    >>> plan = online_plan(SwitchProblem(costs, 3, start=0))
+    >>> plan = online_plan(LegProblem(costs, 3, start=0))
     >>> plan.choice.tolist(), str(plan.total)
     ([0, 0, 0, 0, 0, 1], '37')
     """
@@ -224,11 +224,11 @@ def online_plan(problem: SwitchProblem) -> SwitchPlan | None:
     return None if choice is None else price_plan(problem, choice)
 
 
-def promise(problem: SwitchProblem) -> Promise | None:
+def promise(problem: LegProblem) -> Promise | None:
     """What is proven of ``online_plan`` in advance; None if switches beyond gaps are no metric.
 
-    >>> from ocs_codesign.circuits.hold.plan import SwitchProblem
-    >>> promise(SwitchProblem([[4, 9]], 3, start=0))
+    >>> from ocs_codesign.circuits.legs.plan import LegProblem
+    >>> promise(LegProblem([[4, 9]], 3, start=0))
     Promise(ratio=3, extra=Fraction(0, 1))
     """
     ticks, many = problem.ticks, problem.num_topologies
@@ -255,7 +255,7 @@ def _is_metric(distance: NDArray[Any]) -> bool:
     return all((distance <= column[:, None] + column[None, :]).all() for column in distance)
 
 
-def static_plan(problem: SwitchProblem) -> SwitchPlan | None:
+def static_plan(problem: LegProblem) -> LegPlan | None:
     """The best topology to hold throughout; None if no single one can serve all steps."""
     infinite = problem.ticks.infinite
     totals = np.minimum(held_work(problem) + _entry(problem), infinite).tolist()
@@ -265,7 +265,7 @@ def static_plan(problem: SwitchProblem) -> SwitchPlan | None:
     return price_plan(problem, np.full(problem.num_steps, best, dtype=np.int32))
 
 
-def held_work(problem: SwitchProblem) -> NDArray[Any]:
+def held_work(problem: LegProblem) -> NDArray[Any]:
     """What all steps cost on each topology, in ticks."""
     ticks = problem.ticks
     times = np.bincount(problem.rows, minlength=len(ticks.costs))
@@ -274,7 +274,7 @@ def held_work(problem: SwitchProblem) -> NDArray[Any]:
     return np.where(never[times > 0].any(axis=0), ticks.infinite, works)
 
 
-def greedy_plan(problem: SwitchProblem) -> SwitchPlan | None:
+def greedy_plan(problem: LegProblem) -> LegPlan | None:
     """Every step on a topology that serves it best, whatever switching costs; keeps if it can.
 
     None if that takes a switch that is infinite.
@@ -295,7 +295,7 @@ def greedy_plan(problem: SwitchProblem) -> SwitchPlan | None:
         return None
 
 
-def _entry(problem: SwitchProblem) -> NDArray[Any]:
+def _entry(problem: LegProblem) -> NDArray[Any]:
     """What the first configuration costs beyond the first gap, in ticks."""
     ticks = problem.ticks
     return np.asarray(ticks.beyond(ticks.first, ticks.gaps[problem.rows[0]]))
@@ -311,10 +311,10 @@ _DOUBLINGS = 64
 def paying(found: BreakEven) -> tuple[OpenRange, ...]:
     """Where the least cost is below that of every topology that is held throughout.
 
-    >>> from ocs_codesign.circuits.hold.break_even import break_even
-    >>> from ocs_codesign.circuits.hold.plan import SwitchProblem
+    >>> from ocs_codesign.circuits.legs.break_even import break_even
+    >>> from ocs_codesign.circuits.legs.plan import LegProblem
     >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
-    >>> paying(break_even(SwitchProblem(costs, 1, start=0)))
+    >>> paying(break_even(LegProblem(costs, 1, start=0)))
     (OpenRange(begin=Fraction(0, 1), end=Fraction(10, 1)),)
     """
     held = _Held(found.problem)
@@ -330,14 +330,14 @@ def paying(found: BreakEven) -> tuple[OpenRange, ...]:
     return merged(ranges)
 
 
-def ceases_to_pay(problem: SwitchProblem, factor: Fraction) -> OpenRange | None:
+def ceases_to_pay(problem: LegProblem, factor: Fraction) -> OpenRange | None:
     """Two factors a hundredth apart: switching pays at the first and not at the second.
 
     Searched upwards from a factor at which it pays; None if it does not there, or always does.
 
-    >>> from ocs_codesign.circuits.hold.plan import SwitchProblem
+    >>> from ocs_codesign.circuits.legs.plan import LegProblem
     >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
-    >>> found = ceases_to_pay(SwitchProblem(costs, 1, start=0), Fraction(1))
+    >>> found = ceases_to_pay(LegProblem(costs, 1, start=0), Fraction(1))
     >>> found.begin < 10 <= found.end
     True
     """
@@ -366,7 +366,7 @@ def ceases_to_pay(problem: SwitchProblem, factor: Fraction) -> OpenRange | None:
 class _Held:
     """What holding a topology throughout costs, for each that can serve all steps."""
 
-    def __init__(self, problem: SwitchProblem) -> None:
+    def __init__(self, problem: LegProblem) -> None:
         ticks = problem.ticks
         work = held_work(problem)
         able = (work < ticks.infinite) & (ticks.first < ticks.infinite)
@@ -411,13 +411,13 @@ class TracePlan:
     steps: TraceSteps
     options: tuple[FabricOption, ...]
     model: CostModel
-    reconfiguration: ReconfigurationCost
-    problem: SwitchProblem
-    offline: SwitchPlan
-    online: SwitchPlan | None
+    reconfiguration: Change
+    problem: LegProblem
+    offline: LegPlan
+    online: LegPlan | None
     promise: Promise | None
-    static: SwitchPlan | None
-    greedy: SwitchPlan | None
+    static: LegPlan | None
+    greedy: LegPlan | None
     break_even: BreakEven
     factor_s: Fraction
     paying: tuple[OpenRange, ...]
@@ -441,7 +441,7 @@ def plan_trace(
     trace: Trace,
     options: Sequence[FabricOption],
     model: CostModel,
-    reconfiguration: ReconfigurationCost,
+    reconfiguration: Change,
     *,
     start: int | None = None,
     max_solves: int | None = None,
@@ -456,30 +456,30 @@ def plan_trace(
     circuit adds has to be counted.
 
     >>> from ocs_codesign.core.cost import Cost, CostModel
-    >>> from ocs_codesign.circuits.hold.trace import Job, Trace
-    >>> from ocs_codesign.circuits.hold.options import FabricOption
+    >>> from ocs_codesign.circuits.legs.trace import Job, Trace
+    >>> from ocs_codesign.circuits.legs.options import FabricOption
     >>> gather, exchange = (Cost(0, Fraction(time)) for time in (100, 180))
     >>> options = [FabricOption("one", gather, gather), FabricOption("other", alltoall=exchange)]
     >>> trace = Trace([Job("allgather", 1, gap_after_s=4), Job("alltoall", 1)], repeat=2)
-    >>> plan = plan_trace(trace, options, CostModel(0, 1), ReconfigurationCost(10), start=0)
+    >>> plan = plan_trace(trace, options, CostModel(0, 1), Change(10), start=0)
     >>> plan.offline.choice.tolist(), str(plan.offline.switching), str(plan.offline.hidden)
     ([0, 1, 0, 1], '22', '8')
     """
     steps = trace.steps()
     costs = _seconds(steps, options, model)
 
-    def problem_with(cost: ReconfigurationCost) -> SwitchProblem:
+    def problem_with(cost: Change) -> LegProblem:
         delta, first = _dead_times(options, cost)
         gaps = [demand.gap_s for demand in steps.demands]
         entry = None if start is not None else first
-        return SwitchProblem(costs, delta, start=start, first=entry, gaps=gaps, rows=steps.rows)
+        return LegProblem(costs, delta, start=start, first=entry, gaps=gaps, rows=steps.rows)
 
     problem = problem_with(reconfiguration)
     scaled, factor_s, here = problem, reconfiguration.fixed_s, Fraction(1)
     if not reconfiguration.per_circuit_s:  # then a factor can be the dead time itself
-        unit = ReconfigurationCost(1, cold_start=reconfiguration.cold_start)
+        unit = Change(1, cold_start=reconfiguration.cold_start)
         scaled, factor_s, here = problem_with(unit), Fraction(1), reconfiguration.fixed_s
-    offline = switch_plan(problem)
+    offline = plan_legs(problem)
     witness = check_plan(offline)
     if witness is not None:
         raise RuntimeError(f"the plan of the trace fails: {witness}")
@@ -528,7 +528,7 @@ def _seconds(steps: TraceSteps, options: Sequence[FabricOption], model: CostMode
 
 
 def _dead_times(
-    options: Sequence[FabricOption], cost: ReconfigurationCost
+    options: Sequence[FabricOption], cost: Change
 ) -> tuple[Fraction | NDArray[Any], NDArray[Any]]:
     """What switches between options cost, and the first configuration; one number if they agree."""
     topologies = [option.topology for option in options if option.topology is not None]
@@ -543,7 +543,7 @@ def _dead_times(
     return (others.pop() if len(others) == 1 else delta), first
 
 
-def _max_solves(problem: SwitchProblem) -> int:
+def _max_solves(problem: LegProblem) -> int:
     """Plans that are made for break-even factors within some seconds."""
     many = problem.num_topologies
     states = problem.num_steps * many

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.circuits.change import ReconfigurationCost
-    from ocs_codesign.circuits.hold.trace import Trace
+    from ocs_codesign.circuits.change import Change
+    from ocs_codesign.circuits.legs.trace import Trace
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.graphs.recipe import Recipe
@@ -260,7 +260,7 @@ def inside_bounds(
     options: Sequence[FabricOption],
     collectives: Iterable[Collective],
     model: CostModel,
-    reconfiguration: ReconfigurationCost,
+    reconfiguration: Change,
 ) -> tuple[InsideBound, ...]:
     """The bound of each gathering collective on the option with the fewest steps, if there is one.
 
@@ -328,11 +328,11 @@ def changed_circuits(topologies: Sequence[Topology]) -> NDArray[np.int64]:
     return np.asarray(np.diag(kept)[None, :] - kept)
 
 
-def dead_times(changed: NDArray[np.int64], reconfiguration: ReconfigurationCost) -> NDArray[Any]:
+def dead_times(changed: NDArray[np.int64], reconfiguration: Change) -> NDArray[Any]:
     """Dead time in seconds for so many circuits changed, Fractions in the same shape.
 
-    >>> from ocs_codesign.circuits.change import ReconfigurationCost
-    >>> print(*dead_times(np.array([0, 8]), ReconfigurationCost(10, 1)))
+    >>> from ocs_codesign.circuits.change import Change
+    >>> print(*dead_times(np.array([0, 8]), Change(10, 1)))
     0 18
     """
     numbers, which = np.unique(changed, return_inverse=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.circuits.hold.ticks import Ticks, is_finite, read_numbers, to_ticks
+from ocs_codesign.circuits.legs.ticks import Ticks, is_finite, read_numbers, to_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     Numbers = ArrayLike | Exact | Sequence[Exact] | Sequence[Sequence[Exact]]
 
 
-# SwitchPlan: the topology held in every step, what it costs, and the proof that it is best.
+# LegPlan: the topology held in every step, what it costs, and the proof that it is best.
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class SwitchRun:
+class LegRun:
     """Steps on one topology, numbered from 1, the last one included.
 
     The run begins at ``begin``, on an axis that begins with the first gap, with the ``gap`` of its
@@ -70,7 +70,7 @@ class Certificate:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class SwitchPlan:
+class LegPlan:
     """The topology of every step (int32, S) and exactly what it costs, in the problem's unit.
 
     ``working`` is the cost of all steps, ``switching`` of all switches beyond the gaps, ``hidden``
@@ -78,7 +78,7 @@ class SwitchPlan:
     but not the first configuration of a fabric that holds none. An optimal plan has a certificate.
     """
 
-    problem: SwitchProblem
+    problem: LegProblem
     choice: NDArray[np.int32]
     working: Fraction
     switching: Fraction
@@ -96,7 +96,7 @@ class SwitchPlan:
         """Whether the certificate proves that no plan costs less."""
         return self.certificate is not None and self.certificate.bound == self.total
 
-    def runs(self) -> tuple[SwitchRun, ...]:
+    def runs(self) -> tuple[LegRun, ...]:
         """Maximal sequences of steps on one topology."""
         rows, ticks = self.problem.rows, self.problem.ticks
         begins, prices, gaps = switches_of(self.problem, self.choice)
@@ -113,21 +113,21 @@ class SwitchPlan:
         columns = zip(begins.tolist(), ends, held, *(part.tolist() for part in parts), strict=True)
         for begin, end, topology, *numbers in columns:
             times = (ticks.tick * number for number in numbers)
-            runs.append(SwitchRun(begin + 1, end, topology, now, *times))
+            runs.append(LegRun(begin + 1, end, topology, now, *times))
             now = runs[-1].end
         return tuple(runs)
 
 
 def price_plan(
-    problem: SwitchProblem, choice: ArrayLike, certificate: Certificate | None = None
-) -> SwitchPlan:
+    problem: LegProblem, choice: ArrayLike, certificate: Certificate | None = None
+) -> LegPlan:
     """The plan that holds these topologies, with its exact costs.
 
     Raises ValueError for a topology out of range, one that cannot serve its step or that cannot be
     switched to.
 
-    >>> from ocs_codesign.circuits.hold.plan import SwitchProblem
-    >>> plan = price_plan(SwitchProblem([[4, 9], [9, 4]], 3, start=0), [0, 1])
+    >>> from ocs_codesign.circuits.legs.plan import LegProblem
+    >>> plan = price_plan(LegProblem([[4, 9], [9, 4]], 3, start=0), [0, 1])
     >>> str(plan.working), str(plan.switching), plan.num_switches
     ('8', '3', 1)
     """
@@ -137,10 +137,10 @@ def price_plan(
     switching = ticks.tick * int(np.maximum(prices - gaps, 0).sum())
     hidden = ticks.tick * int(np.minimum(prices, gaps).sum())
     num_switches = len(begins) - (problem.start in {None, int(held[0])})
-    return SwitchPlan(problem, held, working, switching, hidden, num_switches, certificate)
+    return LegPlan(problem, held, working, switching, hidden, num_switches, certificate)
 
 
-def _checked(problem: SwitchProblem, choice: ArrayLike) -> NDArray[np.int32]:
+def _checked(problem: LegProblem, choice: ArrayLike) -> NDArray[np.int32]:
     held = np.array(choice)
     if held.shape != (problem.num_steps,) or held.dtype.kind not in "iu":
         raise ValueError(f"choice must be {problem.num_steps} integers, a topology for each step")
@@ -160,7 +160,7 @@ def _checked(problem: SwitchProblem, choice: ArrayLike) -> NDArray[np.int32]:
 
 
 def switches_of(
-    problem: SwitchProblem, held: NDArray[np.int32]
+    problem: LegProblem, held: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]:
     """Where runs begin, what switching there costs, and the gaps before, in ticks.
 
@@ -188,15 +188,15 @@ _PART, _DIGIT = 60, 30
 _MOST = 1 << (2 * _PART - 2)
 
 
-def switch_plan(problem: SwitchProblem) -> SwitchPlan:
+def plan_legs(problem: LegProblem) -> LegPlan:
     """The plan of least total cost, of those one with the fewest switches, with its certificate.
 
     ``check_plan`` verifies the certificate without this code. Raises ValueError if no plan can
     serve all steps because the switches that it would take are infinite.
 
-    >>> from ocs_codesign.circuits.hold.plan import SwitchProblem
+    >>> from ocs_codesign.circuits.legs.plan import LegProblem
     >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
-    >>> plan = switch_plan(SwitchProblem(costs, 3, start=0))
+    >>> plan = plan_legs(LegProblem(costs, 3, start=0))
     >>> str(plan.total), plan.choice.tolist(), plan.is_optimal
     ('32', [0, 0, 0, 0, 1, 1], True)
     """
@@ -279,7 +279,7 @@ class DynamicProgram:
         ``waits`` are the rows of the gaps before the steps. Where time is reversed, switches lead
         to what is held, and their number does not count.
         """
-        from ocs_codesign.circuits.hold.kernels import costs_to_go
+        from ocs_codesign.circuits.legs.kernels import costs_to_go
 
         delta = self.delta
         if not is_reversed and delta.shape[1] > 1:
@@ -302,7 +302,7 @@ class DynamicProgram:
 
         Online they are costs of the steps so far, which the first configuration belongs to.
         """
-        from ocs_codesign.circuits.hold.kernels import follow
+        from ocs_codesign.circuits.legs.kernels import follow
 
         first = self.first * 0 if is_online and start is None else self.first
         held, tie = -1 if start is None else start, int(not is_online)
@@ -340,7 +340,7 @@ def _in_parts(digits: NDArray[np.int64], factor: int) -> NDArray[np.int64]:
     return np.stack([places[3] << _DIGIT | places[2], places[1] << _DIGIT | places[0]])
 
 
-# SwitchProblem: steps, topologies that can serve them, and what switching between them costs.
+# LegProblem: steps, topologies that can serve them, and what switching between them costs.
 
 
 MAX_STATES = 2**26
@@ -349,7 +349,7 @@ MAX_STATES = 2**26
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class SwitchProblem:
+class LegProblem:
     """Which topology to hold in every step, when switching stops the fabric.
 
     A step costs ``costs[r, t]`` on topology t, infinity if t cannot serve it. Switching from s to t
@@ -365,7 +365,7 @@ class SwitchProblem:
     steps, no topologies, steps that no topology can serve, and a delta that is not 0 on its
     diagonal.
 
-    >>> problem = SwitchProblem([[4, 9], [9, 4]], 3, start=0)
+    >>> problem = LegProblem([[4, 9], [9, 4]], 3, start=0)
     >>> problem.num_steps, problem.num_topologies, problem.is_uniform
     (2, 2, True)
     """

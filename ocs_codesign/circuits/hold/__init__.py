@@ -1,1 +1,0 @@
-"""circuits.hold."""
