@@ -63,7 +63,7 @@ def rows(nodes: int, deltas_s: Sequence[Fraction]) -> Iterator[dict[str, object]
     """A row for every collective, number of planes and dead time."""
     for collective, algorithm in COLLECTIVES.items():
         exchanges = matched(algorithm, collective, nodes)
-        needed, sizes = exchanges.order(), exchanges.bytes_per_node(MESSAGE)
+        needed, sizes = exchanges.needed, exchanges.bytes_per_node(MESSAGE)
         for planes in PLANES:
             for delta in deltas_s:
                 cost = Change(delta)

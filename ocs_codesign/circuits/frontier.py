@@ -271,9 +271,9 @@ def allreduce_candidates(num_nodes: int, degree: int, max_configurations: int) -
     if num_nodes <= MAX_NODES and not num_nodes & (num_nodes - 1):
         for name in ("recursive-doubling", "recursive-doubling-full"):
             algorithm = matched(name, "allreduce", num_nodes)
-            plan = reuse_plan(algorithm, len(algorithm.steps))
-            if plan.cost.num_configurations <= max_configurations:
-                found.append(_design(Collective.ALLREDUCE, MATCHED, plan.cost, name=algorithm.name))
+            cost = algorithm.cost(reuse_plan(algorithm, len(algorithm.needed)).choice)
+            if cost.num_configurations <= max_configurations:
+                found.append(_design(Collective.ALLREDUCE, MATCHED, cost, name=algorithm.name))
     return found
 
 
@@ -347,12 +347,13 @@ def _design(
 
 def _bruck_plans(num_nodes: int, max_configurations: int) -> Iterator[Design]:
     algorithm = matched("bruck", "alltoall", num_nodes)
-    for changes in range(min(max_configurations, len(algorithm.steps))):
+    for changes in range(min(max_configurations, len(algorithm.needed))):
         plan = reuse_plan(algorithm, changes)
-        if plan.num_reconfigurations == changes:
-            shifts = [algorithm.configurations[held].head[0] for held in plan.held]
+        if plan.num_switches == changes:
+            shifts = [algorithm.configurations[held].head[0] for held in plan.choice]
             name = f"Bruck on circuits of shift {', '.join(map(str, dict.fromkeys(shifts)))}"
-            yield _design(Collective.ALLTOALL, MATCHED, plan.cost, name=name)
+            cost = algorithm.cost(plan.choice)
+            yield _design(Collective.ALLTOALL, MATCHED, cost, name=name)
 
 
 CRITERIA = ("configurations", "steps", "t_b")

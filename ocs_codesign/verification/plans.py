@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.circuits.legs.plan import Certificate, LegPlan, LegProblem
+    from ocs_codesign.circuits.legs.plan import LegPlan, LegProblem
 
 
 _BATCH = 2**20
@@ -36,8 +36,8 @@ def check_plan(plan: LegPlan) -> Witness | None:
     >>> check_plan(plan_legs(LegProblem([[4, 9], [9, 4]], 3, start=0)))
     """
     wrong = _wrong_costs(plan)
-    if wrong is None and plan.certificate is not None:
-        wrong = _wrong_bound(plan.problem, plan.certificate)
+    if wrong is None and plan.potentials is not None:
+        wrong = _wrong_bound(plan.problem, plan.potentials, plan.bound)
     return wrong
 
 
@@ -103,8 +103,10 @@ def _number(value: Any) -> Fraction | None:
     return None if value == float("inf") else exact(value)
 
 
-def _wrong_bound(problem: LegProblem, certificate: Certificate) -> Witness | None:
-    potentials, ticks = certificate.potentials, problem.ticks
+def _wrong_bound(
+    problem: LegProblem, potentials: NDArray[Any], bound: Fraction | None
+) -> Witness | None:
+    ticks = problem.ticks
     if potentials.shape != (problem.num_steps, problem.num_topologies):
         return Witness(f"potentials have the shape {potentials.shape}")
     if potentials.dtype != ticks.costs.dtype or (potentials > ticks.infinite).any():
@@ -123,8 +125,8 @@ def _wrong_bound(problem: LegProblem, certificate: Certificate) -> Witness | Non
             return Witness(rule, step=begin + step + 1)
     entry = _beyond(ticks.first, ticks.gaps[problem.rows[0]], ticks.infinite)
     proven = min((entry + potentials[0]).tolist()) * ticks.tick
-    if proven != certificate.bound:
-        return Witness(f"the potentials prove {proven}, not {certificate.bound}")
+    if proven != bound:
+        return Witness(f"the potentials prove {proven}, not {bound}")
     return None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hold_oracle import COSTS, table
 
-from ocs_codesign.circuits.legs.plan import Certificate, LegProblem, plan_legs, price_plan
+from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs, price_plan
 from ocs_codesign.verification.plans import check_plan
 
 
@@ -25,8 +25,8 @@ def plan(request):
 
 
 def with_potentials(plan, potentials, bound=None):
-    bound = plan.certificate.bound if bound is None else bound
-    return check_plan(replace(plan, certificate=Certificate(potentials, bound)))
+    bound = plan.bound if bound is None else bound
+    return check_plan(replace(plan, potentials=potentials, bound=bound))
 
 
 @pytest.mark.parametrize("field", ["working", "switching", "hidden", "num_switches"])
@@ -51,7 +51,7 @@ def test_another_choice(plan, choice, witness):
 
 
 def test_every_potential_that_is_raised_is_found(plan):
-    potentials = plan.certificate.potentials
+    potentials = plan.potentials
     for step, topology in np.ndindex(potentials.shape):
         raised = potentials.copy()
         raised[step, topology] += 1
@@ -62,29 +62,29 @@ def test_every_potential_that_is_raised_is_found(plan):
 
 
 def test_lower_potentials_prove_less(plan):
-    potentials, bound = plan.certificate.potentials, plan.certificate.bound
+    potentials, bound = plan.potentials, plan.bound
     less = bound - plan.problem.ticks.tick
     assert str(with_potentials(plan, potentials - 1)).startswith("the potentials prove")
     assert str(with_potentials(plan, potentials, less)).startswith("the potentials prove")
     assert with_potentials(plan, potentials - 1, less) is None
-    assert not replace(plan, certificate=Certificate(potentials - 1, less)).is_optimal
+    assert not replace(plan, potentials=potentials - 1, bound=less).is_optimal
 
 
 def test_potentials_of_another_form(plan):
-    potentials = plan.certificate.potentials
+    potentials = plan.potentials
     assert str(with_potentials(plan, potentials[1:])) == "potentials have the shape (5, 2)"
     assert str(with_potentials(plan, potentials.astype(float))) == "potentials are not ticks"
 
 
 def test_a_claim_below_the_optimum_is_not_provable(plan):
-    """No certificate can prove more than the plan of least cost, whatever its potentials."""
+    """No potentials can prove more than the plan of least cost, whatever its potentials."""
     worse = price_plan(plan.problem, [0] * 6)
-    claimed = replace(worse, certificate=Certificate(plan.certificate.potentials, worse.total))
+    claimed = replace(worse, potentials=plan.potentials, bound=worse.total)
     assert claimed.is_optimal
     assert check_plan(claimed) is not None
 
 
-def test_plans_without_a_certificate_claim_nothing():
+def test_plans_without_a_bound_claim_nothing():
     plan = price_plan(LegProblem(COSTS, 3, start=0), [0] * 6)
     assert not plan.is_optimal
     assert plan.total == 39
@@ -95,7 +95,7 @@ def test_many_steps_are_checked_in_batches(monkeypatch):
     monkeypatch.setattr("ocs_codesign.verification.plans._BATCH", 12)
     plan = plan_legs(LegProblem(COSTS * 4, 3, start=0))
     assert check_plan(plan) is None
-    raised = plan.certificate.potentials.copy()
+    raised = plan.potentials.copy()
     raised[14, 1] += 1
     witness = "step 15: the potential of topology 1 is too large"
     assert str(with_potentials(plan, raised)) == witness

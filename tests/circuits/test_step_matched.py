@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ocs_codesign.circuits.change import Change
 from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs
 from ocs_codesign.circuits.planes.problem import PlaneProblem
-from ocs_codesign.circuits.step_matched import MatchedCollective, MatchedStep, matched, reuse_plan
+from ocs_codesign.circuits.step_matched import MatchedCollective, matched, reuse_plan
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.core.topology import Topology
@@ -23,17 +23,19 @@ from ocs_codesign.schedules.classic.registry import CLASSIC
 def shifts(nodes, offsets, fractions):
     every = np.arange(nodes)
     made = tuple(Topology(nodes, every, (every + offset) % nodes) for offset in offsets)
-    steps = tuple(MatchedStep(at, Fraction(one)) for at, one in enumerate(fractions))
-    return MatchedCollective("shifts", Collective.ALLTOALL, made, steps)
+    sent = tuple(map(Fraction, fractions))
+    return MatchedCollective("shifts", Collective.ALLTOALL, made, tuple(range(len(sent))), sent)
 
 
 def test_hop_units_of_bruck_for_64_nodes():
-    plans = [reuse_plan(matched("bruck", "alltoall", 64), changes) for changes in range(8)]
-    assert [plan.hop_units for plan in plans] == [63, 14, 9, 8, 7, 6, 6, 6]
-    assert [plan.num_reconfigurations for plan in plans] == [0, 1, 2, 3, 4, 5, 5, 5]
-    assert [plan.cost.t_b for plan in plans[:6]] == [Fraction(n, 2) for n in (63, 14, 9, 8, 7, 6)]
-    assert plans[1].held == (0, 0, 0, 3, 3, 3)
-    assert plans[2].cost.num_configurations == 3
+    bruck = matched("bruck", "alltoall", 64)
+    plans = [reuse_plan(bruck, changes) for changes in range(8)]
+    costs = [bruck.cost(plan.choice) for plan in plans]
+    assert [cost.steps for cost in costs] == [63, 14, 9, 8, 7, 6, 6, 6]
+    assert [plan.num_switches for plan in plans] == [0, 1, 2, 3, 4, 5, 5, 5]
+    assert [cost.t_b for cost in costs[:6]] == [Fraction(n, 2) for n in (63, 14, 9, 8, 7, 6)]
+    assert plans[1].choice.tolist() == [0, 0, 0, 3, 3, 3]
+    assert [cost.num_configurations for cost in costs] == [1, 2, 3, 4, 5, 6, 6, 6]
 
 
 def test_a_shift_serves_later_steps_in_powers_of_two_hops():
@@ -46,23 +48,17 @@ def test_exchanges_serve_only_themselves():
     assert hops.tolist() == [[int(a == b) for a in range(3)] for b in (0, 1, 2, 2, 1, 0)]
     with pytest.raises(ValueError, match="cannot be served with 3 reconfigurations"):
         reuse_plan(matched("recursive-doubling", "allreduce", 8, first="near"), 3)
-    assert reuse_plan(matched("recursive-doubling", "allreduce", 8, first="near"), 4).held == (
-        0,
-        1,
-        2,
-        2,
-        1,
-        0,
-    )
+    plan = reuse_plan(matched("recursive-doubling", "allreduce", 8, first="near"), 4)
+    assert plan.choice.tolist() == [0, 1, 2, 2, 1, 0]
 
 
 def test_steps_are_what_planners_of_planes_take():
     """Configurations 1, 2, 3, 3, 2, 1 with 4, 2, 1, 1, 2, 4 MB for M = 8 MB."""
     exchanges = matched("recursive-doubling", "allreduce", 8, first="near")
-    assert exchanges.order() == (0, 1, 2, 2, 1, 0)
+    assert exchanges.needed == (0, 1, 2, 2, 1, 0)
     assert exchanges.bytes_per_node(8e6) == tuple(n * 10**6 for n in (4, 2, 1, 1, 2, 4))
     cost = Change(200e-6)
-    problem = PlaneProblem(exchanges.order(), exchanges.bytes_per_node(8e6), 2, 50e9, cost)
+    problem = PlaneProblem(exchanges.needed, exchanges.bytes_per_node(8e6), 2, 50e9, cost)
     assert (problem.num_steps, problem.num_configurations) == (6, 3)
     assert problem.send_s[0] == Fraction(4 * 10**6, 50 * 10**9)
 
@@ -86,20 +82,21 @@ def test_placement_is_the_best_of_all(nodes, drawn, changes):
         return reached[0] if reached else None
 
     best = None
-    for held in product(range(len(offsets)), repeat=len(collective.steps)):
+    for held in product(range(len(offsets)), repeat=len(collective.needed)):
         used = [hops(step, one) for step, one in enumerate(held)]
         if None in used or sum(a != b for a, b in pairwise(held)) > changes:
             continue
-        t_b = sum(h * step.fraction for h, step in zip(used, collective.steps, strict=True))
+        t_b = sum(h * sent for h, sent in zip(used, collective.fractions, strict=True))
         best = min(best or (t_b, sum(used)), (t_b, sum(used)))
     if best is None:
         with pytest.raises(ValueError, match="cannot be served"):
             reuse_plan(collective, changes)
         return
     plan = reuse_plan(collective, changes)
-    assert (plan.cost.t_b, plan.cost.steps) == best
-    assert plan.num_reconfigurations <= changes
-    assert plan.hops == tuple(hops(step, held) for step, held in enumerate(plan.held))
+    cost = collective.cost(plan.choice)
+    assert (cost.t_b, cost.steps) == best
+    assert plan.num_switches == cost.num_configurations - 1 <= changes
+    assert cost.steps == sum(hops(step, held) for step, held in enumerate(plan.choice.tolist()))
 
 
 @pytest.mark.parametrize("micros", [0, 1, 20, 100, 1000])
@@ -114,8 +111,8 @@ def test_keep_or_switch_finds_the_best_number_of_changes(nodes, micros):
     hop_s = [Fraction(1, 10**6) + size / (125 * 10**8) for size in bruck.bytes_per_node(2**20)]
     rows = zip(bruck.hops().tolist(), hop_s, strict=True)
     costs = [[hops * step_s if hops else float("inf") for hops in row] for row, step_s in rows]
-    plans = [reuse_plan(bruck, changes) for changes in range(len(bruck.steps))]
-    least = min(plan.cost.time_s(model, 2**20, delta) for plan in plans)
+    plans = [reuse_plan(bruck, changes) for changes in range(len(bruck.needed))]
+    least = min(bruck.cost(plan.choice).time_s(model, 2**20, delta) for plan in plans)
     held = plan_legs(LegProblem(costs, delta, first=0)).total
     assert held <= least
     if nodes & (nodes - 1) == 0:  # all steps move as much, so t_b alone decides the placement
@@ -137,13 +134,13 @@ def test_every_collective_is_permutations_of_degree_1(collective, name):
     heads = [topology.head.tolist() for topology in made.configurations]
     assert all(sorted(head) == list(range(8)) for head in heads)
     assert len(set(map(tuple, heads))) == len(heads)
-    hops = made.hops()[range(len(made.steps)), list(made.order())]
+    hops = made.hops()[range(len(made.needed)), list(made.needed)]
     assert (hops == 1).all()
     messages = CLASSIC[name].messages(collective, 8)
-    assert [8 * step.fraction for step in made.steps] == list(messages.one_port_loads())
-    for number, step in enumerate(made.steps, 1):
+    assert [8 * fraction for fraction in made.fractions] == list(messages.one_port_loads())
+    for number, needed in enumerate(made.needed, 1):
         here = messages.step == number
-        head = made.configurations[step.configuration].head
+        head = made.configurations[needed].head
         assert (messages.target[here] == head[messages.source[here]]).all()
 
 

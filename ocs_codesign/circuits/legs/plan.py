@@ -7,7 +7,7 @@ switches is found, then one that keeps what it holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
@@ -56,26 +56,17 @@ class LegRun:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Certificate:
-    """Potentials (S, K) in ticks, and the bound that they prove: no plan can cost less.
-
-    The potential of a step and a topology is what that step on that topology and all steps after it
-    cost at least: it exceeds neither the step's cost alone at the end, nor, for any topology of the
-    next step, cost, switch and next potential together.
-    """
-
-    potentials: NDArray[Any]
-    bound: Fraction
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
 class LegPlan:
     """The topology of every step (int32, S) and exactly what it costs, in the problem's unit.
 
     ``working`` is the cost of all steps, ``switching`` of all switches beyond the gaps, ``hidden``
     what the gaps hide. ``num_switches`` counts the changes of topology, that from ``start`` too,
-    but not the first configuration of a fabric that holds none. An optimal plan has a certificate.
+    but not the first configuration of a fabric that holds none.
+
+    No plan costs less than ``bound``, which ``potentials`` (S, K) in ticks prove, where they are
+    known: that of a step and a topology is what that step on that topology and all steps after it
+    cost at least. It exceeds neither the step's cost alone at the end, nor, for any topology of the
+    next step, cost, switch and next potential together.
     """
 
     problem: LegProblem
@@ -84,7 +75,8 @@ class LegPlan:
     switching: Fraction
     hidden: Fraction
     num_switches: int
-    certificate: Certificate | None
+    potentials: NDArray[Any] | None = None
+    bound: Fraction | None = None
 
     @property
     def total(self) -> Fraction:
@@ -93,8 +85,8 @@ class LegPlan:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the certificate proves that no plan costs less."""
-        return self.certificate is not None and self.certificate.bound == self.total
+        """Whether the bound proves that no plan costs less."""
+        return self.bound == self.total
 
     def runs(self) -> tuple[LegRun, ...]:
         """Maximal sequences of steps on one topology."""
@@ -118,9 +110,7 @@ class LegPlan:
         return tuple(runs)
 
 
-def price_plan(
-    problem: LegProblem, choice: ArrayLike, certificate: Certificate | None = None
-) -> LegPlan:
+def price_plan(problem: LegProblem, choice: ArrayLike) -> LegPlan:
     """The plan that holds these topologies, with its exact costs.
 
     Raises ValueError for a topology out of range, one that cannot serve its step or that cannot be
@@ -137,7 +127,7 @@ def price_plan(
     switching = ticks.tick * int(np.maximum(prices - gaps, 0).sum())
     hidden = ticks.tick * int(np.minimum(prices, gaps).sum())
     num_switches = len(begins) - (problem.start in {None, int(held[0])})
-    return LegPlan(problem, held, working, switching, hidden, num_switches, certificate)
+    return LegPlan(problem, held, working, switching, hidden, num_switches)
 
 
 def _checked(problem: LegProblem, choice: ArrayLike) -> NDArray[np.int32]:
@@ -189,9 +179,9 @@ _MOST = 1 << (2 * _PART - 2)
 
 
 def plan_legs(problem: LegProblem) -> LegPlan:
-    """The plan of least total cost, of those one with the fewest switches, with its certificate.
+    """The plan of least total cost, of those one with the fewest switches, with its bound.
 
-    ``check_plan`` verifies the certificate without this code. Raises ValueError if no plan can
+    ``check_plan`` verifies the bound without this code. Raises ValueError if no plan can
     serve all steps because the switches that it would take are infinite.
 
     >>> from ocs_codesign.circuits.legs.plan import LegProblem
@@ -213,7 +203,71 @@ def plan_legs(problem: LegProblem) -> LegPlan:
     potentials = program.in_ticks(value)
     potentials.setflags(write=False)
     least = min((ticks.beyond(ticks.first, ticks.gaps[rows[0]]) + potentials[0]).tolist())
-    return price_plan(problem, choice, Certificate(potentials, ticks.tick * least))
+    return replace(price_plan(problem, choice), potentials=potentials, bound=ticks.tick * least)
+
+
+def plan_round(costs: NDArray[Any], delta: NDArray[Any], gaps: NDArray[Any]) -> LegPlan | None:
+    """The plan of least total cost of steps that go round and round; None if none serves all.
+
+    Step i costs ``costs[i, t]`` on topology t; the first step follows the last one. For each
+    topology of the last step the rest is planned exactly, and the best taken: of equal ones that
+    with the fewest switches.
+
+    >>> costs, gaps = np.array([[4, 9], [9, 4]]), np.zeros(2, int)
+    >>> changes = [np.array([[0, delay], [delay, 0]]) for delay in (2, 3)]
+    >>> [str(plan_round(costs, delta, gaps).total) for delta in changes]
+    ['12', '13']
+    """
+    served = is_finite(costs)
+    if not served.any(axis=1).all():
+        return None
+    best: LegPlan | None = None
+    for last in np.flatnonzero(served[-1]).tolist():
+        closed = costs.astype(object)
+        closed[-1, np.arange(costs.shape[1]) != last] = float("inf")
+        different: dict[tuple[Any, ...], int] = {}
+        table = np.column_stack([closed, gaps.astype(object)]).tolist()
+        rows = [different.setdefault(tuple(row), len(different)) for row in table]
+        unique = np.array(list(different), dtype=object)
+        found = plan_legs(
+            LegProblem(unique[:, :-1], delta, start=last, gaps=unique[:, -1], rows=rows)
+        )
+        if best is None or (found.total, found.num_switches) < (best.total, best.num_switches):
+            best = found
+    return best
+
+
+def plan_with_few(problem: LegProblem, most: int) -> LegPlan:
+    """The plan of least total cost of those with at most so many switches.
+
+    A state is a topology and the switches so far. Raises ValueError if so few cannot serve all
+    steps.
+
+    >>> problem = LegProblem([(4, 9), (9, 4), (4, 9)], 0, first=0)
+    >>> [str(plan_with_few(problem, most).total) for most in range(3)]
+    ['17', '17', '12']
+    """
+    if most >= problem.num_steps:
+        return plan_legs(problem)
+    many, layers = problem.num_topologies, range(most + 1)
+    first = np.full((most + 1, many), np.inf, dtype=object)
+    is_switch = np.arange(many) != (np.arange(many) if problem.start is None else problem.start)
+    for layer in layers[:2]:
+        first[layer, is_switch == layer] = problem.first[is_switch == layer]
+    delta = np.full((most + 1, many, most + 1, many), np.inf, dtype=object)
+    for layer in layers:
+        delta[layer, range(many), layer, range(many)] = 0
+    for layer in layers[1:]:
+        delta[layer - 1, :, layer] = np.broadcast_to(problem.delta, (many, many))
+    size = many * (most + 1)
+    layered = LegProblem(
+        np.tile(problem.costs, most + 1),
+        delta.reshape(size, size),
+        first=first.ravel(),
+        gaps=problem.gaps,
+        rows=problem.rows,
+    )
+    return price_plan(problem, plan_legs(layered).choice % many)
 
 
 @final

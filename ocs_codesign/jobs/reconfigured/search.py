@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs
+from ocs_codesign.circuits.legs.plan import plan_round
 from ocs_codesign.core.compute.kernels import for_work
 from ocs_codesign.core.progress import tell
 from ocs_codesign.jobs.issue import RanksStuckError, members_of, period_bound_s
@@ -29,65 +29,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ocs_codesign.circuits.legs.plan import LegPlan
     from ocs_codesign.jobs.issue import Steady
     from ocs_codesign.jobs.job_graph import JobGraph
     from ocs_codesign.jobs.reconfigured.prices import ConfiguredJob
-
-
-# The sequence of configurations round an iteration of least total time, as messages in a row.
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class RoundPlan:
-    """The configuration of every message of a round (int64), and what they and changes take."""
-
-    choice: NDArray[np.int64]
-    total: Fraction
-    num_switches: int
-
-
-def round_plan(
-    costs: NDArray[Any], serves: NDArray[np.bool_], delta: NDArray[Any], gaps: NDArray[Any]
-) -> RoundPlan | None:
-    """The least total of messages one after the other, round and round; None if none serves all.
-
-    Message i costs ``costs[i, k]`` on configuration k, if that ``serves[i, k]``; before it
-    ``gaps[i]`` hide as much of a change, which takes ``delta[j, k]``. The first message follows the
-    last one. For each configuration of the last message the rest is planned exactly, and the best
-    taken: of equal ones that with the fewest changes.
-
-    >>> costs, serves, gaps = np.array([[4, 9], [9, 4]]), np.ones((2, 2), bool), np.zeros(2, int)
-    >>> changes = [np.array([[0, delay], [delay, 0]]) for delay in (2, 3)]
-    >>> [str(round_plan(costs, serves, delta, gaps).total) for delta in changes]
-    ['12', '13']
-    """
-    many = costs.shape[1]
-    table = costs.astype(object)
-    table[~serves] = float("inf")
-    best: RoundPlan | None = None
-    for last in range(many):
-        if not serves[-1, last] or not serves.any(axis=1).all():
-            continue
-        row = table[-1].copy()
-        row[[at for at in range(many) if at != last]] = float("inf")
-        closed = np.concatenate([table[:-1], row[None]])
-        unique, rows = _distinct_rows(np.column_stack([closed, gaps.astype(object)]))
-        problem = LegProblem(
-            unique[:, :-1], delta.astype(object), start=last, gaps=unique[:, -1], rows=rows
-        )
-        plan = plan_legs(problem)
-        found = RoundPlan(plan.choice.astype(np.int64), plan.total, plan.num_switches)
-        if best is None or (found.total, found.num_switches) < (best.total, best.num_switches):
-            best = found
-    return best
-
-
-def _distinct_rows(table: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The different rows, in the order in which they first appear, and which each one is."""
-    number: dict[tuple[Any, ...], int] = {}
-    rows = [number.setdefault(tuple(row), len(number)) for row in table.tolist()]
-    return np.array(list(number), dtype=object), np.array(rows, dtype=np.int64)
 
 
 # The order in which messages over circuits follow each other, and what is computed in between.
@@ -287,7 +232,7 @@ class Search:
             for factor in factors[:1] if order.is_chain else factors:
                 plan = _planned(self.job, order, factor)
                 if plan is not None:
-                    self._try(at, plan.choice)
+                    self._try(at, plan.choice.astype(np.int64))
 
     def _try_moves(self) -> None:
         """Move or drop one change of the best as long as that helps."""
@@ -335,7 +280,6 @@ def bound_s(job: ConfiguredJob, order: MessageOrder) -> Fraction:
     whole = graph.changed(work=graph.ticks, latency=np.zeros_like(graph.latency))
     least = period_bound_s(whole)
     tick_s = job.graph.tick_s
-    dead = job.dead_ticks
     if order.is_chain:
         plan = _planned(job, order, Fraction(1))
         alone = int(job.graph.ticks[~_over(job)].sum())
@@ -343,8 +287,9 @@ def bound_s(job: ConfiguredJob, order: MessageOrder) -> Fraction:
     mine = _of_busiest(job, quick, order)
     if not len(mine):
         return least
-    costs, serves = _costs(job)[:, mine], job.serves[:, mine]
-    plan = round_plan(costs.T, serves.T, dead, np.zeros(len(mine), dtype=np.int64))
+    costs = _costs(job)[:, mine].T.astype(object)
+    costs[~job.serves[:, mine].T] = float("inf")
+    plan = plan_round(costs, job.dead_ticks, np.zeros(len(mine), dtype=np.int64))
     return max(least, plan.total * tick_s if plan else least)
 
 
@@ -387,7 +332,7 @@ def _of_busiest(job: ConfiguredJob, quick: ConfiguredJob, order: MessageOrder) -
     return found
 
 
-def _planned(job: ConfiguredJob, order: MessageOrder, factor: Fraction) -> RoundPlan | None:
+def _planned(job: ConfiguredJob, order: MessageOrder, factor: Fraction) -> LegPlan | None:
     """The plan of messages in a row, each as long as it keeps ranks busy in the mean."""
     graph, over = job.graph, _over(job)
     shares = np.zeros(graph.num_instances, dtype=np.int64)
@@ -397,8 +342,7 @@ def _planned(job: ConfiguredJob, order: MessageOrder, factor: Fraction) -> Round
     unit = gcd(total, *np.unique(mine).tolist())
     weights: NDArray[Any] = (mine // unit).astype(object)
     costs = _costs(job)[:, order.instances].T.astype(object) * weights[:, None]
+    costs[~job.serves[:, order.instances].T] = float("inf")
     whole = total // unit
     delta = job.dead_ticks.astype(object) * (whole * factor)
-    return round_plan(
-        costs, job.serves[:, order.instances].T, delta, order.gaps.astype(object) * whole
-    )
+    return plan_round(costs, delta, order.gaps.astype(object) * whole)
