@@ -106,18 +106,18 @@ def rows(fabric: Fabric, workload: Workload, found: Outcome) -> Iterator[Row]:
     yield {"row": "ranked", "what": "bound", "time_ms": bound, "text": "fat tree of as many ports"}
     yield {"row": "ranked", "what": "all plans", "count": len(found.selection.ranked)}
     (one,) = found.deployment.configurations
-    for part in workload.parts:
-        bounded = next(each for each in one.designs if each.collective == part.job.collective)
+    for part in workload.jobs:
+        bounded = next(each for each in one.designs if each.collective == part.collective)
         cost = bounded.design.cost
-        time = part.job.count * cost.time_s(fabric.cost_model, float(part.job.message_bytes))
+        time = part.count * cost.time_s(fabric.cost_model, float(part.message_bytes))
         yield {
             "row": "deployed",
             "what": part.name,
             "steps": cost.steps,
             "t_b": str(cost.t_b),
             "time_ms": f"{time * 1e3:.4f}",
-            "count": part.job.count,
-            "text": part.job.collective.name,
+            "count": part.count,
+            "text": part.collective.name,
         }
     yield {"row": "bundle", "what": "cables", "count": 2 * one.configuration.num_circuits}
     yield {"row": "bundle", "what": "files", "count": found.num_files}

@@ -139,9 +139,9 @@ def _peers(step: Step, num_nodes: int) -> NDArray[np.int64] | None:
 def reuse_plan(matched: MatchedCollective, num_reconfigurations: int) -> LegPlan:
     """What is held at every step for the least t_b with at most so many changes, exactly.
 
-    Of equals the plan has the fewest hops, then it changes early. The first configuration is held from the start; the
-    costs are integers that compare plans. Raises ValueError for a negative number, and if so few
-    configurations cannot serve all steps.
+    Of equals the plan has the fewest hops, then it changes early. The first configuration is held
+    from the start; the costs are integers that compare plans. Raises ValueError for a negative
+    number, and if so few configurations cannot serve all steps.
 
     >>> bruck = matched("bruck", "alltoall", 64)
     >>> [bruck.cost(reuse_plan(bruck, changes).choice).steps for changes in range(6)]

@@ -141,17 +141,17 @@ def chain_of(trace: Trace, num_ranks: int) -> JobGraph:
     """
     if trace.num_jobs > MAX_STEPS:
         raise ValueError(f"{trace.num_jobs} collectives: at most {MAX_STEPS} are simulated")
-    steps = trace.steps()
+    steps = trace.legs()
     draft = JobDraft(1, [num_ranks], NANOSECOND / 1000)
     last: list[int] = []
     for row in steps.rows.tolist():
-        demand = steps.demands[row]
-        if demand.gap_s:
-            ticks = round(demand.gap_s / draft.tick_s)
+        leg = steps.legs[row]
+        if leg.gap_s:
+            ticks = round(leg.gap_s / draft.tick_s)
             last = [draft.compute(0, ticks, last, label="computation")]
-        name = demand.collective.name
+        name = leg.collective.name
         last = draft.collective(
-            *(name, (0,), -(-demand.message_bytes // 1), {0: last}),
+            *(name, (0,), -(-leg.message_bytes // 1), {0: last}),
             num_ranks=num_ranks,
             between=(0, num_ranks - 1),
             label=name,

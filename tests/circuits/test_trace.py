@@ -66,11 +66,11 @@ def test_steps(seed):
         for _ in range(drawn.randint(1, 5))
     ]
     trace = Trace(jobs, drawn.randint(1, 4))
-    steps = trace.steps()
-    found = [steps.demands[row] for row in steps.rows]
+    steps = trace.legs()
+    found = [steps.legs[row] for row in steps.rows]
     assert [(one.collective, one.message_bytes, one.gap_s) for one in found] == slow_steps(trace)
     assert len(found) == trace.num_jobs
-    assert len(set(steps.demands)) == len(steps.demands) <= 2 * len(jobs) + 1
+    assert len(set(steps.legs)) == len(steps.legs) <= 2 * len(jobs) + 1
     last = trace.jobs[-1].gap_after_s
     assert trace.compute_s == sum(one.gap_s for one in found) + last
 
@@ -124,7 +124,7 @@ def test_times_of_recipes_and_circuits_changed():
     plan = plan_trace(trace, options, model, cost)
     assert plan.problem.delta[0].tolist() == [0, Fraction(18, 10**7), Fraction(26, 10**7)]
     assert plan.problem.first.tolist() == [Fraction(26, 10**7)] * 3
-    for row, demand in enumerate(plan.steps.demands):
+    for row, demand in enumerate(plan.legs.legs):
         for at, one in enumerate(options):
             wanted = one.cost(demand.collective)
             time = Fraction(wanted.steps, 10**6) + wanted.t_b * Fraction(8000, 10**9)

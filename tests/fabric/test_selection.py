@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -15,7 +16,7 @@ from ocs_codesign.core.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.core.cost import Cost
 from ocs_codesign.fabric.files.fabric_files import parse_fabric
 from ocs_codesign.fabric.selection.ranking import PlanKind, select
-from ocs_codesign.fabric.selection.steps import AllowedChanges, Part, Workload
+from ocs_codesign.fabric.selection.steps import AllowedChanges, Workload
 from ocs_codesign.graphs.text import parse
 from ocs_codesign.schedules.registry import Task, made_by
 from ocs_codesign.verification.schedules import verify
@@ -39,8 +40,8 @@ def fabric(delta="10us", ports=8, hosts=8, profile="polatis-384", **more):
 
 
 def mix(allowed, *jobs, repeat=1):
-    parts = tuple(Part(f"part {at}", job) for at, job in enumerate(jobs))
-    return Workload("mix", parts, repeat, allowed)
+    named = tuple(replace(job, name=f"part {at}") for at, job in enumerate(jobs))
+    return Workload("mix", named, repeat, allowed)
 
 
 @pytest.fixture(scope="module")

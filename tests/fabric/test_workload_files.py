@@ -13,7 +13,7 @@ from ocs_codesign.circuits.legs.trace import Job
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.cost import CostModel
 from ocs_codesign.fabric.files.workload import load_workload, parse_workload, workload_json_schema
-from ocs_codesign.fabric.selection.steps import AllowedChanges, Part, Workload
+from ocs_codesign.fabric.selection.steps import AllowedChanges, Workload
 from ocs_codesign.graphs.text import parse
 
 EXAMPLE = EXAMPLES / "moe_workload.yaml"
@@ -33,11 +33,10 @@ collectives:
 
 def test_everything_is_read():
     read = parse_workload(GOOD.encode(), "w.yaml")
-    swap = Job("alltoall", 2**26, gap_before_s=Fraction(1, 5000), count=2)
-    reduce = Job("allreduce", 10**9, gap_after_s=Fraction(3, 1000))
-    parts = (Part("swap", swap), Part("allreduce 2", reduce))
-    assert read == Workload("mix", parts, 2, AllowedChanges.INSIDE)
-    assert read.part_of_steps().tolist() == [0, 0, 1, 0, 0, 1]
+    swap = Job("alltoall", 2**26, gap_before_s=Fraction(1, 5000), count=2, name="swap")
+    reduce = Job("allreduce", 10**9, gap_after_s=Fraction(3, 1000), name="allreduce 2")
+    assert read == Workload("mix", (swap, reduce), 2, AllowedChanges.INSIDE)
+    assert read.trace.legs().job.tolist() == [0, 0, 1, 0, 0, 1]
     assert read.trace.num_jobs == 6
 
 
@@ -47,11 +46,11 @@ def test_json_and_defaults(tmp_path):
     path.write_text(json.dumps(value), encoding="utf-8")
     read = load_workload(path)
     assert (read.repeat, read.allowed) == (1, AllowedChanges.NONE)
-    assert read.parts[0].job == Job(Collective.ALLGATHER, 1000)
+    assert read.jobs[0] == Job(Collective.ALLGATHER, 1000, name="allgather 1")
 
 
 def test_the_example_is_dominated_by_alltoall():
-    jobs = [part.job for part in load_workload(EXAMPLE).parts]
+    jobs = load_workload(EXAMPLE).jobs
     asked = dict.fromkeys((job.collective for job in jobs), 0)
     for job in jobs:
         asked[job.collective] += int(job.message_bytes) * job.count
@@ -65,9 +64,9 @@ def test_the_example_is_dominated_by_alltoall():
 def test_the_message_is_the_buffer_of_a_rank(collective, sent):
     """Of two hosts on one cable each sends half of its M, and in an allreduce twice that."""
     text = f"name: w\ncollectives: [{{collective: {collective}, message: 8MB}}]"
-    (part,) = parse_workload(text.encode(), "w.yaml").parts
-    cost = recipe_option(parse("UniRing(1, 2)"), [part.job.collective]).cost(part.job.collective)
-    assert cost.time_s(CostModel(0, 10**6), part.job.message_bytes) == 8 * Fraction(sent)
+    (part,) = parse_workload(text.encode(), "w.yaml").jobs
+    cost = recipe_option(parse("UniRing(1, 2)"), [part.collective]).cost(part.collective)
+    assert cost.time_s(CostModel(0, 10**6), part.message_bytes) == 8 * Fraction(sent)
     description = json.dumps(workload_json_schema())
     assert "M, the buffer of a rank" in description
     assert "all that one host sends in an all-to-all" in description
@@ -102,7 +101,7 @@ def test_what_is_no_workload(text):
 
 
 def test_empty_names_and_no_parts():
-    part = Part("a", Job("allreduce", 1))
-    for name, parts in ((" ", (part,)), ("w", (Part("", part.job),)), ("w", ())):
+    part = Job("allreduce", 1, name="a")
+    for name, parts in ((" ", (part,)), ("w", (Job("allreduce", 1),)), ("w", ())):
         with pytest.raises(ValueError, match="empty"):
             Workload(name, parts)

@@ -11,7 +11,7 @@ from ocs_codesign.circuits.legs.options import recipe_options
 from ocs_codesign.circuits.legs.trace import Job
 from ocs_codesign.fabric.files.fabric_files import parse_fabric
 from ocs_codesign.fabric.selection.ranking import select
-from ocs_codesign.fabric.selection.steps import Part, Workload
+from ocs_codesign.fabric.selection.steps import Workload
 from ocs_codesign.faces.cli import main
 from ocs_codesign.faces.pictures.deployment import selection_figure
 from ocs_codesign.graphs.text import parse
@@ -100,7 +100,7 @@ def test_a_legend_of_long_names_stays_in_the_picture():
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     parts = tuple(
-        Part(f"a part with ${number}$ in a name that is too long", Job("allgather", 2**20))
+        Job("allgather", 2**20, name=f"a part with ${number}$ in a name that is too long")
         for number in range(9)
     )
     workload = Workload("mix", parts)

@@ -17,7 +17,7 @@ from ocs_codesign.circuits.legs.trace import Job
 from ocs_codesign.core.collective import WITHOUT_PARAMETERS, Collective
 from ocs_codesign.core.networks.builders import direct
 from ocs_codesign.core.shown import Shown, Tabular
-from ocs_codesign.fabric.selection.steps import AllowedChanges, Part, Workload
+from ocs_codesign.fabric.selection.steps import AllowedChanges, Workload
 from ocs_codesign.faces.data_frames import FRAMES, frame_of
 from ocs_codesign.faces.notebook import SECTIONS, html_of
 from ocs_codesign.jobs.issue import run
@@ -36,7 +36,7 @@ class Here(Executor):
 
 def selection_of(fabric):
     options = recipe_options([oc.parse("Torus((8, 8))")], WITHOUT_PARAMETERS)
-    parts = (Part("gradients", Job("allreduce", 2**20)),)
+    parts = (Job("allreduce", 2**20, name="gradients"),)
     return oc.select(fabric, Workload("mix", parts, 1, AllowedChanges.NONE), options)
 
 

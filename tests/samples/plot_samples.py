@@ -28,7 +28,7 @@ from ocs_codesign.core.cost import Cost, CostModel, MessageSizes
 from ocs_codesign.core.networks.builders import direct, star
 from ocs_codesign.fabric.files.fabric_files import parse_fabric
 from ocs_codesign.fabric.selection.ranking import select
-from ocs_codesign.fabric.selection.steps import Part, Workload
+from ocs_codesign.fabric.selection.steps import Workload
 from ocs_codesign.faces.answers.codesign import picture_rows
 from ocs_codesign.jobs.cluster_design.cluster import TrainedModel
 from ocs_codesign.jobs.cluster_design.outcomes import run_of
@@ -160,8 +160,8 @@ def reconfigured():
 
 @cache
 def selected():
-    parts = Part("exchange", Job("alltoall", 2**26)), Part("gradients", Job("allreduce", 2**24))
-    workload = Workload("mix", parts)
+    jobs = Job("alltoall", 2**26, name="exchange"), Job("allreduce", 2**24, name="gradients")
+    workload = Workload("mix", jobs)
     rings = [oc.parse(f"DirectedCirculant(8, (1, {step}))") for step in (2, 3)]
     options = recipe_options(rings, workload.trace.collectives)
     return select(parse_fabric(FABRIC.encode(), "fabric"), workload, options)

@@ -23,7 +23,6 @@ from ocs_codesign.circuits.legs.plan import (
     plan_legs,
     price_plan,
 )
-from ocs_codesign.circuits.legs.ticks import is_finite
 from ocs_codesign.core.collective import Collective
 from ocs_codesign.core.quantities import exact
 from ocs_codesign.verification.plans import check_plan
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ocs_codesign.circuits.legs.options import FabricOption
-    from ocs_codesign.core.cost import CostModel
+    from ocs_codesign.core.cost import Cost, CostModel
 
 
 # Trace: the collectives of a job in order, with the computation between them.
@@ -48,6 +47,8 @@ MAX_JOBS = 2**20
 @dataclass(frozen=True, slots=True, init=False)
 class Job:
     """A collective of M = ``message_bytes``, ``count`` times in a row, and computation around it.
+
+    It may have a name, as in ``expert dispatch``.
 
     ``gap_before_s`` and ``gap_after_s`` are the seconds before and after every single one in which
     no circuits are needed. Numbers are exact: a float is read as the decimal that it prints as.
@@ -63,6 +64,7 @@ class Job:
     gap_before_s: Fraction
     gap_after_s: Fraction
     count: int
+    name: str
 
     def __init__(
         self,
@@ -72,37 +74,67 @@ class Job:
         gap_before_s: Fraction | float = 0,
         gap_after_s: Fraction | float = 0,
         count: int = 1,
+        name: str = "",
     ) -> None:
         object.__setattr__(self, "collective", Collective.parse(collective))
-        for name, value in (
+        for what, value in (
             ("message_bytes", message_bytes),
             ("gap_before_s", gap_before_s),
             ("gap_after_s", gap_after_s),
         ):
-            number = exact(value, name)
+            number = exact(value, what)
             if number < 0:
-                raise ValueError(f"{name} is {value}: it cannot be negative")
-            object.__setattr__(self, name, number)
+                raise ValueError(f"{what} is {value}: it cannot be negative")
+            object.__setattr__(self, what, number)
         object.__setattr__(self, "count", _times(count, "count"))
+        object.__setattr__(self, "name", name)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class TracedDemand:
-    """A collective of ``message_bytes`` that is asked for ``gap_s`` after the one before it."""
+class Leg:
+    """A collective, or one phase of it, that is asked for ``gap_s`` after the leg before.
+
+    ``phase`` counts from 1, 0 if it is whole. ``costs`` are those on every option, None where it is
+    not served; ``forest_parts`` those of its forests there, see ``FabricOption.fastest``.
+    """
 
     collective: Collective
     message_bytes: Fraction
     gap_s: Fraction
+    phase: int = 0
+    costs: tuple[Cost | None, ...] = ()
+    forest_parts: tuple[tuple[int, ...], ...] = ()
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class TraceSteps:
-    """A trace one collective at a time: step i asks for ``demands[rows[i]]`` (rows int64)."""
+class TraceLegs:
+    """A trace a leg at a time: step i is ``legs[rows[i]]``, of job ``job[i]`` (both int64)."""
 
-    demands: tuple[TracedDemand, ...]
+    legs: tuple[Leg, ...]
     rows: NDArray[np.int64]
+    job: NDArray[np.int64]
+
+    def priced(self, options: Sequence[FabricOption], model: CostModel) -> TraceLegs:
+        """The same with the cost of every leg by the fastest schedule of every option."""
+        legs = []
+        for leg in self.legs:
+            fastest = [
+                option.fastest(leg.collective, model, leg.message_bytes) for option in options
+            ]
+            costs, parts = zip(*fastest, strict=True)
+            legs.append(replace(leg, costs=costs, forest_parts=parts))
+        return replace(self, legs=tuple(legs))
+
+    def seconds(self, model: CostModel) -> NDArray[Any]:
+        """Seconds of every leg on every option, infinity where it is not served."""
+        times = np.full((len(self.legs), len(self.legs[0].costs)), np.inf, dtype=object)
+        for row, leg in enumerate(self.legs):
+            for option, cost in enumerate(leg.costs):
+                if cost is not None:
+                    times[row, option] = cost.time_s(model, leg.message_bytes)
+        return times
 
 
 @final
@@ -113,7 +145,7 @@ class Trace:
     Raises ValueError if there are none, or more than MAX_JOBS with all repetitions.
 
     >>> trace = Trace([Job("allreduce", 100), Job("alltoall", 300, gap_after_s=2)], repeat=3)
-    >>> trace.num_jobs, trace.steps().rows.tolist(), trace.compute_s
+    >>> trace.num_jobs, trace.legs().rows.tolist(), trace.compute_s
     (6, [0, 1, 2, 1, 2, 1], Fraction(6, 1))
     """
 
@@ -147,9 +179,9 @@ class Trace:
         gaps = (job.count * (job.gap_before_s + job.gap_after_s) for job in self.jobs)
         return self.repeat * sum(gaps, Fraction(0))
 
-    def steps(self) -> TraceSteps:
+    def legs(self) -> TraceLegs:
         """The trace one collective at a time, each with the whole gap since the one before."""
-        number: dict[TracedDemand, int] = {}
+        number: dict[Leg, int] = {}
         rounds: list[NDArray[np.int64]] = []
         after = Fraction(0)
         for _ in range(min(self.repeat, 2)):  # from the second on all are alike
@@ -158,13 +190,14 @@ class Trace:
                 inside = job.gap_after_s + job.gap_before_s
                 for gap, count in ((after + job.gap_before_s, 1), (inside, job.count - 1)):
                     if count:
-                        demand = TracedDemand(job.collective, job.message_bytes, gap)
-                        rows.append(number.setdefault(demand, len(number)))
+                        leg = Leg(job.collective, job.message_bytes, gap)
+                        rows.append(number.setdefault(leg, len(number)))
                         times.append(count)
                 after = job.gap_after_s
             rounds.append(np.repeat(rows, times))
         rounds += rounds[-1:] * (self.repeat - len(rounds))
-        return TraceSteps(tuple(number), np.concatenate(rounds))
+        job_of_step = np.repeat(np.arange(len(self.jobs)), [job.count for job in self.jobs])
+        return TraceLegs(tuple(number), np.concatenate(rounds), np.tile(job_of_step, self.repeat))
 
 
 def _times(value: int, name: str) -> int:
@@ -186,26 +219,12 @@ def _times(value: int, name: str) -> int:
 # anything: hindsight switches when it is free.
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What is proven of the online policy: total <= ratio * optimum + extra, in the problem's unit.
-
-    ``extra`` is 0 where all switches cost the same and the fabric holds a topology, or pays for its
-    first one like for any.
-    """
-
-    ratio: int
-    extra: Fraction
-
-
 def online_plan(problem: LegProblem) -> LegPlan | None:
     """What the work-function policy does; the topology of a step depends on no later one.
 
     The step itself and the gap before it are known when it chooses. None if it gets where no
     finite switch leads to a topology that can serve the next step.
 
-    >>> from ocs_codesign.circuits.legs.plan import LegProblem
     >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
     >>> plan = online_plan(LegProblem(costs, 3, start=0))
     >>> plan.choice.tolist(), str(plan.total)
@@ -224,12 +243,14 @@ def online_plan(problem: LegProblem) -> LegPlan | None:
     return None if choice is None else price_plan(problem, choice)
 
 
-def promise(problem: LegProblem) -> Promise | None:
-    """What is proven of ``online_plan`` in advance; None if switches beyond gaps are no metric.
+def promise(problem: LegProblem) -> tuple[int, Fraction] | None:
+    """The ratio and extra that ``online_plan`` keeps: total <= ratio * optimum + extra.
 
-    >>> from ocs_codesign.circuits.legs.plan import LegProblem
+    None if switches beyond gaps are no metric. The extra is 0 where all switches cost the same and
+    the fabric holds a topology, or pays for its first one like for any.
+
     >>> promise(LegProblem([[4, 9]], 3, start=0))
-    Promise(ratio=3, extra=Fraction(0, 1))
+    (3, Fraction(0, 1))
     """
     ticks, many = problem.ticks, problem.num_topologies
     gaps = ticks.gaps[problem.rows]
@@ -245,7 +266,7 @@ def promise(problem: LegProblem) -> Promise | None:
         extra = 2 * (max(ways) - ways[problem.start])
     else:
         extra = 2 * max(ways) - 2 * (many - 1) * int(_entry(problem).min())
-    return Promise(2 * many - 1, ticks.tick * max(int(extra), 0))
+    return 2 * many - 1, ticks.tick * max(int(extra), 0)
 
 
 def _is_metric(distance: NDArray[Any]) -> bool:
@@ -312,7 +333,6 @@ def paying(found: BreakEven) -> tuple[OpenRange, ...]:
     """Where the least cost is below that of every topology that is held throughout.
 
     >>> from ocs_codesign.circuits.legs.break_even import break_even
-    >>> from ocs_codesign.circuits.legs.plan import LegProblem
     >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
     >>> paying(break_even(LegProblem(costs, 1, start=0)))
     (OpenRange(begin=Fraction(0, 1), end=Fraction(10, 1)),)
@@ -335,7 +355,6 @@ def ceases_to_pay(problem: LegProblem, factor: Fraction) -> OpenRange | None:
 
     Searched upwards from a factor at which it pays; None if it does not there, or always does.
 
-    >>> from ocs_codesign.circuits.legs.plan import LegProblem
     >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
     >>> found = ceases_to_pay(LegProblem(costs, 1, start=0), Fraction(1))
     >>> found.begin < 10 <= found.end
@@ -395,9 +414,10 @@ class TracePlan:
     """A trace on a fabric that can hold several designs, planned in hindsight and without.
 
     ``problem`` has a topology for every option and a step for every collective, in seconds.
-    ``offline`` is the optimum with its certificate; ``online`` the work-function policy, of which
-    ``promise`` says what is proven; ``static`` the best option to hold throughout; ``greedy`` takes
-    the best one for every job. The last three are None where there is no such plan.
+    ``offline`` is the optimum with its bound; ``online`` the work-function policy, of which
+    ``promise`` says what is proven (see ``promise``); ``static`` the best option to hold
+    throughout; ``greedy`` takes the best one for every job. The last three are None where there is
+    no such plan.
 
     ``break_even`` scales all dead times by a factor: a ``fixed_s`` of ``factor_s`` times the
     factor, and what a circuit adds in proportion. ``paying`` are the factors at which the optimum
@@ -408,14 +428,14 @@ class TracePlan:
     """
 
     trace: Trace
-    steps: TraceSteps
+    legs: TraceLegs
     options: tuple[FabricOption, ...]
     model: CostModel
     reconfiguration: Change
     problem: LegProblem
     offline: LegPlan
     online: LegPlan | None
-    promise: Promise | None
+    promise: tuple[int, Fraction] | None
     static: LegPlan | None
     greedy: LegPlan | None
     break_even: BreakEven
@@ -456,7 +476,6 @@ def plan_trace(
     circuit adds has to be counted.
 
     >>> from ocs_codesign.core.cost import Cost, CostModel
-    >>> from ocs_codesign.circuits.legs.trace import Job, Trace
     >>> from ocs_codesign.circuits.legs.options import FabricOption
     >>> gather, exchange = (Cost(0, Fraction(time)) for time in (100, 180))
     >>> options = [FabricOption("one", gather, gather), FabricOption("other", alltoall=exchange)]
@@ -465,14 +484,14 @@ def plan_trace(
     >>> plan.offline.choice.tolist(), str(plan.offline.switching), str(plan.offline.hidden)
     ([0, 1, 0, 1], '22', '8')
     """
-    steps = trace.steps()
-    costs = _seconds(steps, options, model)
+    legs = _priced(trace.legs(), options, model)
+    costs = legs.seconds(model)
 
     def problem_with(cost: Change) -> LegProblem:
         delta, first = _dead_times(options, cost)
-        gaps = [demand.gap_s for demand in steps.demands]
+        gaps = [leg.gap_s for leg in legs.legs]
         entry = None if start is not None else first
-        return LegProblem(costs, delta, start=start, first=entry, gaps=gaps, rows=steps.rows)
+        return LegProblem(costs, delta, start=start, first=entry, gaps=gaps, rows=legs.rows)
 
     problem = problem_with(reconfiguration)
     scaled, factor_s, here = problem, reconfiguration.fixed_s, Fraction(1)
@@ -488,7 +507,7 @@ def plan_trace(
     end = found.pieces[-1].end
     return TracePlan(
         trace,
-        steps,
+        legs,
         tuple(options),
         model,
         reconfiguration,
@@ -506,25 +525,18 @@ def plan_trace(
     )
 
 
-def _seconds(steps: TraceSteps, options: Sequence[FabricOption], model: CostModel) -> NDArray[Any]:
-    """Seconds of every demand on every option, infinity where it is not served."""
+def _priced(legs: TraceLegs, options: Sequence[FabricOption], model: CostModel) -> TraceLegs:
+    """The legs with their costs; ValueError if there is no option or none serves a leg."""
     if not options:
         raise ValueError("there is no design to choose from: at least one is needed")
-    times = np.full((len(steps.demands), len(options)), np.inf, dtype=object)
-    for row, demand in enumerate(steps.demands):
-        for at, option in enumerate(options):
-            cost = option.cost(demand.collective)
-            if cost is not None:
-                times[row, at] = cost.time_s(model, demand.message_bytes)
-    served = is_finite(times).any(axis=1)
-    if not served.all():
-        row = int(np.argmin(served))
-        job = int(np.argmax(steps.rows == row)) + 1
-        raise ValueError(
-            f"job {job} is {steps.demands[row].collective.name}, which none of the "
-            f"{len(options)} designs can serve"
-        )
-    return times
+    priced = legs.priced(options, model)
+    for row, leg in enumerate(priced.legs):
+        if not any(cost is not None for cost in leg.costs):
+            raise ValueError(
+                f"job {int(np.argmax(legs.rows == row)) + 1} is {leg.collective.name}, which none "
+                f"of the {len(options)} designs can serve"
+            )
+    return priced
 
 
 def _dead_times(

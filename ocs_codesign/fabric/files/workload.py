@@ -20,7 +20,7 @@ from ocs_codesign.core.files.plain_text import checked_part, file_error, read_pl
 from ocs_codesign.core.quantities import exact, parse_size, parse_time
 from ocs_codesign.core.shown import shown
 from ocs_codesign.fabric.files.schema import Name
-from ocs_codesign.fabric.selection.steps import AllowedChanges, Part, Workload
+from ocs_codesign.fabric.selection.steps import AllowedChanges, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,8 +59,8 @@ as in 64MiB
         plain, name, WorkloadPart, _keys_at, "workload", keys="name and collectives"
     )
     try:
-        parts = tuple(each.named(at) for at, each in enumerate(part.collectives, 1))
-        return Workload(part.name, parts, part.repeat, part.reconfiguration)
+        jobs = tuple(each.named(at) for at, each in enumerate(part.collectives, 1))
+        return Workload(part.name, jobs, part.repeat, part.reconfiguration)
     except ValueError as error:
         raise file_error(name, plain, ("collectives",), f": {error}", "the workload") from None
 
@@ -138,11 +138,11 @@ class CollectivePart(BaseModel):
     gap: Gap = Field(Fraction(0), description="Time before each in which no circuit is needed.")
     gap_after: Gap = Field(Fraction(0), description="The same after each.")
 
-    def named(self, position: int) -> Part:
-        """The part of a workload, by default named by its position."""
+    def named(self, position: int) -> Job:
+        """The job of a workload, by default named by its position."""
+        name = self.name or f"{self.collective.name} {position}"
         gaps = {"gap_before_s": self.gap, "gap_after_s": self.gap_after}
-        job = Job(self.collective, self.message, **gaps, count=self.count)
-        return Part(self.name or f"{self.collective.name} {position}", job)
+        return Job(self.collective, self.message, **gaps, count=self.count, name=name)
 
 
 class WorkloadPart(BaseModel):

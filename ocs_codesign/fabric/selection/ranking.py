@@ -27,17 +27,17 @@ from ocs_codesign.fabric.selection.steps import (
     phased_legs,
     phased_sequences,
     with_forests,
-    workload_legs,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ocs_codesign.circuits.legs.options import FabricOption
+    from ocs_codesign.circuits.legs.trace import TraceLegs
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.embedding.embed import Embedding
-    from ocs_codesign.fabric.selection.steps import Legs, PartTime, PhasedSequence, Workload
+    from ocs_codesign.fabric.selection.steps import PartTime, PhasedSequence, Workload
     from ocs_codesign.search.pareto import Frontier
 
 
@@ -253,12 +253,12 @@ def _rank(plan: RankedPlan) -> tuple[Fraction, int, int]:
 
 
 def _planned(
-    workload: Workload, fitting: Sequence[Fitting], legs: Legs | None = None
+    workload: Workload, fitting: Sequence[Fitting], legs: TraceLegs | None = None
 ) -> RankedPlan:
     """The optimal plan over these designs; those that it never holds are left out."""
     options, embeddings = zip(*fitting, strict=True)
     model = embeddings[0].cabling.fabric.cost_model
-    legs = workload_legs(workload, options, model) if legs is None else legs
+    legs = workload.trace.legs().priced(options, model) if legs is None else legs
     problem = legs_problem(legs, embeddings)
     only = np.zeros(problem.num_steps, dtype=int)
     plan = price_plan(problem, only) if len(fitting) == 1 else best_plan(problem)
@@ -338,7 +338,8 @@ def _phased(
         # If it does not fit, the sequence's own designs serve the rest.
         with suppress(InfeasibleError):
             fitting.append(_on_cables(fitting[0][1], best))
-    whole = workload_legs(workload, [option for option, _ in fitting], fabric.cost_model)
+    options = [option for option, _ in fitting]
+    whole = workload.trace.legs().priced(options, fabric.cost_model)
     sizes = sorted(alltoall_sizes(workload), reverse=True)[:_MAX_THRESHOLDS]
     legs = (phased_legs(whole, sequence.alltoall, size) for size in sizes)
     return min((_planned(workload, fitting, phased) for phased in legs), key=_rank)

@@ -18,7 +18,7 @@ from ocs_codesign.circuits.legs.options import (
     with_contenders,
 )
 from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs
-from ocs_codesign.circuits.legs.trace import Job, Trace
+from ocs_codesign.circuits.legs.trace import Job, Trace, TraceLegs
 from ocs_codesign.circuits.phases import num_columns, phase_network, phased_alltoall, sequence_bound
 from ocs_codesign.circuits.sequences import MAX_NODES, search_sequences
 from ocs_codesign.core.collective import GATHERING, Collective
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from ocs_codesign.circuits.legs.options import FabricOption
     from ocs_codesign.circuits.legs.plan import LegPlan
+    from ocs_codesign.circuits.legs.trace import Leg
     from ocs_codesign.circuits.phases import PhasedAlltoall
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.core.schedule import Schedule
@@ -53,32 +54,6 @@ if TYPE_CHECKING:
     from ocs_codesign.schedules.design import Design
     from ocs_codesign.schedules.forest.choice import Contender
     from ocs_codesign.search.pareto import Frontier
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Leg:
-    """A collective, or one phase of it (from 1; 0 if whole), and its cost on every option.
-
-    ``forest_parts`` are those of its forests there, see ``FabricOption.fastest``.
-    """
-
-    collective: Collective
-    phase: int
-    message_bytes: Fraction
-    gap_s: Fraction
-    costs: tuple[Cost | None, ...]
-    forest_parts: tuple[tuple[int, ...], ...]
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Legs:
-    """A workload a leg at a time: step i is ``legs[rows[i]]`` of part ``part[i]`` (int64)."""
-
-    legs: tuple[Leg, ...]
-    rows: NDArray[np.int64]
-    part: NDArray[np.int64]
 
 
 @final
@@ -108,19 +83,7 @@ class PartTime:
         return self.alpha_s + self.bandwidth_s + self.reconfiguration_s
 
 
-def workload_legs(workload: Workload, options: Sequence[FabricOption], model: CostModel) -> Legs:
-    """Every collective of a workload as one leg, by the fastest schedule of every option."""
-    steps = workload.trace.steps()
-    legs = []
-    for demand in steps.demands:
-        kind, size = demand.collective, demand.message_bytes
-        fastest = (option.fastest(kind, model, size) for option in options)
-        costs, parts = zip(*fastest, strict=True)
-        legs.append(Leg(kind, 0, size, demand.gap_s, costs, parts))
-    return Legs(tuple(legs), steps.rows, workload.part_of_steps())
-
-
-def phased_legs(whole: Legs, phased: PhasedAlltoall, least_bytes: Fraction) -> Legs:
+def phased_legs(whole: TraceLegs, phased: PhasedAlltoall, least_bytes: Fraction) -> TraceLegs:
     """The legs with every all-to-all of at least so many bytes in phases.
 
     Phase i is on option i, so the configurations of ``phased`` must be the first options.
@@ -137,7 +100,7 @@ def phased_legs(whole: Legs, phased: PhasedAlltoall, least_bytes: Fraction) -> L
     first = np.array([rows[0] for rows in rows_of])[whole.rows]
     begins = np.cumsum(many) - many
     rows = np.repeat(first - begins, many) + np.arange(many.sum())
-    return Legs(tuple(legs), rows, np.repeat(whole.part, many))
+    return TraceLegs(tuple(legs), rows, np.repeat(whole.job, many))
 
 
 def _phases(leg: Leg, phased: PhasedAlltoall) -> list[Leg]:
@@ -146,19 +109,15 @@ def _phases(leg: Leg, phased: PhasedAlltoall) -> list[Leg]:
         costs: list[Cost | None] = [None] * len(leg.costs)
         costs[at] = Cost(hops, duration)
         gap = Fraction(0) if at else leg.gap_s
-        none = ((),) * len(costs)
-        parts.append(Leg(leg.collective, at + 1, leg.message_bytes, gap, tuple(costs), none))
+        forests: tuple[tuple[int, ...], ...] = ((),) * len(costs)
+        phase = replace(leg, phase=at + 1, gap_s=gap, costs=tuple(costs), forest_parts=forests)
+        parts.append(phase)
     return parts
 
 
-def legs_problem(legs: Legs, embeddings: Sequence[Embedding]) -> LegProblem:
+def legs_problem(legs: TraceLegs, embeddings: Sequence[Embedding]) -> LegProblem:
     """Which option to hold for every leg, in seconds; ``embeddings`` share their cables."""
-    never, model = float("inf"), embeddings[0].cabling.fabric.cost_model
-    costs = np.full((len(legs.legs), len(embeddings)), never, dtype=object)
-    for row, leg in enumerate(legs.legs):
-        for at, cost in enumerate(leg.costs):
-            if cost is not None:
-                costs[row, at] = cost.time_s(model, leg.message_bytes)
+    costs = legs.seconds(embeddings[0].cabling.fabric.cost_model)
     delta, first = _change_times(embeddings)
     gaps = [leg.gap_s for leg in legs.legs]
     return LegProblem(costs, delta, first=first, gaps=gaps, rows=legs.rows)
@@ -203,11 +162,11 @@ def best_plan(problem: LegProblem) -> LegPlan:
     return plan
 
 
-def part_times(plan: LegPlan, legs: Legs, model: CostModel) -> tuple[PartTime, ...]:
+def part_times(plan: LegPlan, legs: TraceLegs, model: CostModel) -> tuple[PartTime, ...]:
     """Where the time of a plan goes: a line for each part, phase and option, in order."""
     many = plan.problem.num_topologies
     alpha, bandwidth = exact(model.alpha_s), exact(model.node_bandwidth_Bps)
-    key = (legs.part * len(legs.legs) + legs.rows) * many + plan.choice
+    key = (legs.job * len(legs.legs) + legs.rows) * many + plan.choice
     kinds, counts = np.unique(key, return_counts=True)
     waits: defaultdict[int, Fraction] = defaultdict(Fraction)
     for run in plan.runs():
@@ -351,8 +310,7 @@ def phased_sequences(
 
 def alltoall_sizes(workload: Workload) -> set[Fraction]:
     """The different sizes of all-to-alls in a workload, in bytes."""
-    jobs = (part.job for part in workload.parts)
-    return {job.message_bytes for job in jobs if job.collective == Collective.ALLTOALL}
+    return {job.message_bytes for job in workload.jobs if job.collective == Collective.ALLTOALL}
 
 
 def _verdict(
@@ -415,54 +373,40 @@ class AllowedChanges(Enum):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a workload with a name, as in ``expert dispatch``, and what it asks for."""
-
-    name: str
-    job: Job
-
-
-@final
-@dataclass(frozen=True, slots=True)
 class Workload:
-    """Parts one after the other, all of them ``repeat`` times.
+    """Jobs with names one after the other, all of them ``repeat`` times.
 
-    Raises ValueError for an empty name, parts of the same name, and what a Trace refuses.
+    Raises ValueError for an empty name, jobs of the same name, and what a Trace refuses.
 
-    >>> mix = Workload("mix", (Part("sum", Job("allreduce", 8)), Part("swap", Job("alltoall", 1))))
-    >>> mix.trace.num_jobs, mix.part_of_steps().tolist()
+    >>> mix = Workload("mix", (Job("allreduce", 8, name="sum"), Job("alltoall", 1, name="swap")))
+    >>> mix.trace.num_jobs, mix.trace.legs().job.tolist()
     (2, [0, 1])
     """
 
     name: str
-    parts: tuple[Part, ...]
+    jobs: tuple[Job, ...]
     repeat: int = 1
     allowed: AllowedChanges = AllowedChanges.NONE
 
     def __post_init__(self) -> None:
-        if not self.name.strip() or not all(part.name.strip() for part in self.parts):
+        if not self.name.strip() or not all(job.name.strip() for job in self.jobs):
             raise ValueError("a name is empty: a workload and each of its parts have one")
-        counts = Counter(part.name for part in self.parts)
+        counts = Counter(job.name for job in self.jobs)
         twice = [name for name, count in counts.items() if count > 1]
         if twice:
             raise ValueError(f"two collectives have the name {twice[0]!r}: names are unique")
-        Trace((part.job for part in self.parts), self.repeat)
+        Trace(self.jobs, self.repeat)
 
     @classmethod
     def of(cls, collectives: Iterable[Collective], message_bytes: float) -> Workload:
         """Collectives one after the other, each of M = ``message_bytes``."""
         names = tuple(dict.fromkeys(collective.name for collective in collectives))
-        return cls(", ".join(names), tuple(Part(name, Job(name, message_bytes)) for name in names))
+        return cls(", ".join(names), tuple(Job(name, message_bytes, name=name) for name in names))
 
     @property
     def trace(self) -> Trace:
-        """The parts as a trace of jobs."""
-        return Trace((part.job for part in self.parts), self.repeat)
-
-    def part_of_steps(self) -> NDArray[np.int64]:
-        """The part of every step of the trace (int64)."""
-        counts = [part.job.count for part in self.parts]
-        return np.tile(np.repeat(np.arange(len(counts)), counts), self.repeat)
+        """The jobs as a trace."""
+        return Trace(self.jobs, self.repeat)
 
 
 # Forests as schedules of a selection: where cuts allow more than the design's own schedule.
@@ -470,7 +414,7 @@ class Workload:
 
 def with_forests(fabric: Fabric, workload: Workload, option: FabricOption) -> FabricOption:
     """The option with the forests of an allreduce's halves, where a workload may gain by them."""
-    jobs = [part.job for part in workload.parts if part.job.collective in GATHERING]
+    jobs = [job for job in workload.jobs if job.collective in GATHERING]
     if not jobs:
         return option
     largest = max(job.message_bytes for job in jobs)
@@ -489,7 +433,7 @@ def fastest_design(
     topology = option.topology
     if not option.contenders or topology is None:
         return build(recipe, collective)
-    model, size = fabric.cost_model, workload.parts[0].job.message_bytes
+    model, size = fabric.cost_model, workload.jobs[0].message_bytes
     fields = dict(zip(Collective.ALLREDUCE.halves(), option.contenders, strict=True))
     bests = {half: fields[half].choice(model, size).best for half in collective.halves()}
     made = [_made(recipe, half, best, topology) for half, best in bests.items()]

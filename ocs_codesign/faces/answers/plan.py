@@ -178,11 +178,12 @@ def _totals(answer: PlannedTrace) -> Table:
 def _promise_text(plan: TracePlan) -> str:
     """What is proven of the online policy beforehand."""
     if plan.promise is None:
-        if len({demand.gap_s for demand in plan.steps.demands}) > 1:
+        if len({leg.gap_s for leg in plan.legs.legs}) > 1:
             return "no policy can promise a ratio where gaps differ"
         return "nothing is promised: the dead times are no metric"
-    extra = f" and {time_text(plan.promise.extra)}" if plan.promise.extra else ""
-    return f"at most {plan.promise.ratio} times the optimum{extra}, whatever comes"
+    ratio, extra_s = plan.promise
+    extra = f" and {time_text(extra_s)}" if extra_s else ""
+    return f"at most {ratio} times the optimum{extra}, whatever comes"
 
 
 def _pieces(plan: TracePlan) -> Table:
@@ -286,8 +287,8 @@ def plan_json(answer: PlannedTrace) -> dict[str, Any]:
         online = {
             **_runs_json(plan, plan.online),
             "ratio": None if plan.online_ratio is None else float(plan.online_ratio),
-            "promised_ratio": None if plan.promise is None else plan.promise.ratio,
-            "promised_extra_s": None if plan.promise is None else str(plan.promise.extra),
+            "promised_ratio": None if plan.promise is None else plan.promise[0],
+            "promised_extra_s": None if plan.promise is None else str(plan.promise[1]),
         }
     return {
         "trace": answer.name,

@@ -85,7 +85,7 @@ def _plan_json(selection: Selection, plan: RankedPlan) -> dict[str, Any]:
         "num_changes": plan.num_changes,
         "parts": [
             {
-                "name": selection.workload.parts[time.part].name,
+                "name": selection.workload.jobs[time.part].name,
                 "collective": time.collective.name,
                 "phase": time.phase or None,
                 "design": plan.options[time.option].name,
@@ -203,7 +203,7 @@ def _break_down(selection: Selection, plan: RankedPlan) -> Table:
 
 
 def _part_row(selection: Selection, time: PartTime) -> tuple[str, ...]:
-    part = selection.workload.parts[time.part]
+    part = selection.workload.jobs[time.part]
     told = f"{part.name}, phase {time.phase}" if time.phase else part.name
     if time.forest_parts:
         parts = " and ".join(str(number) if number else "none" for number in time.forest_parts)
@@ -211,7 +211,7 @@ def _part_row(selection: Selection, time: PartTime) -> tuple[str, ...]:
     times = (time.alpha_s, time.bandwidth_s, time.reconfiguration_s, time.total_s)
     return (
         str(time.count),
-        format_size(float(part.job.message_bytes)),
+        format_size(float(part.message_bytes)),
         str(time.cost.steps),
         f"{float(time.cost.t_b):.5g}",
         *(_time_text(seconds) for seconds in times),
@@ -256,7 +256,7 @@ def _why(selection: Selection, winner: RankedPlan, second: RankedPlan | None) ->
 
 def _decisive(selection: Selection, winner: RankedPlan, second: RankedPlan, most: str) -> str:
     """The part of the workload in which the winner gains most, if there are several."""
-    names = [part.name for part in selection.workload.parts]
+    names = [part.name for part in selection.workload.jobs]
     if len(names) == 1:
         return ""
 
@@ -379,7 +379,7 @@ def _times_s(selection: Selection) -> dict[str, Fraction]:
 
 
 def _size(selection: Selection) -> float:
-    return float(selection.workload.parts[0].job.message_bytes)
+    return float(selection.workload.jobs[0].message_bytes)
 
 
 # Answers of ``fabric``: what a fabric file describes and costs, and the known switch profiles.

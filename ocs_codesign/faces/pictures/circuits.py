@@ -456,13 +456,13 @@ def _bars(plan: TracePlan, run: LegRun, by_job: bool) -> Iterator[tuple[str, flo
     yield _GAP, begin + hidden, gap - hidden
     yield _TRACE_DARK, begin + gap, dark
     now = begin + gap + dark
-    rows = plan.steps.rows[run.first_step - 1 : run.last_step].tolist()
+    rows = plan.legs.rows[run.first_step - 1 : run.last_step].tolist()
     if not by_job:
-        kinds = {plan.steps.demands[row].collective for row in set(rows)}
+        kinds = {plan.legs.legs[row].collective for row in set(rows)}
         yield _COLOURS[kinds.pop()] if len(kinds) == 1 else _MIXED, now, float(run.end) - now
         return
     for at, row in enumerate(rows):
-        demand = plan.steps.demands[row]
+        demand = plan.legs.legs[row]
         if at:
             yield _GAP, now, float(demand.gap_s)
             now += float(demand.gap_s)

@@ -240,7 +240,7 @@ def _title(selection: Selection) -> str:
 
 def _drawn_parts(selection: Selection) -> list[int]:
     """Parts with a colour of their own: those that take the winner most, in their order."""
-    spent = [Fraction(0)] * len(selection.workload.parts)
+    spent = [Fraction(0)] * len(selection.workload.jobs)
     for time in selection.ranked[0].times:
         spent[time.part] += time.bandwidth_s
     largest = sorted(range(len(spent)), key=lambda part: -spent[part])
@@ -291,7 +291,7 @@ def _label(plan: RankedPlan) -> str:
 
 def _legend_entries(selection: Selection) -> list[tuple[str, str]]:
     drawn = _drawn_parts(selection)
-    parts = selection.workload.parts
+    parts = selection.workload.jobs
     entries = [
         (colour, f"{shortened(parts[part].name)} (bytes)")
         for colour, part in zip(_PART_COLOURS, drawn, strict=False)
