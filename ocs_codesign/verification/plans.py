@@ -31,13 +31,12 @@ def check_plan(plan: LegPlan) -> Witness | None:
     potential is held against the least that can follow it; together they prove that no plan costs
     less than the bound.
 
-    >>> from ocs_codesign.circuits.legs.plan import plan_legs
-    >>> from ocs_codesign.circuits.legs.plan import LegProblem
+    >>> from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs
     >>> check_plan(plan_legs(LegProblem([[4, 9], [9, 4]], 3, start=0)))
     """
     wrong = _wrong_costs(plan)
     if wrong is None and plan.potentials is not None:
-        wrong = _wrong_bound(plan.problem, plan.potentials, plan.bound)
+        wrong = _wrong_bound(plan, plan.potentials)
     return wrong
 
 
@@ -103,10 +102,8 @@ def _number(value: Any) -> Fraction | None:
     return None if value == float("inf") else exact(value)
 
 
-def _wrong_bound(
-    problem: LegProblem, potentials: NDArray[Any], bound: Fraction | None
-) -> Witness | None:
-    ticks = problem.ticks
+def _wrong_bound(plan: LegPlan, potentials: NDArray[Any]) -> Witness | None:
+    problem, ticks = plan.problem, plan.problem.ticks
     if potentials.shape != (problem.num_steps, problem.num_topologies):
         return Witness(f"potentials have the shape {potentials.shape}")
     if potentials.dtype != ticks.costs.dtype or (potentials > ticks.infinite).any():
@@ -125,8 +122,8 @@ def _wrong_bound(
             return Witness(rule, step=begin + step + 1)
     entry = _beyond(ticks.first, ticks.gaps[problem.rows[0]], ticks.infinite)
     proven = min((entry + potentials[0]).tolist()) * ticks.tick
-    if proven != bound:
-        return Witness(f"the potentials prove {proven}, not {bound}")
+    if proven != plan.bound:
+        return Witness(f"the potentials prove {proven}, not {plan.bound}")
     return None
 
 
