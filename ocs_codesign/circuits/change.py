@@ -80,13 +80,7 @@ class OpenRange:
 
 
 def merged(ranges: Iterable[OpenRange]) -> tuple[OpenRange, ...]:
-    """What lies in any of the ranges, as ranges that do not touch, ascending.
-
-    >>> from fractions import Fraction
-    >>> some = [OpenRange(Fraction(5), None), OpenRange(Fraction(1), Fraction(2))]
-    >>> [(str(span.begin), span.end) for span in merged(some)]
-    [('1', Fraction(2, 1)), ('5', None)]
-    """
+    """What lies in any of the ranges, as ranges that do not touch, ascending."""
     found: list[OpenRange] = []
     for span in sorted(ranges, key=lambda span: span.begin):
         last = found[-1] if found else None
@@ -220,11 +214,7 @@ def fewest_steps_each(configurations: Sequence[Topology], order: Sequence[int]) 
 
 
 def least(most: int, suffices: Callable[[int], bool | np.bool_]) -> int:
-    """The least number from 1 that suffices; ``most`` does, and all above one that does.
-
-    >>> least(100, lambda number: number**2 > 50)
-    8
-    """
+    """The least number from 1 that suffices; ``most`` does, and all above one that does."""
     return 1 + bisect_left(range(1, most), True, key=lambda number: bool(suffices(number)))
 
 

@@ -94,9 +94,6 @@ def factored_allreduces(
     """Allreduces over two or more factors, undominated in steps, t_b and configurations.
 
     Factors are the best topologies known for their sizes.
-
-    >>> [(factored.label(), factored.cost.steps) for factored in factored_allreduces(9, 2)]
-    [('K3 then K3', 4)]
     """
     most = None if max_configurations is None else (max_configurations + 1) // 2
     sizes = [size for size in range(2, num_nodes // 2 + 1) if num_nodes % size == 0]
@@ -114,9 +111,6 @@ def factor_options(num_nodes: int, degree: int) -> list[Design]:
     """Topologies of a size with d ports a node, undominated in the cost of an allreduce.
 
     Where a node has more ports than others to reach, ports are parallel.
-
-    >>> [factor.cost for factor in factor_options(2, 4)]
-    [Cost(steps=2, t_b=Fraction(1, 1))]
     """
     if num_nodes > degree:
         return list(frontier(num_nodes, degree, Collective.ALLREDUCE).candidates)
@@ -174,13 +168,6 @@ def with_steps(design: Design, least_t_b: Fraction) -> Iterator[Design]:
 
     Each is a pair that one schedule has, with the bound for its steps. A design whose programs are
     too large stays as it is, as a bound: no schedule has fewer steps, nor a smaller t_b.
-
-    >>> from ocs_codesign.core.collective import Collective
-    >>> from ocs_codesign.graphs.text import parse
-    >>> recipes = (parse("GeneralizedKautz(4, 9)"),)
-    >>> known = Design(Collective.ALLTOALL, Cost(2, Fraction(5, 3)), "", Known.MEASURED, recipes)
-    >>> [(one.cost.steps, str(one.cost.t_b)) for one in with_steps(known, Fraction(5, 3))]
-    [(2, '16/9'), (3, '5/3')]
     """
     topologies = [recipe.topology() for recipe in design.recipes]
     fewest = fewest_hops(phase_network(topologies))
@@ -452,32 +439,10 @@ def reconfigured_frontier(
     )
 
 
-def most_steps_saved(num_nodes: int, degree: int, diameter: int) -> int:
-    """2 (D - L): the steps that changing circuits can save on a static graph of diameter D.
-
-    Of an allreduce that reduce-scatters and allgathers, each of which takes L steps at least; on a
-    bandwidth-optimal static graph steps are all that can be saved. Raises ValueError for a diameter
-    that no graph of the size has.
-
-    >>> most_steps_saved(64, 4, 3), most_steps_saved(1024, 2, 10)
-    (0, 6)
-    """
-    least = fewest_steps(num_nodes, degree)
-    if diameter < least:
-        raise ValueError(
-            f"diameter {diameter} of {num_nodes} nodes of degree {degree}: it is at least {least}"
-        )
-    return 2 * (diameter - least)
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class AllreduceGain:
-    """What changing circuits can save on static allreduces of N nodes of degree d of these costs.
-
-    >>> AllreduceGain(8, 4, (Cost(4, Fraction(7, 4)),)).steps_saved
-    0
-    """
+    """What changing circuits can save on static allreduces of N nodes of degree d, by cost."""
 
     num_nodes: int
     degree: int
@@ -497,9 +462,11 @@ class AllreduceGain:
 
     @property
     def steps_saved(self) -> int | None:
-        """2 (D - L), what changes can save on ``static`` whatever circuits they make."""
-        static = self.static
-        return static and most_steps_saved(self.num_nodes, self.degree, static.steps // 2)
+        """2 (D - L), what changes can save on ``static`` of diameter D, whatever they make.
+
+        Of an allreduce that reduce-scatters and allgathers, each of which takes L steps at least.
+        """
+        return None if self.static is None else self.static.steps - 2 * self.fewest_steps
 
     def most_saved_s(self, model: CostModel, message_bytes: Fraction | float) -> Fraction:
         """Seconds by which anything can beat the fastest of the static costs for a message.

@@ -112,11 +112,6 @@ def phase_network(topologies: Sequence[Topology]) -> PhaseNetwork:
     is a source. Link speeds of all topologies are in one unit. Raises ValueError for no topology,
     for different numbers of nodes, and if some node cannot reach another one with the
     configurations in this order.
-
-    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> network = phase_network([DirectedCirculant(8, (a,)).topology() for a in (1, 3)])
-    >>> network.num_phases, network.union.num_sources, network.union.num_orbits
-    (2, 1, 2)
     """
     sequence = tuple(topologies)
     _check_sizes(sequence)
@@ -161,11 +156,6 @@ def fewest_hops(network: PhaseNetwork) -> tuple[int, ...]:
 
     None can be one less. For a single configuration that is the diameter. Later phases are
     shortened first.
-
-    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> rings = [DirectedCirculant(8, (offset,)).topology() for offset in (1, 2, 5)]
-    >>> fewest_hops(phase_network(rings))
-    (2, 1, 1)
     """
     tables, sources = neighbour_tables(network.topologies), network.union.sources
 
@@ -301,11 +291,6 @@ def phase_price_bound(network: PhaseNetwork, prices: NDArray[np.int64]) -> Fract
     the cheapest paths is at most the sum over phases of t[p] * W[p], where W[p] is what its links
     cost when all are busy: the time is at least that sum / the largest W[p]. Source: linear
     programming duality. Raises ValueError for prices that are negative or all 0.
-
-    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> network = phase_network([DirectedCirculant(8, (offset,)).topology() for offset in (1, 3)])
-    >>> phase_price_bound(network, np.array([1, 1]))
-    Fraction(7, 4)
     """
     union = network.union
     if len(prices) != union.num_orbits or prices.min() < 0 or not prices.any():
@@ -359,11 +344,7 @@ def sequence_bound(num_nodes: int, degree: int, num_configurations: int) -> Frac
 
 
 def tree_bound(num_nodes: int, degree: int, num_configurations: int) -> Fraction:
-    """The hops of a full (C d)-ary tree shared by all ports: D(N, C d) / N, in M/B.
-
-    >>> tree_bound(64, 4, 4)
-    Fraction(55, 32)
-    """
+    """The hops of a full (C d)-ary tree shared by all ports: D(N, C d) / N, in M/B."""
     _check_configurations(num_configurations)
     return Fraction(hop_sum(num_nodes, num_configurations * degree), num_nodes)
 
@@ -383,12 +364,6 @@ def break_even_delta_s(
 
     All of ``static`` have fewer configurations; whether the start is cold is the same to all.
     Raises ValueError if one has not, or for a message that is negative or not finite.
-
-    >>> from ocs_codesign.core.cost import Cost, CostModel
-    >>> ring, direct = Cost(7, Fraction(7, 2)), Cost(7, Fraction(7, 8), 7)
-    >>> model = CostModel(0, 1e9)
-    >>> break_even_delta_s([ring], direct, model, 8e6)
-    Fraction(7, 2000)
     """
     own = switched.time_s(model, message_bytes)
     deltas = []
@@ -411,13 +386,6 @@ def paying_messages(
     """Messages for which ``switched`` is faster than all of ``static``; None if there are none.
 
     Raises ValueError for a dead time that is negative or not finite.
-
-    >>> from ocs_codesign.core.cost import Cost, CostModel
-    >>> ring, direct = Cost(7, Fraction(7, 2)), Cost(7, Fraction(7, 8), 7)
-    >>> static, switched = [ring], direct
-    >>> found = paying_messages(static, switched, CostModel(0, 1e9), 10e-6)
-    >>> float(found.begin), found.end
-    (22857.14285714286, None)
     """
     delta = exact_time(delta_s, "delta_s")
     begin, end = Fraction(0), None

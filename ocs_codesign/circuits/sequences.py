@@ -44,11 +44,7 @@ MAX_ENUMERATED = 2**17
 
 
 def cayley_sequence(group: Group, numbers: Iterable[Sequence[int]]) -> tuple[Recipe, ...]:
-    """The configurations whose generators are given by their numbers in the group.
-
-    >>> in_turn(cayley_sequence(Cyclic(8), ((1,), (3,))))
-    'DiC(8,{1}) → DiC(8,{3})'
-    """
+    """The configurations whose generators are given by their numbers in the group."""
     return tuple(_recipe(group, generators) for generators in numbers)
 
 
@@ -107,9 +103,6 @@ def all_sequences(group: Group, degree: int, phases: int) -> NDArray[np.int64] |
 
     A sequence is given by the numbers of its generators, shape (sequences, phases, degree). Phases
     of an abelian group may change places, for all orders of hops lead to the same node.
-
-    >>> all_sequences(Cyclic(3), 1, 2).tolist()
-    [[[1], [1]], [[1], [2]], [[2], [2]]]
     """
     sets = comb(group.order - 2 + degree, degree)
     if sets > MAX_ENUMERATED:

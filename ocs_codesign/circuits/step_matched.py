@@ -73,11 +73,7 @@ class MatchedCollective:
         return Cost(sum(hops), t_b, 1 + int(np.count_nonzero(np.diff(chosen))))
 
     def hops(self) -> NDArray[np.int64]:
-        """Hops of every step (row) on every configuration (column), CANNOT where none will do.
-
-        >>> matched("bruck", "alltoall", 8).hops().tolist()
-        [[1, 0, 0], [2, 1, 0], [4, 2, 1]]
-        """
+        """Hops of every step (row) on every configuration (column), CANNOT where none will do."""
         table = np.zeros((len(self.configurations), len(self.configurations)), dtype=np.int64)
         heads = [topology.head[np.argsort(topology.tail)] for topology in self.configurations]
         known = {head.tobytes(): number for number, head in enumerate(heads)}

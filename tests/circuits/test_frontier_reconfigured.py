@@ -17,7 +17,6 @@ from ocs_codesign.circuits.frontier import (
     factor_options,
     factored_allreduces,
     messages_that_pay,
-    most_steps_saved,
     reconfigured_frontier,
     t_b_bound,
     t_b_tree_bound,
@@ -57,12 +56,8 @@ def allreduce():
     ],
 )
 def test_steps_that_changes_can_save(nodes, degree, diameter, saved):
-    assert most_steps_saved(nodes, degree, diameter) == saved
-
-
-def test_a_diameter_below_what_circuits_allow_is_refused():
-    with pytest.raises(ValueError, match="diameter 1 of 64 nodes of degree 4: it is at least 3"):
-        most_steps_saved(64, 4, 1)
+    optimal = Cost(2 * diameter, Fraction(2 * (nodes - 1), nodes))
+    assert AllreduceGain(nodes, degree, (optimal,)).steps_saved == saved
 
 
 def test_gain_over_static_costs():

@@ -202,7 +202,7 @@ def test_inside_a_bandwidth_optimal_design():
     (found,) = inside_bounds([best], [Collective.ALLREDUCE], model, delta)
     assert (found.steps, found.saved_steps) == (14, 14 - 2 * 3)
     assert found.saved_s == Fraction(8, 10**6)
-    assert found.least_dead_s == Fraction(101, 10**7)
+    assert found.dead_s == Fraction(101, 10**7)
     assert not found.can_gain
     cheap = Change(1e-6)
     assert inside_bounds([best], [Collective.ALLREDUCE], model, cheap)[0].can_gain

@@ -122,12 +122,6 @@ def busiest_first(
     still need long (their sum, and a setup an entry) are worth more, by their share to the power.
     Times are tried at quantiles of the entries. Without both, it is the most served per time, as in
     Eclipse (Venkatakrishnan et al. 2016).
-
-    >>> from fractions import Fraction
-    >>> from ocs_codesign.circuits.demand.matrix import DemandTicks
-    >>> ticks = DemandTicks(np.array([[0, 3], [5, 0]]), 2, Fraction(1), True)
-    >>> [made.tolist() for made in busiest_first(ticks)]
-    [[[1, 0]], [5.0]]
     """
     nodes, rows, place = ticks.num_nodes, np.arange(ticks.num_nodes), _LEVELS // 2
     near = 1 if nodes > _ALL_LEVELS_UP_TO else _LEVELS
@@ -160,10 +154,6 @@ def birkhoff(demand: NDArray[np.int64], shrink: int) -> tuple[NDArray[np.int64],
     Each configuration is a perfect matching of entries of at least a threshold, held for the least
     of them. When there is none left, the threshold shrinks to ``shrink`` / 16 of itself (to half in
     Solstice, Liu et al. 2015). Without a setup no plan is shorter.
-
-    >>> birkhoff(np.array([[3, 1], [0, 2]]), 8)
-    (array([[0, 1],
-           [1, 0]]), array([3, 1]))
     """
     left, nodes = _filled_up(demand), len(demand)
     threshold, rows = int(left.max()), np.arange(nodes)
@@ -303,10 +293,6 @@ def nested(
     the busiest line needs more than all of it. Lines that cannot be left out come first, with an
     entry that is large enough for the others to fit. Then what is sent counts, more for lines with
     larger sums, by their share to the ``power``, and with ``noise``.
-
-    >>> demand, rng = np.array([[[0.0, 3.0], [5.0, 0.0]]]), np.random.default_rng(0)
-    >>> nested(demand, np.array([0]), np.array([4.0]), np.zeros(1), rng)
-    (array([[[1, 0]]]), array([[5.]]))
     """
     plans, nodes, _ = left.shape
     left, rows = left.copy(), np.arange(nodes)

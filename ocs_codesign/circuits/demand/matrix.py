@@ -222,7 +222,6 @@ def check_demand_plan(
     Raises ValueError with the first configuration that is no permutation, lasts less than no time
     or is on no switch, or else the first pair of nodes that has less than its demand.
 
-    >>> from ocs_codesign.circuits.demand.matrix import DemandMatrix
     >>> demand = DemandMatrix([[0, 3], [6, 0]])
     >>> swap, switch = np.array([[1, 0]]), np.array([0])
     >>> check_demand_plan(demand, Fraction(1), Fraction(1, 2), 1, swap, [Fraction(6)], switch)
@@ -327,16 +326,7 @@ def demand_ticks(
     delta_s: Fraction,
     most: int = MAX_TICKS,
 ) -> DemandTicks:
-    """The demand in ticks: exactly if that takes at most ``most`` of them, else rounded up.
-
-    >>> from ocs_codesign.circuits.demand.matrix import DemandMatrix
-    >>> demand = DemandMatrix([[0, 3], [6, 0]])
-    >>> exact = demand_ticks(demand, Fraction(1), Fraction(1, 2))
-    >>> exact.demand.tolist(), exact.setup, exact.tick_s
-    ([[0, 6], [12, 0]], 1, Fraction(1, 2))
-    >>> demand_ticks(demand, Fraction(1), Fraction(1, 2), most=35).demand.tolist()
-    [[0, 3], [6, 0]]
-    """
+    """The demand in ticks: exactly if that takes at most ``most`` of them, else rounded up."""
     unit = demand.unit_bytes / bandwidth_Bps
     longest = demand.max_line_bytes / bandwidth_Bps + _SETUPS * delta_s
     denominator = unit.denominator * delta_s.denominator
@@ -395,9 +385,6 @@ def packed(times: Sequence[int], setup: int, num_switches: int) -> Pieces[int]:
 
     Whole times, longest first, or else some that fit on no switch are split, and every part pays
     for its own configuration.
-
-    >>> packed([10, 3], 1, 2)
-    [(0, 7, 0), (0, 3, 1), (1, 3, 1)]
     """
     whole, high = longest_first(times, setup, num_switches)
     low = -(-(sum(times) + setup * len(times)) // num_switches)

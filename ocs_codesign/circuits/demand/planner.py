@@ -282,7 +282,6 @@ class DemandBaselines:
 def demand_baselines(plan: DemandPlan) -> DemandBaselines:
     """The baselines of a plan's demand on its switches; ``static_s`` is None for a single node.
 
-    >>> from ocs_codesign.circuits.demand.planner import plan_demand
     >>> from ocs_codesign.circuits.demand.matrix import DemandMatrix
     >>> found = demand_baselines(plan_demand(DemandMatrix([[0, 2, 1], [1, 0, 2], [2, 1, 0]]), 1))
     >>> found.round_robin_s, found.fitted_round_robin_s, found.static_s, found.static_bound_s

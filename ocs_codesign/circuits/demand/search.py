@@ -38,13 +38,6 @@ def line_bound(ticks: DemandTicks, num_switches: int, fewest: int = 0) -> Fracti
     Of all numbers of configurations it takes the one with the least bound. They are as many as a
     line has entries, or more; the busiest line and their setups, shared by all switches, bound any
     more of them.
-
-    >>> from ocs_codesign.circuits.demand.matrix import DemandTicks
-    >>> demand = np.array([[3, 5, 1, 2], [4, 1, 3, 3], [2, 4, 2, 3], [2, 1, 5, 3]])
-    >>> line_bound(DemandTicks(demand, 5, Fraction(1), True), 1)
-    Fraction(34, 1)
-    >>> line_bound(DemandTicks(demand, 1, Fraction(1), True), 2)
-    Fraction(8, 1)
     """
     if not ticks.demand.any():
         return Fraction(0)
@@ -66,11 +59,6 @@ def least_times(ticks: DemandTicks, num_configurations: int) -> NDArray[np.int64
     A line has a configuration of its own for every entry but as many as it has entries fewer than
     there are configurations. So of its m + k largest entries, k being the difference, at least m
     are served by one configuration each.
-
-    >>> from ocs_codesign.circuits.demand.matrix import DemandTicks
-    >>> ticks = DemandTicks(np.array([[3, 5, 0], [4, 1, 0], [0, 0, 2]]), 1, Fraction(1), True)
-    >>> least_times(ticks, 2).tolist(), least_times(ticks, 3).tolist()
-    ([5, 3], [3, 0, 0])
     """
     nodes = ticks.num_nodes
     lines = -np.sort(-np.concatenate([ticks.demand, ticks.demand.T]), axis=1)
@@ -183,11 +171,7 @@ def _lines(demand: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def _completed(circuits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Full permutations: rows without a circuit, -1, get the columns that are left, in order.
-
-    >>> _completed(np.array([[2, -1, -1], [1, 0, 2]])).tolist()
-    [[2, 0, 1], [1, 0, 2]]
-    """
+    """Full permutations: rows without a circuit, -1, get the columns that are left, in order."""
     for permutation in circuits:
         idle = permutation < 0
         permutation[idle] = np.setdiff1d(np.arange(len(permutation)), permutation[~idle])
@@ -294,11 +278,6 @@ def price_bound(ticks: DemandTicks, prices: NDArray[np.float64]) -> Fraction:
 
     The prices are rounded to integers and their worst configuration is found for every time, with
     potentials that prove it in integers; dividing by its worth over its cost makes them valid.
-
-    >>> from ocs_codesign.circuits.demand.matrix import DemandTicks
-    >>> ticks = DemandTicks(np.array([[0, 3], [5, 0]]), 2, Fraction(1), True)
-    >>> price_bound(ticks, np.array([[0.0, 0.0], [1.4, 0.0]]))
-    Fraction(7, 1)
     """
     largest = float(prices.max(initial=0.0))
     if largest <= 0.0:

@@ -26,12 +26,15 @@ if TYPE_CHECKING:
 
     from ocs_codesign.circuits.change import Change
     from ocs_codesign.circuits.legs.trace import Trace
+    from ocs_codesign.circuits.phases import PhasedAlltoall
     from ocs_codesign.core.cost import CostModel
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.graphs.recipe import Recipe
     from ocs_codesign.schedules.design import Design
     from ocs_codesign.schedules.forest.choice import Contenders
     from ocs_codesign.search.pareto import Frontier
+
+    PhasedOptions = tuple[tuple["FabricOption", ...], PhasedAlltoall]
 
 
 @final
@@ -220,24 +223,28 @@ def with_contenders(
 @final
 @dataclass(frozen=True, slots=True)
 class InsideBound:
-    """Steps that switching saves at most in a collective, what they take, and the least price.
+    """What changing circuits inside one collective saves at most, and the least that changes take.
 
-    No circuits give a lower t_b than a bandwidth-optimal design has, so all that changing them can
-    save are steps, ``fewest_steps`` being the least for an allgather or reduce-scatter (an
-    allreduce is taken to be one after the other); one change at least costs ``least_dead_s``.
+    No circuits give a lower t_b than a bandwidth-optimal design has, so all that they can save on
+    such an ``option`` are ``saved_steps``, ``fewest_steps`` being the least for an allgather or
+    reduce-scatter (an allreduce is taken to be one after the other). An all-to-all is held against
+    sequences of ``num_configurations`` of any topologies; ``sequences`` are those that were tried,
+    each with the best routing over it.
     """
 
-    option: str
     collective: Collective
-    steps: int
-    saved_steps: int
     saved_s: Fraction
-    least_dead_s: Fraction
+    dead_s: Fraction
+    num_configurations: int = 2
+    option: str = ""
+    steps: int = 0
+    saved_steps: int = 0
+    sequences: tuple[PhasedOptions, ...] = ()
 
     @property
     def can_gain(self) -> bool:
-        """Whether switching inside the collective is not ruled out."""
-        return self.saved_s > self.least_dead_s
+        """Whether changes inside the collective are not ruled out."""
+        return self.saved_s > self.dead_s
 
 
 def fewest_steps(num_nodes: int, degree: int) -> int:
@@ -267,7 +274,7 @@ def inside_bounds(
     Of the options that are bandwidth-optimal, which other collectives have none.
     """
     quickest: list[InsideBound] = []
-    least_dead_s = reconfiguration.dead_time_s(1)
+    dead_s = reconfiguration.dead_time_s(1)
     for collective in collectives:
         halves = 2 if collective == Collective.ALLREDUCE else 1
         known = []
@@ -277,10 +284,8 @@ def inside_bounds(
                 continue
             if cost.t_b == bound(recipe.num_nodes, recipe.degree, collective).t_b:
                 saved = cost.steps - halves * fewest_steps(recipe.num_nodes, recipe.degree)
-                saved_s = saved * exact(model.alpha_s)
-                known.append(
-                    InsideBound(option.name, collective, cost.steps, saved, saved_s, least_dead_s)
-                )
+                gain = InsideBound(collective, saved * exact(model.alpha_s), dead_s)
+                known.append(replace(gain, option=option.name, steps=cost.steps, saved_steps=saved))
         quickest += sorted(known, key=lambda gain: gain.steps)[:1]
     return tuple(quickest)
 
@@ -329,12 +334,7 @@ def changed_circuits(topologies: Sequence[Topology]) -> NDArray[np.int64]:
 
 
 def dead_times(changed: NDArray[np.int64], reconfiguration: Change) -> NDArray[Any]:
-    """Dead time in seconds for so many circuits changed, Fractions in the same shape.
-
-    >>> from ocs_codesign.circuits.change import Change
-    >>> print(*dead_times(np.array([0, 8]), Change(10, 1)))
-    0 18
-    """
+    """Dead time in seconds for so many circuits changed, Fractions in the same shape."""
     numbers, which = np.unique(changed, return_inverse=True)
     times = [reconfiguration.dead_time_s(int(number)) for number in numbers]
     return np.array([*times, None], dtype=object)[which].reshape(changed.shape)

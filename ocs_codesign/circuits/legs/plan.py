@@ -115,11 +115,6 @@ def price_plan(problem: LegProblem, choice: ArrayLike) -> LegPlan:
 
     Raises ValueError for a topology out of range, one that cannot serve its step or that cannot be
     switched to.
-
-    >>> from ocs_codesign.circuits.legs.plan import LegProblem
-    >>> plan = price_plan(LegProblem([[4, 9], [9, 4]], 3, start=0), [0, 1])
-    >>> str(plan.working), str(plan.switching), plan.num_switches
-    ('8', '3', 1)
     """
     held, ticks = _checked(problem, choice), problem.ticks
     begins, prices, gaps = switches_of(problem, held)
@@ -184,7 +179,6 @@ def plan_legs(problem: LegProblem) -> LegPlan:
     ``check_plan`` verifies the bound without this code. Raises ValueError if no plan can
     serve all steps because the switches that it would take are infinite.
 
-    >>> from ocs_codesign.circuits.legs.plan import LegProblem
     >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
     >>> plan = plan_legs(LegProblem(costs, 3, start=0))
     >>> str(plan.total), plan.choice.tolist(), plan.is_optimal

@@ -224,11 +224,6 @@ def online_plan(problem: LegProblem) -> LegPlan | None:
 
     The step itself and the gap before it are known when it chooses. None if it gets where no
     finite switch leads to a topology that can serve the next step.
-
-    >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
-    >>> plan = online_plan(LegProblem(costs, 3, start=0))
-    >>> plan.choice.tolist(), str(plan.total)
-    ([0, 0, 0, 0, 0, 1], '37')
     """
     # The work function is the cost to go of the reversed steps, which end with the first switch.
     ticks, rows = problem.ticks, problem.rows
@@ -248,9 +243,6 @@ def promise(problem: LegProblem) -> tuple[int, Fraction] | None:
 
     None if switches beyond gaps are no metric. The extra is 0 where all switches cost the same and
     the fabric holds a topology, or pays for its first one like for any.
-
-    >>> promise(LegProblem([[4, 9]], 3, start=0))
-    (3, Fraction(0, 1))
     """
     ticks, many = problem.ticks, problem.num_topologies
     gaps = ticks.gaps[problem.rows]
@@ -330,13 +322,7 @@ _DOUBLINGS = 64
 
 
 def paying(found: BreakEven) -> tuple[OpenRange, ...]:
-    """Where the least cost is below that of every topology that is held throughout.
-
-    >>> from ocs_codesign.circuits.legs.break_even import break_even
-    >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
-    >>> paying(break_even(LegProblem(costs, 1, start=0)))
-    (OpenRange(begin=Fraction(0, 1), end=Fraction(10, 1)),)
-    """
+    """Where the least cost is below that of every topology that is held throughout."""
     held = _Held(found.problem)
     ranges: list[OpenRange] = []
     for piece in found.pieces:
@@ -354,11 +340,6 @@ def ceases_to_pay(problem: LegProblem, factor: Fraction) -> OpenRange | None:
     """Two factors a hundredth apart: switching pays at the first and not at the second.
 
     Searched upwards from a factor at which it pays; None if it does not there, or always does.
-
-    >>> costs = [(4, 9), (4, 9), (9, 4), (4, 9), (9, 4), (9, 4)]
-    >>> found = ceases_to_pay(LegProblem(costs, 1, start=0), Fraction(1))
-    >>> found.begin < 10 <= found.end
-    True
     """
     search, held = LineSearch(problem), _Held(problem)
 

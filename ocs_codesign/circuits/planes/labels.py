@@ -111,15 +111,7 @@ def unit_of(problem: PlaneProblem) -> Fraction:
 def search(
     entries: Entries, effort: LabelEffort, on_step: Callable[[int, int], None] | None = None
 ) -> FoundUsage:
-    """The best usage that the effort finds; see ``Entries``.
-
-    >>> dead = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> steps = np.array([0, 1, 1])
-    >>> entries = Entries(np.array([1.0, 0.1, 1.0]), 0.0, dead, steps, steps, (2, 2))
-    >>> found = search(entries, LabelEffort(1000))
-    >>> round(found.total, 9), found.bound <= found.total, len(found.usage)
-    (3.05, True, 3)
-    """
+    """The best usage that the effort finds; see ``Entries``."""
     from ocs_codesign.circuits.planes import kernels
 
     planes, is_uniform = len(entries.start), entries.is_uniform

@@ -60,14 +60,7 @@ class _Loads:
 
 
 def balanced_usage(problem: PlaneProblem) -> Usage:
-    """Step by step, the best few ways to go on; a step's bytes level the loads of its planes.
-
-    >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import Change
-    >>> cost = Change(1, barrier=False)
-    >>> balanced_usage(PlaneProblem((0, 1), (6, 6), 2, 1, cost))
-    ((0,), (1,))
-    """
+    """Step by step, the best few ways to go on; a step's bytes level the loads of its planes."""
     entries = Entries.of(problem, unit_of(problem))
     best = [_Loads(entries.start, (0.0,) * problem.num_planes, None)]
     for send, needed in zip(entries.send.tolist(), entries.kind.tolist(), strict=True):
@@ -87,14 +80,7 @@ def balanced_usage(problem: PlaneProblem) -> Usage:
 
 
 def improved(problem: PlaneProblem, usage: Usage) -> Usage:
-    """The usage after single planes joined or left steps as long as that helps, within limits.
-
-    >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import Change
-    >>> cost = Change(1, overlap=False, barrier=False)
-    >>> improved(PlaneProblem((0, 0), (9, 1), 2, 1, cost, latency_s=5), ((0, 1), (0, 1)))
-    ((0, 1), (1,))
-    """
+    """The usage after single planes joined or left steps as long as that helps, within limits."""
     entries, fixed = Entries.of(problem, unit_of(problem)), 0.0
     if not problem.cost.overlap:
         fixed = float(problem.cost.fixed_s / unit_of(problem))
@@ -239,14 +225,7 @@ def plan_planes(
 
 
 def plan_of_usage(problem: PlaneProblem, usage: Sequence[Sequence[int]]) -> PlanePlan:
-    """The best times when these planes serve the steps; no bound is proven on other usages.
-
-    >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import Change
-    >>> problem = PlaneProblem((0, 1), (4, 4), 2, 1, Change(1))
-    >>> plan_of_usage(problem, ((0, 1), (0, 1))).total_s
-    Fraction(6, 1)
-    """
+    """The best times when these planes serve the steps; no bound is proven on other usages."""
     given = tuple(tuple(planes) for planes in usage)
     return _plan(problem, Draft(given, Fraction(0), "usage as given"), "given")
 

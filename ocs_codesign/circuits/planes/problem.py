@@ -306,7 +306,6 @@ def timed(problem: PlaneProblem, usage: Sequence[Sequence[int]]) -> TimedUsage:
 
     Raises ValueError unless some plane of the problem serves every step.
 
-    >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
     >>> from ocs_codesign.circuits.change import Change
     >>> problem = PlaneProblem((0, 1, 1), (10, 1, 10), 2, 50, Change(Fraction(1, 5)))
     >>> timed(problem, ((0, 1), (0, 1), (0, 1))).total_s

@@ -164,17 +164,7 @@ Work = dict[int, tuple[float, float]]
 
 
 def by_stretches(problem: PlaneProblem) -> list[Held]:
-    """What is held in every step; between two stretches the whole fabric stops.
-
-    >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import Change
-    >>> cost = Change(2, overlap=False)
-    >>> by_stretches(PlaneProblem((0, 1, 0), (6, 6, 6), 2, 1, cost))
-    [(0, 0), (1, 1), (0, 0)]
-    >>> cost = Change(2, overlap=False, barrier=False)
-    >>> by_stretches(PlaneProblem((0, 1, 0), (6, 6, 6), 2, 1, cost))
-    [(0, 0), (1, 0), (1, 0)]
-    """
+    """What is held in every step; between two stretches the whole fabric stops."""
     stop, steps = float(problem.cost.fixed_s), problem.num_steps
     best: list[tuple[float, int, Held]] = [(0.0, 0, ())]
     best += [(float("inf"), 0, ())] * steps
@@ -252,14 +242,7 @@ MAX_ENTRIES = 100_000_000
 
 
 def stopping(problem: PlaneProblem) -> Draft:
-    """The best usage without overlap and with barriers.
-
-    >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import Change
-    >>> cost = Change(2, overlap=False)
-    >>> stopping(PlaneProblem((0, 1, 0), (6, 6, 6), 2, 1, cost)).usage
-    ((0, 1), (0, 1), (0, 1))
-    """
+    """The best usage without overlap and with barriers."""
     needed = {*problem.configurations, *problem.held}
     size = comb(len(needed) + problem.num_planes - 1, problem.num_planes)
     if size <= MAX_STATES and size * problem.num_steps <= MAX_ENTRIES:

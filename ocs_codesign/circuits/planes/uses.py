@@ -30,12 +30,6 @@ def changes_of(problem: PlaneProblem, usage: Usage) -> list[PlaneChange]:
     """All changes that the usage needs, by step (from 1), then by plane.
 
     ``dark_steps`` are those since the plane served one, or since the beginning.
-
-    >>> from ocs_codesign.circuits.planes.problem import PlaneProblem
-    >>> from ocs_codesign.circuits.change import Change
-    >>> problem = PlaneProblem((0, 1, 0), (1, 1, 1), 2, 1, Change(3))
-    >>> [(one.step, one.plane, one.dark_steps) for one in changes_of(problem, ((0,), (1,), (0,)))]
-    [(1, 0, 0), (2, 1, 1)]
     """
     changes = []
     held, after = list(problem.held), [START] * problem.num_planes
@@ -149,14 +143,7 @@ Term = tuple[int, float]
 
 
 class ProgramRows:
-    """Columns and rows gathered one by one; ``program`` makes arrays of them.
-
-    >>> rows = ProgramRows()
-    >>> x = rows.column(cost=1.0)
-    >>> rows.row([(x, 2.0)], lower=3.0)
-    >>> rows.program().num_rows
-    1
-    """
+    """Columns and rows gathered one by one; ``program`` makes arrays of them."""
 
     def __init__(self) -> None:
         self._columns: list[tuple[float, float, bool]] = []

@@ -202,7 +202,6 @@ def program_time(
 
     >>> from ocs_codesign.core.cost import CostModel
     >>> from ocs_codesign.circuits.change import Change
-    >>> from ocs_codesign.circuits.programs.designs import build_direct
     >>> delta = Change(10e-6, cold_start=False)
     >>> time = program_time(build_direct(8, 2).verdict, CostModel(1e-6, 12.5e9), 1_000_000, delta)
     >>> [float(part) for part in (time.steps_s, time.transmission_s, time.dead_s)]

@@ -154,11 +154,6 @@ def sequence_alltoall(
     sequence of steps can beat, whole chunks or not. Large programs, and those that the solver
     leaves unsolved for time or memory, are solved to about a hundredth. Raises ValueError if some
     pair is not served in those steps, or the program is too large.
-
-    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> rings = [DirectedCirculant(8, (1,)).topology(), DirectedCirculant(8, (3,)).topology()]
-    >>> sequence_alltoall(rings, [0, 0, 1, 1])[1]
-    Fraction(7, 4)
     """
     if max_chunks < 1:
         raise ValueError(f"max_chunks is {max_chunks}: a piece is at least one chunk")
@@ -183,11 +178,6 @@ def sequence_cost(
     """The t_b of the schedule of ``sequence_alltoall``, and what none can beat; nothing is built.
 
     Raises ValueError as that does.
-
-    >>> from ocs_codesign.graphs.families.rings import DirectedCirculant
-    >>> rings = [DirectedCirculant(8, (1,)).topology(), DirectedCirculant(8, (3,)).topology()]
-    >>> sequence_cost(rings, [0, 0, 1, 1])[0]
-    Fraction(7, 4)
     """
     layers = layered(configurations)
     check_nodes(layers.topology.num_nodes)

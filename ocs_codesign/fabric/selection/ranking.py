@@ -19,7 +19,6 @@ from ocs_codesign.fabric.embedding.embed import embed
 from ocs_codesign.fabric.infeasible import InfeasibleError
 from ocs_codesign.fabric.selection.steps import (
     AllowedChanges,
-    InsideVerdict,
     alltoall_sizes,
     best_plan,
     legs_problem,
@@ -32,12 +31,12 @@ from ocs_codesign.fabric.selection.steps import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ocs_codesign.circuits.legs.options import FabricOption
+    from ocs_codesign.circuits.legs.options import FabricOption, InsideBound, PhasedOptions
     from ocs_codesign.circuits.legs.trace import TraceLegs
     from ocs_codesign.core.topology import Topology
     from ocs_codesign.fabric.description import Fabric
     from ocs_codesign.fabric.embedding.embed import Embedding
-    from ocs_codesign.fabric.selection.steps import PartTime, PhasedSequence, Workload
+    from ocs_codesign.fabric.selection.steps import PartTime, Workload
     from ocs_codesign.search.pareto import Frontier
 
 
@@ -137,7 +136,7 @@ class Selection(Tabular):
     workload: Workload
     ranked: tuple[RankedPlan, ...]
     excluded: tuple[Excluded, ...]
-    inside: InsideVerdict | None
+    inside: InsideBound | None
     serving: Frontier | None = None
 
     def __repr__(self) -> str:
@@ -201,7 +200,7 @@ def select(
             try:
                 plans.append(_phased(fabric, workload, sequence, fitting[0]))
             except InfeasibleError as error:
-                names = " then ".join(option.name for option in sequence.options)
+                names = " then ".join(option.name for option in sequence[0])
                 refusal = f"on one cabling: {error}"
                 excluded.append(Excluded(names, error.reason.value, refusal))
     for design in () if serving is None else serving.unsolved:
@@ -324,22 +323,23 @@ def _switching(workload: Workload, group: Sequence[Fitting]) -> Iterator[RankedP
 
 
 def _phased(
-    fabric: Fabric, workload: Workload, sequence: PhasedSequence, best: Fitting
+    fabric: Fabric, workload: Workload, sequence: PhasedOptions, best: Fitting
 ) -> RankedPlan:
     """A sequence for the largest all-to-alls, with the best single design for all else.
 
     Raises InfeasibleError if its designs do not fit on the cables of the first.
     """
     fitting: list[Fitting] = []
-    for option in sequence.options:
+    held, alltoall = sequence
+    for option in held:
         fits = (option, embed(fabric, _topology(option), name=option.name))
         fitting.append(_on_cables(fitting[0][1], fits) if fitting else fits)
-    if best[0] not in sequence.options:
+    if best[0] not in held:
         # If it does not fit, the sequence's own designs serve the rest.
         with suppress(InfeasibleError):
             fitting.append(_on_cables(fitting[0][1], best))
     options = [option for option, _ in fitting]
     whole = workload.trace.legs().priced(options, fabric.cost_model)
     sizes = sorted(alltoall_sizes(workload), reverse=True)[:_MAX_THRESHOLDS]
-    legs = (phased_legs(whole, sequence.alltoall, size) for size in sizes)
+    legs = (phased_legs(whole, alltoall, size) for size in sizes)
     return min((_planned(workload, fitting, phased) for phased in legs), key=_rank)

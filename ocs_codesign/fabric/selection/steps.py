@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ocs_codesign.circuits.legs.options import (
+    InsideBound,
     design_option,
     recipe_option,
     serving_options,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ocs_codesign.circuits.legs.options import FabricOption
+    from ocs_codesign.circuits.legs.options import FabricOption, PhasedOptions
     from ocs_codesign.circuits.legs.plan import LegPlan
     from ocs_codesign.circuits.legs.trace import Leg
     from ocs_codesign.circuits.phases import PhasedAlltoall
@@ -257,54 +258,24 @@ _MAX_MEMBERS = 3
 _EFFORT = Effort(work=2**24, num_groups=6, num_measured=8)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class PhasedSequence:
-    """Options held in turn inside an all-to-all, and the least time found for it."""
-
-    options: tuple[FabricOption, ...]
-    alltoall: PhasedAlltoall
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class InsideVerdict:
-    """What changes inside one all-to-all can save.
-
-    ``saved_s`` is the most that a sequence of ``num_configurations`` of any topologies could save
-    in the largest all-to-all, ``dead_s`` the least time that its changes take. Only where the
-    former is larger are there ``sequences``.
-    """
-
-    num_configurations: int
-    saved_s: Fraction
-    dead_s: Fraction
-    sequences: tuple[PhasedSequence, ...]
-
-    @property
-    def can_gain(self) -> bool:
-        """Whether the bound leaves room for a gain."""
-        return self.saved_s > self.dead_s
-
-
 def phased_sequences(
     workload: Workload, fitting: Sequence[tuple[FabricOption, Embedding]]
-) -> InsideVerdict:
+) -> InsideBound:
     """Sequences for the all-to-alls of a workload, none if no sequence can pay for its changes.
 
     Two to four configurations are weighed against the fastest single design by the bound on walks
     (see ``sequence_bound``); those that may gain are searched for.
     """
     fabric = fitting[0][1].cabling.fabric
-    verdicts = [_verdict(fabric, workload, fitting, c) for c in range(2, _MOST_CONFIGURATIONS + 1)]
-    sequences: list[PhasedSequence] = []
-    for verdict in verdicts:
-        if verdict.can_gain:
-            tell_phase(f"Searching all-to-alls of {verdict.num_configurations} configurations")
-            sequences += _searched(fabric, workload, verdict.num_configurations)
-    if verdicts[0].can_gain:
+    gains = [_most_gain(fabric, workload, fitting, c) for c in range(2, _MOST_CONFIGURATIONS + 1)]
+    sequences: list[PhasedOptions] = []
+    for gain in gains:
+        if gain.can_gain:
+            tell_phase(f"Searching all-to-alls of {gain.num_configurations} configurations")
+            sequences += _searched(fabric, workload, gain.num_configurations)
+    if gains[0].can_gain:
         sequences += _pairs(fitting)
-    best = max(verdicts, key=lambda verdict: verdict.saved_s - verdict.dead_s)
+    best = max(gains, key=lambda gain: gain.saved_s - gain.dead_s)
     return replace(best, sequences=tuple(sequences))
 
 
@@ -313,12 +284,12 @@ def alltoall_sizes(workload: Workload) -> set[Fraction]:
     return {job.message_bytes for job in workload.jobs if job.collective == Collective.ALLTOALL}
 
 
-def _verdict(
+def _most_gain(
     fabric: Fabric,
     workload: Workload,
     fitting: Sequence[tuple[FabricOption, Embedding]],
     num_configurations: int,
-) -> InsideVerdict:
+) -> InsideBound:
     """Every phase takes a step, and one circuit changes at least: no sequence can do better."""
     changes = [switch.profile.change for switch in fabric.switches]
     change = slowest_change(changes, 1)
@@ -327,26 +298,26 @@ def _verdict(
     dead = change.dead_time_s(1) * (num_configurations - 1)
     sizes, model = alltoall_sizes(workload), fabric.cost_model
     if not sizes:
-        return InsideVerdict(num_configurations, Fraction(0), dead, ())
+        return InsideBound(Collective.ALLTOALL, Fraction(0), dead, num_configurations)
     size = max(sizes)
     bound = sequence_bound(fabric.num_working_hosts, fabric.num_ports_per_host, num_configurations)
     costs = [option.alltoall for option, _ in fitting if option.alltoall is not None]
     now = min(cost.time_s(model, size) for cost in costs)
     at_best = Cost(num_configurations, bound).time_s(model, size)
-    return InsideVerdict(num_configurations, now - at_best, dead, ())
+    return InsideBound(Collective.ALLTOALL, now - at_best, dead, num_configurations)
 
 
-def _searched(fabric: Fabric, workload: Workload, number: int) -> Iterator[PhasedSequence]:
+def _searched(fabric: Fabric, workload: Workload, number: int) -> Iterator[PhasedOptions]:
     nodes, degree = fabric.num_working_hosts, fabric.num_ports_per_host
     if not (nodes <= MAX_NODES and 1 <= degree < nodes):
         return
     answer = search_sequences(nodes, degree, number, effort=_EFFORT)
     collectives = workload.trace.collectives
     options = tuple(recipe_option(recipe, collectives) for recipe in answer.recipes)
-    yield PhasedSequence(options, answer.alltoall)
+    yield options, answer.alltoall
 
 
-def _pairs(fitting: Sequence[tuple[FabricOption, Embedding]]) -> Iterator[PhasedSequence]:
+def _pairs(fitting: Sequence[tuple[FabricOption, Embedding]]) -> Iterator[PhasedOptions]:
     """Two of the designs that serve all-to-all best, in both orders, where that is quick."""
     able = [option for option, _ in fitting if option.alltoall is not None]
     able.sort(key=lambda option: option.alltoall.t_b if option.alltoall else Fraction(0))
@@ -356,7 +327,7 @@ def _pairs(fitting: Sequence[tuple[FabricOption, Embedding]]) -> Iterator[Phased
             continue
         both = [first.topology, second.topology]
         if num_columns(phase_network(both)) <= _MAX_COLUMNS:
-            yield PhasedSequence((first, second), phased_alltoall(both))
+            yield (first, second), phased_alltoall(both)
 
 
 # Workload: the collectives that a fabric is chosen for, and when its circuits may change.

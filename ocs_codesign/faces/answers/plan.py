@@ -255,7 +255,7 @@ def _inside_sentence(gain: InsideBound) -> str:
     if not gain.saved_steps:
         return f"Inside one {where} steps, switching cannot gain: no circuits save a step."
     verdict = "which could pay" if gain.can_gain else "so it cannot gain"
-    price = f"{time_text(gain.saved_s)}, and a switch costs {time_text(gain.least_dead_s)} at least"
+    price = f"{time_text(gain.saved_s)}, and a switch costs {time_text(gain.dead_s)} at least"
     most = f"switching can save {counted(gain.saved_steps, 'step')} at most"
     return f"Inside one {where} steps, {most} ({price}), {verdict}."
 
