@@ -17,12 +17,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ocs_codesign.circuits.planes.problem import Draft, timed
+from ocs_codesign.circuits.planes.problem import timed
 from ocs_codesign.circuits.planes.uses import START, ProgramRows
 from ocs_codesign.core.lp import solve
 
 if TYPE_CHECKING:
-    from ocs_codesign.circuits.planes.problem import PlaneProblem, Usage
+    from ocs_codesign.circuits.planes.problem import PlanePlan, PlaneProblem, Usage
     from ocs_codesign.circuits.planes.uses import Term
     from ocs_codesign.core.lp import LinearProgram, Options
 
@@ -34,7 +34,7 @@ _SLACK = 1e-4
 """How much worse than what is known a solution may be, so that none is cut off by rounding."""
 
 
-def by_milp(problem: PlaneProblem, start: Usage, options: Options) -> Draft:
+def by_milp(problem: PlaneProblem, start: Usage, options: Options) -> PlanePlan:
     """The best usage that the solver finds in its time, and the bound that it proves.
 
     ``start`` is a usage that is known: nothing worse is searched. ValueError if the program would
@@ -54,7 +54,8 @@ def by_milp(problem: PlaneProblem, start: Usage, options: Options) -> Draft:
     if solution.values is not None:
         best = min(timed(problem, walks.usage(solution.values)), best, key=lambda one: one.total_s)
     bound = Fraction(solution.bound or 0) * unit
-    return Draft(best.usage, max(Fraction(0), min(bound, best.total_s)), solution.message)
+    bound = max(Fraction(0), min(bound, best.total_s))
+    return replace(best, lower_bound_s=bound, status=solution.message)
 
 
 def relaxed_bound(problem: PlaneProblem, unit: float, *, free: bool) -> float:

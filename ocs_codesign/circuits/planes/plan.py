@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ocs_codesign.circuits.planes.labels import Entries, LabelEffort, search, unit_of
 from ocs_codesign.circuits.planes.milp import by_milp
-from ocs_codesign.circuits.planes.problem import Draft, PlanePlan, timed
+from ocs_codesign.circuits.planes.problem import timed
 from ocs_codesign.circuits.planes.stops import (
     LABEL_PLANES,
     Work,
@@ -29,7 +29,7 @@ from ocs_codesign.verification.circuits import check_timeline
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ocs_codesign.circuits.planes.problem import PlaneProblem, Usage
+    from ocs_codesign.circuits.planes.problem import PlanePlan, PlaneProblem, Usage
     from ocs_codesign.core.lp import Options
 
     OnStep = Callable[[int, int], None]
@@ -216,18 +216,17 @@ def plan_planes(
     if method == AUTO:
         method = _method_for(problem)
     if method == LABELS:
-        draft = _by_labels(problem, on_step)
+        plan = _by_labels(problem, on_step)
     elif method == MILP:
-        draft = by_milp(problem, _quick_usage(problem)[0], options)
+        plan = by_milp(problem, _quick_usage(problem)[0], options)
     else:
-        draft = _quickly(problem, on_step)
-    return _plan(problem, draft, method)
+        plan = _quickly(problem, on_step)
+    return _checked(plan, method)
 
 
 def plan_of_usage(problem: PlaneProblem, usage: Sequence[Sequence[int]]) -> PlanePlan:
     """The best times when these planes serve the steps; no bound is proven on other usages."""
-    given = tuple(tuple(planes) for planes in usage)
-    return _plan(problem, Draft(given, Fraction(0), "usage as given"), "given")
+    return _checked(timed(problem, usage), "given")
 
 
 def _method_for(problem: PlaneProblem) -> str:
@@ -238,7 +237,7 @@ def _method_for(problem: PlaneProblem) -> str:
     return MILP if problem.num_planes * problem.num_steps <= uses else FAST
 
 
-def _by_labels(problem: PlaneProblem, on_step: OnStep | None) -> Draft:
+def _by_labels(problem: PlaneProblem, on_step: OnStep | None) -> PlanePlan:
     """The exact dynamic program over what planes hold, ``stopping`` without overlap.
 
     Beyond 20,000 labels a step, and 1024 points a label, the best are kept, and what they prove is
@@ -247,31 +246,31 @@ def _by_labels(problem: PlaneProblem, on_step: OnStep | None) -> Draft:
     if not problem.cost.barrier:
         raise ValueError("labels are for steps that a barrier separates: take milp or fast")
     if not problem.cost.overlap:
-        return stopping(problem)
+        return timed(problem, *stopping(problem))
     unit = unit_of(problem)
     found = search(Entries.of(problem, unit), _ALL, on_step)
     status = f"label search, up to {found.most_labels} labels after a step"
-    return Draft(found.usage, Fraction(found.bound) * unit, status)
+    return timed(problem, found.usage, Fraction(found.bound) * unit, status)
 
 
-def _quickly(problem: PlaneProblem, on_step: OnStep | None) -> Draft:
+def _quickly(problem: PlaneProblem, on_step: OnStep | None) -> PlanePlan:
     """The best usage of a narrow search, with the best bound that is cheap."""
     usage, bound = _quick_usage(problem, on_step)
     bound = max(bound, held_bound_s(problem))
     if problem.cost.barrier and problem.cost.overlap:
         bound = max(bound, window_bound_s(problem, on_step))
-    return Draft(usage, bound, "narrow search, bounded by windows and held configurations")
+    status = "narrow search, bounded by windows and held configurations"
+    return timed(problem, usage, bound, status)
 
 
 def _quick_usage(problem: PlaneProblem, on_step: OnStep | None = None) -> tuple[Usage, Fraction]:
     """The usage alone, with the bound that comes with it."""
     cost = problem.cost
     if cost.barrier and not cost.overlap:
-        draft = stopping(problem)
-        bound = draft.lower_bound_s
-        return draft.usage, timed(problem, draft.usage).total_s if bound is None else bound
+        usage, bound, _ = stopping(problem)
+        return usage, timed(problem, usage).total_s if bound is None else bound
     if not cost.overlap:
-        usages = [stopping(problem).usage, usage_of(problem, by_stretches(problem))]
+        usages = [stopping(problem)[0], usage_of(problem, by_stretches(problem))]
         if problem.num_steps <= _IMPROVED_STEPS:
             usages += [improved(problem, usage) for usage in usages]
         return min(usages, key=lambda usage: timed(problem, usage).total_s), Fraction(0)
@@ -283,17 +282,12 @@ def _quick_usage(problem: PlaneProblem, on_step: OnStep | None = None) -> tuple[
     return found.usage, max(Fraction(0), Fraction(max(found.bound, 0.0)) * unit)
 
 
-def _plan(problem: PlaneProblem, draft: Draft, method: str) -> PlanePlan:
-    """The draft with its best times, checked."""
-    answer = timed(problem, draft.usage)
-    witness = check_timeline(problem, answer.timeline)
+def _checked(plan: PlanePlan, method: str) -> PlanePlan:
+    """The plan of a method; RuntimeError if its timeline is wrong."""
+    witness = check_timeline(plan.problem, plan.timeline)
     if witness is not None:
         raise RuntimeError(f"the timeline of this plan is wrong: {witness}")
-    bound = answer.total_s if draft.lower_bound_s is None else draft.lower_bound_s
-    bound = max(Fraction(0), min(bound, answer.total_s))
-    return PlanePlan(
-        problem, answer.total_s, bound, method, draft.status, answer.usage, answer.timeline
-    )
+    return replace(plan, method=method)
 
 
 # Planes that make one configuration each and keep it: what changing circuits is compared with.

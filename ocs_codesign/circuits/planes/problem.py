@@ -186,19 +186,6 @@ class PlanePlan:
         return self.gap <= _ROUNDING
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """Which planes serve which step, a proven lower bound, and how it came about, in a sentence.
-
-    A bound of None is the total itself: the usage is optimal.
-    """
-
-    usage: Usage
-    lower_bound_s: Fraction | None
-    status: str
-
-
 def _sizes(step_bytes: Sequence[Fraction | float], num_steps: int) -> tuple[Fraction, ...]:
     """The bytes of the steps, checked."""
     if not 1 <= num_steps <= MAX_STEPS:
@@ -288,23 +275,17 @@ Shares = list[dict[int, Fraction]]
 """The seconds that each plane sends in every step."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class TimedUsage:
-    """What planes do for a usage, and by when all is done.
-
-    ``usage`` is what the timeline serves: planes that would send nothing in a step are taken out.
-    """
-
-    total_s: Fraction
-    usage: Usage
-    timeline: Timeline
-
-
-def timed(problem: PlaneProblem, usage: Sequence[Sequence[int]]) -> TimedUsage:
+def timed(
+    problem: PlaneProblem,
+    usage: Sequence[Sequence[int]],
+    lower_bound_s: Fraction | None = Fraction(0),
+    status: str = "usage as given",
+) -> PlanePlan:
     """The best times of a usage; for very long ones the best within rounding.
 
-    Raises ValueError unless some plane of the problem serves every step.
+    Planes that would send nothing in a step are taken out of it. A bound of None is the total
+    itself: the usage is optimal. Raises ValueError unless some plane of the problem serves every
+    step.
 
     >>> from ocs_codesign.circuits.change import Change
     >>> problem = PlaneProblem((0, 1, 1), (10, 1, 10), 2, 50, Change(Fraction(1, 5)))
@@ -321,7 +302,10 @@ def timed(problem: PlaneProblem, usage: Sequence[Sequence[int]]) -> TimedUsage:
         shares = _shares(groups)
         served = tuple(tuple(plane for plane in part if part[plane] > 0) for part in shares)
         if served == checked:
-            return _timed(groups, shares)
+            total_s, timeline = _timed(groups, shares)
+            bound_s = total_s if lower_bound_s is None else min(lower_bound_s, total_s)
+            bound_s = max(Fraction(0), bound_s)
+            return PlanePlan(problem, total_s, bound_s, "given", status, served, timeline)
         checked = served
 
 
@@ -457,8 +441,8 @@ def _solved(program: LinearProgram, least: list[Fraction]) -> list[Fraction]:
     return [grid * max(0, int(value * scale)) for value in found.values.tolist()]
 
 
-def _timed(groups: _Groups, shares: Shares) -> TimedUsage:
-    """All that planes do, as early as they can."""
+def _timed(groups: _Groups, shares: Shares) -> tuple[Fraction, Timeline]:
+    """By when all is done, and all that planes do, as early as they can."""
     problem = groups.problem
     now, free = Fraction(0), [Fraction(0)] * problem.num_planes
     rows: list[Interval] = []
@@ -483,8 +467,7 @@ def _timed(groups: _Groups, shares: Shares) -> TimedUsage:
             )
         if problem.cost.barrier:
             now = max(now, *(free[plane] for plane in sends))
-    usage = tuple(tuple(sends) for sends in shares)
-    return TimedUsage(max(free), usage, Timeline.of(_with_idle(problem, rows, max(free))))
+    return max(free), Timeline.of(_with_idle(problem, rows, max(free)))
 
 
 def _with_idle(

@@ -16,7 +16,6 @@ import numpy as np
 
 from ocs_codesign.circuits.planes.labels import Entries, LabelEffort, search, unit_of
 from ocs_codesign.circuits.planes.milp import relaxed_bound
-from ocs_codesign.circuits.planes.problem import Draft
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -241,17 +240,20 @@ MAX_ENTRIES = 100_000_000
 """States at a time, and over all steps, of the dynamic program."""
 
 
-def stopping(problem: PlaneProblem) -> Draft:
-    """The best usage without overlap and with barriers."""
+def stopping(problem: PlaneProblem) -> tuple[Usage, Fraction | None, str]:
+    """The best usage without overlap and with barriers, its bound and what proves it.
+
+    A bound of None is the total itself: the usage is optimal.
+    """
     needed = {*problem.configurations, *problem.held}
     size = comb(len(needed) + problem.num_planes - 1, problem.num_planes)
     if size <= MAX_STATES and size * problem.num_steps <= MAX_ENTRIES:
         usage = usage_of(problem, _States(problem).plan())
-        return Draft(usage, None, f"dynamic program over {size} ways to hold circuits")
+        return usage, None, f"dynamic program over {size} ways to hold circuits"
     usage = usage_of(problem, by_stretches(problem))
     if problem.cost.per_circuit_s == 0 and tells_apart(problem):
-        return Draft(usage, None, "dynamic program over the stretches between two stops")
-    return Draft(usage, held_bound_s(problem), "stretches as if every stop took the same time")
+        return usage, None, "dynamic program over the stretches between two stops"
+    return usage, held_bound_s(problem), "stretches as if every stop took the same time"
 
 
 def usage_of(problem: PlaneProblem, held: Sequence[Held]) -> Usage:
