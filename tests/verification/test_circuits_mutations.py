@@ -117,10 +117,9 @@ def test_ports_of_tables_at_random(data):
     table = np.array(data.draw(st.lists(row, min_size=2 * steps, max_size=2 * steps)))
     table = table.reshape(steps, 2, 4).astype(np.int32)
     table[0, :, 0] = 1, 2
-    wired = wire(table)
-    program = wired.program
+    program, port_link = wire(table)
     schedule = Schedule(
-        program.topology, Collective.ALLGATHER, 1, [0], [0], [1], [wired.link[0, 0, 0]], [steps]
+        program.topology, Collective.ALLGATHER, 1, [0], [0], [1], [port_link[0, 0, 0]], [steps]
     )
     verdict = verify_program(program, schedule)
     fits = all(
@@ -135,7 +134,7 @@ def test_ports_of_tables_at_random(data):
             (one.step, one.plane, one.num_circuits, one.dark_steps) for one in verdict.changes
         ] == slow_changes(program)
         for step, plane, node in np.ndindex(table.shape):
-            link = wired.link[step, plane, node]
+            link = port_link[step, plane, node]
             assert (link < 0) == (table[step, plane, node] < 0)
             if link >= 0:
                 assert program.is_up([link], [step + 1]).all()

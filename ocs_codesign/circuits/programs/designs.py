@@ -288,17 +288,17 @@ def build_direct(num_nodes: int, num_planes: int = 1) -> ProgramDesign:
         for step in CLASSIC["shift"].pattern("alltoall", num_nodes).steps
     ]
     target = np.stack(peers)[exchange]
-    wired = wire(target)
+    program, link = wire(target)
     first = target.astype(np.int64) * chunks
     step = np.arange(1, steps + 1)[:, None, None]
-    columns = np.broadcast_arrays(np.arange(num_nodes), first + lo, first + hi, wired.link, step)
+    columns = np.broadcast_arrays(np.arange(num_nodes), first + lo, first + hi, link, step)
     schedule = Schedule(
-        wired.program.topology,
+        program.topology,
         Collective.ALLTOALL,
         num_nodes * chunks,
         *(column.ravel() for column in columns),
     )
-    return verified_program(wired.program, schedule, DIRECT)
+    return verified_program(program, schedule, DIRECT)
 
 
 def build_halving_doubling(
@@ -339,20 +339,20 @@ def build_halving_doubling(
     held, plane = _turns(bits, num_planes, overlap)
     node = np.arange(num_nodes, dtype=np.int32)
     partner = node ^ (1 << (bits - 1 - held[order] % bits)).astype(np.int32)[:, :, None]
-    wired = wire(np.where(held[order][:, :, None] == DARK, DARK, partner))
+    program, port_link = wire(np.where(held[order][:, :, None] == DARK, DARK, partner))
     rows = []
     for at, step in enumerate(exchanges):
         for part in range(parts):
             rotated = _rotated(node, part, bits)
             owner = np.sort(rotated[step.item[step.source[:, 0].argsort()]], axis=1)
             sender = np.repeat(rotated, owner.shape[1])
-            link = wired.link[at, plane[order[at], part], sender]
+            link = port_link[at, plane[order[at], part], sender]
             same = np.array([[part], [at + 1], [not step.adds]], dtype=np.int32)
             rows.append(np.stack([owner.ravel(), link, *np.repeat(same, len(link), axis=1)]))
     root, link, lo, turn, phase = np.concatenate(rows, axis=1)
     columns = [root, lo, lo + 1, link, turn, *[phase] * (halves == 2)]
-    schedule = Schedule(wired.program.topology, collective, parts, *columns)
-    return verified_program(wired.program, schedule, HALVING_DOUBLING)
+    schedule = Schedule(program.topology, collective, parts, *columns)
+    return verified_program(program, schedule, HALVING_DOUBLING)
 
 
 def _turns(

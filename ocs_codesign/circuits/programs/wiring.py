@@ -30,26 +30,19 @@ MAX_PORT_STEPS = 2**27
 """Largest steps x planes x nodes that is wired: 512 MB a table."""
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Wired:
-    """A program and the link behind every port: ``link[step - 1, plane, node]``, DARK for none."""
-
-    program: CircuitProgram
-    link: NDArray[np.int32]
-
-
-def wire(targets: NDArray[np.int32]) -> Wired:
+def wire(targets: NDArray[np.int32]) -> tuple[CircuitProgram, NDArray[np.int32]]:
     """The program whose port of plane p at node v leads to ``targets[step - 1, p, v]``, or is DARK.
+
+    Beside it the link behind every port, in the shape of the targets, DARK for none.
 
     A circuit is up for as long as its port leads to the same node; there is a pause where a port
     goes from one circuit to the next. Links are sorted by (plane, tail, head). Raises ValueError
     for targets that are no nodes, planes that are always dark, and tables that are too large.
 
-    >>> wired = wire(np.array([[[1, 0, 3, 2]], [[2, 3, 0, 1]]], dtype=np.int32))
-    >>> wired.program
+    >>> program, link = wire(np.array([[[1, 0, 3, 2]], [[2, 3, 0, 1]]], dtype=np.int32))
+    >>> program
     CircuitProgram(4 nodes, 1 planes, 8 circuits up in 8 intervals, 1 pauses)
-    >>> wired.link.tolist()
+    >>> link.tolist()
     [[[0, 2, 5, 7]], [[1, 3, 4, 6]]]
     """
     steps, planes, nodes = targets.shape
@@ -79,7 +72,7 @@ def wire(targets: NDArray[np.int32]) -> Wired:
         last + 1,
         _pauses(targets, began),
     )
-    return Wired(program, link)
+    return program, link
 
 
 def check_table(steps: int, planes: int, nodes: int) -> None:
@@ -177,15 +170,15 @@ def programmed(
     heads = {
         number: plane_heads(layers.configurations[number], plane) for number, plane in place.items()
     }
-    wired = wire(np.stack([heads[number] for number in current]))
+    program, port_link = wire(np.stack([heads[number] for number in current]))
     link = np.full(layers.topology.num_links, -1, dtype=np.int64)
     for number, plane in place.items():
         tail = layers.configurations[number].tail
-        link[layers.links_of(number)] = wired.link[current.index(number), plane, tail]
+        link[layers.links_of(number)] = port_link[current.index(number), plane, tail]
     root, lo, hi, layer_link, _, *phase = schedule.columns()
     columns: list[NDArray[Any]] = [root, lo, hi, link[layer_link], step.ravel() + 1, *phase]
-    moved = Schedule(wired.program.topology, schedule.collective, schedule.num_chunks, *columns)
-    return wired.program, moved, current
+    moved = Schedule(program.topology, schedule.collective, schedule.num_chunks, *columns)
+    return program, moved, current
 
 
 def _planes(layers: Layers, used: Sequence[int]) -> dict[int, NDArray[np.int32]]:
