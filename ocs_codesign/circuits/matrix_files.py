@@ -44,15 +44,6 @@ _MAX_HEADER_BYTES = 2**12
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
-class DemandFile:
-    """A demand and, if the file has them, the names of its nodes."""
-
-    demand: DemandMatrix
-    names: tuple[str, ...] | None
-
-
-@final
 @dataclass(frozen=True, slots=True)
 class _Table:
     """Rows of amounts as they are written, each row with where it is, and what else is said."""
@@ -61,16 +52,16 @@ class _Table:
     unit: str | None = None
     names: tuple[str, ...] | None = None
 
-    def demand(self, name: str, unit: str | None) -> DemandFile:
+    def demand(self, name: str, unit: str | None) -> DemandMatrix:
         """The demand, with the file's unit or the one that was asked for."""
         with errors_at(name):
             scale = _scale(self.unit, unit)
         rows = [_amounts(place, cells, len(self.rows), scale) for place, cells in self.rows]
         with errors_at(name):
-            return DemandFile(DemandMatrix(rows), self.names)
+            return DemandMatrix(rows, self.names)
 
 
-def read_demand(path: str | Path, unit: str | None = None) -> DemandFile:
+def read_demand(path: str | Path, unit: str | None = None) -> DemandMatrix:
     """The demand in a CSV, JSON or npy file, told apart by the suffix or else by the content.
 
     ``unit`` is that of numbers without one, such as ``MiB``; it must not contradict the file.
@@ -82,11 +73,11 @@ def read_demand(path: str | Path, unit: str | None = None) -> DemandFile:
     return table.demand(str(path), unit)
 
 
-def parse_demand(data: bytes, name: str, kind: str, unit: str | None = None) -> DemandFile:
+def parse_demand(data: bytes, name: str, kind: str, unit: str | None = None) -> DemandMatrix:
     """What ``read_demand`` makes of a content of a kind, csv, json or npy; errors begin with name.
 
     >>> found = parse_demand(b"# unit: kB\\n0, 3\\n1.5, 0\\n", "d.csv", "csv")
-    >>> found.demand.entry_bytes(1, 0), found.demand.total_bytes
+    >>> found.entry_bytes(1, 0), found.total_bytes
     (Fraction(1500, 1), Fraction(4500, 1))
     >>> parse_demand(b"0, 3\\n1, -2\\n", "d.csv", "csv")
     Traceback (most recent call last):

@@ -18,8 +18,7 @@ from ocs_codesign.circuits.matrix_files import parse_demand, plan_csv, read_dema
 MIB = 2**20
 
 
-def entries(found):
-    demand = found.demand
+def entries(demand):
     nodes = range(demand.num_nodes)
     return [[demand.entry_bytes(i, j) for j in nodes] for i in nodes]
 
@@ -98,7 +97,7 @@ def test_npy(tmp_path, dtype):
 
 def test_floats_of_npy_are_decimals():
     found = parse_demand(npy(np.array([[0.1]])), "d", "npy")
-    assert found.demand.total_bytes == Fraction(1, 10)
+    assert found.total_bytes == Fraction(1, 10)
 
 
 @pytest.mark.parametrize(

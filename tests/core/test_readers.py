@@ -219,5 +219,5 @@ def test_the_pipe_of_a_shell_is_read():
     reading, writing = os.pipe()
     os.write(writing, b"0, 1\n1, 0\n")
     os.close(writing)
-    assert read_demand(f"/dev/fd/{reading}").demand.num_nodes == 2
+    assert read_demand(f"/dev/fd/{reading}").num_nodes == 2
     os.close(reading)

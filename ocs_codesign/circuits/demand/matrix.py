@@ -31,9 +31,9 @@ class DemandMatrix:
     ``entries``: rows of integers, fractions or floats, as sequences or as a numpy array; a float is
     read as the decimal that it prints as. Every entry counts as it is: what a node has for itself,
     on the diagonal, needs a circuit too, so set it to 0 if it does not. ``units`` (Python integers,
-    num_nodes by num_nodes) times ``unit_bytes`` are the entries. Raises ValueError with the place
-    for a matrix that is empty, not square or larger than MAX_NODES, and for entries that are
-    negative or not finite.
+    num_nodes by num_nodes) times ``unit_bytes`` are the entries; ``names`` are those of the nodes,
+    if they have any. Raises ValueError with the place for a matrix that is empty, not square or
+    larger than MAX_NODES, and for entries that are negative or not finite.
 
     >>> demand = DemandMatrix([[0, 1.5], [3, 0]])
     >>> demand.units.tolist(), demand.unit_bytes, demand.max_line_bytes
@@ -42,8 +42,9 @@ class DemandMatrix:
 
     units: NDArray[np.object_]
     unit_bytes: Fraction
+    names: tuple[str, ...] | None
 
-    def __init__(self, entries: Any) -> None:
+    def __init__(self, entries: Any, names: tuple[str, ...] | None = None) -> None:
         listed = _listed(entries)
         if not listed:
             raise ValueError("a demand matrix has at least one node")
@@ -64,6 +65,7 @@ class DemandMatrix:
         units[:] = [entry // common for entry in whole]
         object.__setattr__(self, "units", units.reshape(len(rows), len(rows)))
         object.__setattr__(self, "unit_bytes", Fraction(common, denominator))
+        object.__setattr__(self, "names", names)
         self.units.flags.writeable = False
 
     @property

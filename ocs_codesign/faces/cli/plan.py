@@ -34,10 +34,10 @@ from ocs_codesign.faces.cli.output import check_outputs, emit
 from ocs_codesign.faces.cli.progress import progress
 
 if TYPE_CHECKING:
+    from ocs_codesign.circuits.demand.matrix import DemandMatrix
     from ocs_codesign.circuits.demand.planner import DemandEffort
     from ocs_codesign.circuits.legs.options import FabricOption
     from ocs_codesign.circuits.legs.trace import Trace
-    from ocs_codesign.circuits.matrix_files import DemandFile
     from ocs_codesign.circuits.planes.problem import PlanePlan, PlaneProblem
     from ocs_codesign.circuits.step_files import StepList
     from ocs_codesign.faces.answers.plan import PlannedTrace
@@ -399,30 +399,30 @@ def demand(
     from ocs_codesign.circuits.matrix_files import plan_csv, read_demand
     from ocs_codesign.faces.answers.planes import demand_json, demand_sections
 
-    file = read_demand(matrix, unit)
-    effort = _effort(file, exact, time_limit, seed)
+    demand_matrix = read_demand(matrix, unit)
+    effort = _effort(demand_matrix, exact, time_limit, seed)
     with progress("Planning"):
-        plan = plan_demand(file.demand, delta, switches, bandwidth, effort)
+        plan = plan_demand(demand_matrix, delta, switches, bandwidth, effort)
         baselines = demand_baselines(plan)
     files: dict[str, bytes] = {}
     if plan_path is not None:
-        files[plan_path] = plan_csv(plan, file.names).encode()
+        files[plan_path] = plan_csv(plan, demand_matrix.names).encode()
     if plot is not None:
         from ocs_codesign.faces.pictures import figure_bytes
         from ocs_codesign.faces.pictures.circuits import demand_figure
 
         files[plot] = figure_bytes(demand_figure(plan), Path(plot).suffix)
-    answer = (printable(Path(matrix).name), file.names, plan, baselines)
+    answer = (printable(Path(matrix).name), demand_matrix.names, plan, baselines)
     emit(demand_json(*answer), json_path, demand_sections(*answer), files)
 
 
-def _effort(file: DemandFile, exact: bool, time_limit: float | None, seed: int) -> DemandEffort:
+def _effort(demand: DemandMatrix, exact: bool, time_limit: float | None, seed: int) -> DemandEffort:
     from ocs_codesign.circuits.demand.planner import DemandEffort
     from ocs_codesign.circuits.demand.search import MAX_LINES
 
     if not exact:
         return DemandEffort(seed=seed, time_limit_s=time_limit)
-    some = file.demand.units > 0
+    some = demand.units > 0
     busy = int(max(some.any(0).sum(), some.any(1).sum()))
     if busy > MAX_LINES:
         raise click.UsageError(
