@@ -127,14 +127,22 @@ class TraceLegs:
             legs.append(replace(leg, costs=costs, forest_parts=parts))
         return replace(self, legs=tuple(legs))
 
-    def seconds(self, model: CostModel) -> NDArray[Any]:
-        """Seconds of every leg on every option, infinity where it is not served."""
+    def problem(
+        self,
+        model: CostModel,
+        delta: Fraction | NDArray[Any],
+        *,
+        start: int | None = None,
+        first: NDArray[Any] | None = None,
+    ) -> LegProblem:
+        """Which option to hold for every leg, in seconds, infinite where it is not served."""
         times = np.full((len(self.legs), len(self.legs[0].costs)), np.inf, dtype=object)
         for row, leg in enumerate(self.legs):
             for option, cost in enumerate(leg.costs):
                 if cost is not None:
                     times[row, option] = cost.time_s(model, leg.message_bytes)
-        return times
+        gaps = [leg.gap_s for leg in self.legs]
+        return LegProblem(times, delta, start=start, first=first, gaps=gaps, rows=self.rows)
 
 
 @final
@@ -466,23 +474,17 @@ def plan_trace(
     ([0, 1, 0, 1], '22', '8')
     """
     legs = _priced(trace.legs(), options, model)
-    costs = legs.seconds(model)
 
     def problem_with(cost: Change) -> LegProblem:
         delta, first = _dead_times(options, cost)
-        gaps = [leg.gap_s for leg in legs.legs]
-        entry = None if start is not None else first
-        return LegProblem(costs, delta, start=start, first=entry, gaps=gaps, rows=legs.rows)
+        return legs.problem(model, delta, start=start, first=first if start is None else None)
 
     problem = problem_with(reconfiguration)
     scaled, factor_s, here = problem, reconfiguration.fixed_s, Fraction(1)
     if not reconfiguration.per_circuit_s:  # then a factor can be the dead time itself
         unit = Change(1, cold_start=reconfiguration.cold_start)
         scaled, factor_s, here = problem_with(unit), Fraction(1), reconfiguration.fixed_s
-    offline = plan_legs(problem)
-    witness = check_plan(offline)
-    if witness is not None:
-        raise RuntimeError(f"the plan of the trace fails: {witness}")
+    offline = checked_plan(problem)
     limit = _max_solves(problem) if max_solves is None else max_solves
     found = break_even(scaled, around=here, max_solves=limit)
     end = found.pieces[-1].end
@@ -504,6 +506,15 @@ def plan_trace(
         None if end is None else ceases_to_pay(scaled, end),
         inside_bounds(options, trace.collectives, model, reconfiguration),
     )
+
+
+def checked_plan(problem: LegProblem) -> LegPlan:
+    """The optimal plan, its costs and its proof checked."""
+    plan = plan_legs(problem)
+    witness = check_plan(plan)
+    if witness is not None:
+        raise RuntimeError(f"the plan of the legs fails: {witness}")
+    return plan
 
 
 def _priced(legs: TraceLegs, options: Sequence[FabricOption], model: CostModel) -> TraceLegs:

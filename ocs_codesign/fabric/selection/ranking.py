@@ -13,6 +13,7 @@ import numpy as np
 
 from ocs_codesign.circuits.legs import options
 from ocs_codesign.circuits.legs.plan import price_plan
+from ocs_codesign.circuits.legs.trace import checked_plan
 from ocs_codesign.core.progress import tell_phase
 from ocs_codesign.core.shown import Tabular
 from ocs_codesign.fabric.embedding.embed import embed
@@ -20,7 +21,6 @@ from ocs_codesign.fabric.infeasible import InfeasibleError
 from ocs_codesign.fabric.selection.steps import (
     AllowedChanges,
     alltoall_sizes,
-    best_plan,
     legs_problem,
     part_times,
     phased_legs,
@@ -260,7 +260,7 @@ def _planned(
     legs = workload.trace.legs().priced(options, model) if legs is None else legs
     problem = legs_problem(legs, embeddings)
     only = np.zeros(problem.num_steps, dtype=int)
-    plan = price_plan(problem, only) if len(fitting) == 1 else best_plan(problem)
+    plan = price_plan(problem, only) if len(fitting) == 1 else checked_plan(problem)
     times = part_times(plan, legs, embeddings[0].cabling.fabric.cost_model)
     held = sorted({time.option for time in times})
     ranked = RankedPlan(

@@ -18,7 +18,7 @@ from ocs_codesign.circuits.legs.options import (
     serving_options,
     with_contenders,
 )
-from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs
+from ocs_codesign.circuits.legs.plan import LegProblem
 from ocs_codesign.circuits.legs.trace import Job, Trace, TraceLegs
 from ocs_codesign.circuits.phases import num_columns, phase_network, phased_alltoall, sequence_bound
 from ocs_codesign.circuits.sequences import MAX_NODES, search_sequences
@@ -34,7 +34,6 @@ from ocs_codesign.fabric.rewiring.state import DARK, plane_state
 from ocs_codesign.schedules.design import Question, build, verified
 from ocs_codesign.search.bases import Effort
 from ocs_codesign.search.frontiers import designs_serving
-from ocs_codesign.verification.plans import check_plan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -118,10 +117,8 @@ def _phases(leg: Leg, phased: PhasedAlltoall) -> list[Leg]:
 
 def legs_problem(legs: TraceLegs, embeddings: Sequence[Embedding]) -> LegProblem:
     """Which option to hold for every leg, in seconds; ``embeddings`` share their cables."""
-    costs = legs.seconds(embeddings[0].cabling.fabric.cost_model)
     delta, first = _change_times(embeddings)
-    gaps = [leg.gap_s for leg in legs.legs]
-    return LegProblem(costs, delta, first=first, gaps=gaps, rows=legs.rows)
+    return legs.problem(embeddings[0].cabling.fabric.cost_model, delta, first=first)
 
 
 def _change_times(embeddings: Sequence[Embedding]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -152,15 +149,6 @@ def _change_times(embeddings: Sequence[Embedding]) -> tuple[NDArray[Any], NDArra
         )
     first = times[-1] if whole.cold_start else np.full(len(states), Fraction(0), dtype=object)
     return times[:-1], first
-
-
-def best_plan(problem: LegProblem) -> LegPlan:
-    """The optimal plan, its proof checked."""
-    plan = plan_legs(problem)
-    witness = check_plan(plan)
-    if witness is not None:
-        raise RuntimeError(f"the plan of the workload fails: {witness}")
-    return plan
 
 
 def part_times(plan: LegPlan, legs: TraceLegs, model: CostModel) -> tuple[PartTime, ...]:
