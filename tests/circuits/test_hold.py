@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import time
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
-from hold_oracle import COSTS, INFINITE, Instance, brute_force, random_instance, table
+from hold_oracle import COSTS, INFINITE, Instance, brute_force, random_instance, table, total_of
 
 from ocs_codesign.circuits.legs import plan as dynamic_program
-from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs, price_plan
+from ocs_codesign.circuits.legs.plan import LegProblem, plan_legs, plan_with_few, price_plan
 from ocs_codesign.verification.plans import check_plan
 
 KNOWN = [(0, 24), (1, 27), (3, 32), (5, 34), (6, 35), (8, 37), (20, 39)]
@@ -24,6 +25,21 @@ def test_known_answers(delta, total):
         assert plan.total == total
         assert plan.is_optimal
         assert check_plan(plan) is None
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_plan_with_few_switches_is_better(seed):
+    one = random_instance(random.Random(f"{seed} few"))
+    steps = len(one.costs)
+    every = [total_of(one, held) for held in product(range(len(one.first)), repeat=steps)]
+    for most in range(steps + 1):
+        few = [found for found in every if found is not None and found[1] <= most]
+        if few:
+            plan = plan_with_few(one.problem(), most)
+            assert (plan.total, plan.num_switches) == min(few)
+        else:
+            with pytest.raises(ValueError, match="infinite|cannot be served"):
+                plan_with_few(one.problem(), most)
 
 
 @pytest.mark.parametrize("most_uncompiled", [0, 2**16], ids=["compiled", "python"])
